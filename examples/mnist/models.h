@@ -6,7 +6,13 @@
 #include <vector>
 
 #include "catena/autograd/autocast.h"
-#include "catena/functions/functions.h"
+#include "catena/functions/activation.h"
+#include "catena/functions/array.h"
+#include "catena/functions/connection/convolution_2d.h"
+#include "catena/functions/connection/linear.h"
+#include "catena/functions/math.h"
+#include "catena/functions/noise/dropout.h"
+#include "catena/functions/normalization.h"
 
 namespace mnist {
 
@@ -14,13 +20,19 @@ namespace F = catena::functions;
 using catena::Dtype;
 using catena::Variable;
 
-// 784-1000-1000-10 with relu.
+// 784-1000-1000-10 with relu, and dropout behind it.
 struct Mlp : catena::FunctionSet {
   F::Linear l1, l2, l3;
-  CATENA_FUNCTIONS(l1, l2, l3)
-  explicit Mlp(Dtype d = Dtype::kFloat32)
-      : l1(784, 1000, {.dtype = d}), l2(1000, 1000, {.dtype = d}), l3(1000, 10, {.dtype = d}) {}
-  Variable operator()(const Variable& x) { return l3(F::relu(l2(F::relu(l1(x))))); }
+  F::Dropout dropout;
+  CATENA_FUNCTIONS(l1, l2, l3, dropout)
+  explicit Mlp(Dtype d = Dtype::kFloat32, double ratio = 0)
+      : l1(784, 1000, {.dtype = d}),
+        l2(1000, 1000, {.dtype = d}),
+        l3(1000, 10, {.dtype = d}),
+        dropout(ratio) {}
+  Variable operator()(const Variable& x) {
+    return l3(dropout(F::relu(l2(dropout(F::relu(l1(x)))))));
+  }
 };
 
 // Two 3 x 3 convolutions beside a shortcut (K. He et al., Deep Residual Learning, CVPR 2016). Where
@@ -84,11 +96,11 @@ struct ResNet : catena::FunctionSet {
 class Network : public catena::Parameterized {
  public:
   // "mlp" or "resnet", with weights of that dtype, in which it computes. With `autocast` products
-  // and convolutions of float32 weights compute in bfloat16.
-  Network(const std::string& name, Dtype dtype, bool autocast = false)
+  // and convolutions of float32 weights compute in bfloat16. `dropout` is for "mlp".
+  Network(const std::string& name, Dtype dtype, bool autocast = false, double dropout = 0)
       : dtype_(dtype),
         low_(autocast ? catena::dtype::bfloat16 : catena::dtype::float32),
-        model_(Mlp(dtype)) {
+        model_(Mlp(dtype, dropout)) {
     if (name == "resnet") model_.emplace<ResNet>(dtype);
   }
   // Scores in float32, which a loss needs.
@@ -125,7 +137,9 @@ struct SixLayers : catena::FunctionSet {
 // between the devices in both directions, and so do their gradients.
 struct ParallelMlp : catena::FunctionSet {
   SixLayers first, second;
-  CATENA_FUNCTIONS(first, second)
+  F::Dropout dropout;  // behind the relu of the first five layers
+  CATENA_FUNCTIONS(first, second, dropout)
+  explicit ParallelMlp(double ratio = 0) : dropout(ratio) {}
 
   void place(catena::Device a, catena::Device b) {
     first.to(a);
@@ -134,12 +148,13 @@ struct ParallelMlp : catena::FunctionSet {
   Variable operator()(const Variable& x) {
     const catena::Device a = first.device(), b = second.device();
     const Variable x1 = F::copy(x, b);
-    const Variable h2_0 = F::relu(first.l2(F::relu(first.l1(x))));
-    const Variable h2_1 = F::relu(second.l2(F::relu(second.l1(x1))));
-    const Variable h3_0 = F::relu(first.l3(h2_0)) + F::copy(F::relu(second.l3(h2_1)), a);
+    const auto drop = [&](const Variable& h) { return dropout(F::relu(h)); };
+    const Variable h2_0 = drop(first.l2(drop(first.l1(x))));
+    const Variable h2_1 = drop(second.l2(drop(second.l1(x1))));
+    const Variable h3_0 = drop(first.l3(h2_0)) + F::copy(drop(second.l3(h2_1)), a);
     const Variable h3_1 = F::copy(h3_0, b);
-    const Variable h6_0 = first.l6(F::relu(first.l5(F::relu(first.l4(h3_0)))));
-    const Variable h6_1 = second.l6(F::relu(second.l5(F::relu(second.l4(h3_1)))));
+    const Variable h6_0 = first.l6(drop(first.l5(drop(first.l4(h3_0)))));
+    const Variable h6_1 = second.l6(drop(second.l5(drop(second.l4(h3_1)))));
     return h6_0 + F::copy(h6_1, a);
   }
 };

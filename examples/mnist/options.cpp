@@ -1,43 +1,14 @@
 #include "options.h"
 
-#include <CLI/CLI.hpp>
-#include <cerrno>
-#include <cmath>
-#include <cstdlib>
-
-#include "catena/comm/run_main.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/adamw.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/sgd.h"
+#include "common/command_line.h"
 
 namespace mnist {
 namespace {
 
-// CLI11's own range checks print ranges of 300 digits and let nan pass.
-const CLI::Validator kCount(
-    [](std::string& text) {
-      char* end = nullptr;
-      errno = 0;
-      const long long count = std::strtoll(text.c_str(), &end, 10);
-      const bool good = end != text.c_str() && *end == '\0' && errno == 0 && count > 0;
-      return good ? std::string() : "'" + text + "' is not a whole number above 0";
-    },
-    "");
-const CLI::Validator kRate(
-    [](std::string& text) {
-      char* end = nullptr;
-      const double rate = std::strtod(text.c_str(), &end);
-      const bool good = end != text.c_str() && *end == '\0' && std::isfinite(rate) && rate > 0;
-      return good ? std::string() : "'" + text + "' is not a number above 0";
-    },
-    "");
-const CLI::Validator kSeed(
-    [](std::string& text) {
-      const bool digits = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
-      return digits ? std::string() : "'" + text + "' is not a whole number of at least 0";
-    },
-    "");
 // So that "--devices --out x" does not take "--out" for a device.
 const CLI::Validator kDevice(
     [](std::string& text) {
@@ -60,14 +31,15 @@ Options parse_options(int argc, char** argv, const std::string& description, Dev
   Options o;
   std::vector<std::string> names;
   std::string schedule = "constant", dtype = "float32";
+  const auto count = examples::whole_number_above_0();
   CLI::App app(description);
   app.add_option("--data", o.data,
                  "folder of MNIST-format idx files, gzipped or not [the packaged Fashion-MNIST]");
   app.add_option("--epochs", o.epochs, "passes over the training images")
-      ->check(kCount)
+      ->check(count)
       ->capture_default_str();
   app.add_option("--batch", o.batch, "samples of one update, over all devices")
-      ->check(kCount)
+      ->check(count)
       ->capture_default_str();
   if (devices == Devices::kOne)
     app.add_option("--device", names, "cpu, cpu:N or cuda:N [cpu:0]")->expected(1);
@@ -89,17 +61,22 @@ Options parse_options(int argc, char** argv, const std::string& description, Dev
       ->capture_default_str();
   app.add_flag("--autocast", o.autocast,
                "products and convolutions in bfloat16; weights, losses and all else in float32");
+  app.add_option("--dropout", o.dropout,
+                 "share of the numbers behind the hidden layers of mlp that is dropped; 0.5 in "
+                 "Chainer's example")
+      ->check(examples::share())
+      ->capture_default_str();
   app.add_option("--optimizer", o.optimizer, "update rule")
       ->check(CLI::IsMember({"sgd", "momentum", "adam", "adamw"}))
       ->capture_default_str();
   app.add_option("--lr", o.lr,
                  "learning rate [0.1 for sgd, 0.01 for momentum, 0.001 for adam and adamw]")
-      ->check(kRate);
+      ->check(examples::number_above_0());
   app.add_option("--schedule", schedule, "how the learning rate goes from epoch to epoch")
       ->check(CLI::IsMember({"constant", "cosine"}))
       ->capture_default_str();
   app.add_option("--seed", o.seed, "of initial weights and the order of samples")
-      ->check(kSeed)
+      ->check(examples::whole_number())
       ->capture_default_str();
   app.add_option("--out", o.out, "folder for log, model and checkpoint")->capture_default_str();
   app.add_flag("--resume", o.resume, "go on from the checkpoint in the output folder");
@@ -109,15 +86,17 @@ Options parse_options(int argc, char** argv, const std::string& description, Dev
                devices == Devices::kSeveral
                    ? "not here: a CUDA graph holds the work of one device"
                    : "replay the training step as one CUDA graph (GPUs only)");
-  try {
-    app.parse(argc, argv);
+  if (devices == Devices::kOne) {
+    app.add_option("--graph-dot", o.drawing,
+                   "file for the graph of functions behind the first loss, as Graphviz's text; "
+                   "drawn by its program dot where the name ends in .svg");
+    app.add_flag("--summary", o.summary, "print layers, shapes, parameters and costs first");
+  }
+  app.callback([&] {
     if (o.autocast && dtype != "float32")
       throw CLI::ValidationError("--autocast", "needs --dtype float32, got " + dtype);
-  } catch (const CLI::ParseError& e) {
-    if (app.exit(e) == 0) std::exit(0);  // --help
-    catena::report_failure(e);           // wrong usage
-    std::exit(2);
-  }
+  });
+  examples::parse(app, argc, argv);
   o.devices = to_devices(names);
   o.cosine = schedule == "cosine";
   if (dtype == "bfloat16") o.dtype = catena::Dtype::kBFloat16;

@@ -20,6 +20,7 @@ struct Options {
   std::string model = "mlp";  // see Network in models.h
   catena::Dtype dtype = catena::Dtype::kFloat32;
   bool autocast = false;  // bfloat16 products and convolutions of float32 weights
+  double dropout = 0;     // behind the hidden layers of "mlp"
   std::string optimizer = "adam";
   double lr = 0;        // 0: the rule's default
   bool cosine = false;  // the learning rate falls along a cosine
@@ -28,6 +29,8 @@ struct Options {
   bool resume = false;
   bool overwrite = false;  // replace the files of an earlier run
   bool graph = false;      // replay the step as one CUDA graph
+  std::string drawing;     // file for the graph behind the first loss; empty: none
+  bool summary = false;    // print the table of layers
 };
 
 // How many devices a program takes.

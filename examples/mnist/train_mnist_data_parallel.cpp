@@ -54,7 +54,7 @@ int body(int argc, char** argv) {
                "--graph: a graph holds one device's work; these replicas have several");
   const auto devices = several_devices(options);
   catena::random::seed(options.seed);
-  mnist::Network model(options.model, options.dtype, options.autocast);
+  mnist::Network model(options.model, options.dtype, options.autocast, options.dropout);
   model.to(devices[0]);
   const auto optimizer = mnist::make_optimizer(options);
   optimizer->setup(model);

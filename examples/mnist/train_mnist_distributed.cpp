@@ -15,7 +15,7 @@ int body(int argc, char** argv) {
   const auto comm = catena::create_communicator();
   const catena::Device device = comm->device();
   catena::random::seed(options.seed);
-  mnist::Network model(options.model, options.dtype, options.autocast);
+  mnist::Network model(options.model, options.dtype, options.autocast, options.dropout);
   model.to(device);
   auto optimizer = catena::create_multi_node_optimizer(mnist::make_optimizer(options), *comm);
   optimizer.setup(model);

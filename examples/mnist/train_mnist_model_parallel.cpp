@@ -33,7 +33,7 @@ int body(int argc, char** argv) {
   CATENA_CHECK(ValueError, options.dtype == catena::Dtype::kFloat32 && !options.autocast,
                "--dtype, --autocast: this program trains in float32, got ", options.dtype,
                options.autocast ? " with --autocast" : "");
-  mnist::ParallelMlp model;
+  mnist::ParallelMlp model(options.dropout);
   model.place(devices[0], devices[1]);
   const auto optimizer = mnist::make_optimizer(options);
   optimizer->setup(model);

@@ -4,10 +4,12 @@
 #include <cstdio>
 
 #include "catena/datasets/mnist.h"
-#include "catena/functions/functions.h"
+#include "catena/functions/evaluation.h"
+#include "catena/functions/loss.h"
 #include "catena/serializers/npz.h"
 #include "catena/training/captured_updater.h"
 #include "catena/training/output_folder.h"
+#include "catena/training/stop_on_signal.h"
 #include "catena/training/trainer.h"
 
 namespace mnist {
@@ -107,7 +109,15 @@ void train(const Options& options, const Program& program) {
   } else {
     refuse_earlier_run(options, *trainer);
   }
+  const auto& stop = trainer->extend(
+      std::make_unique<tr::StopOnSignal>(program.ranks ? &program.ranks->comm() : nullptr));
   trainer->run();
+  if (stop.signal() != 0) {
+    if (tr::prints())
+      std::printf("stopped by signal %d after update %lld; go on with --resume\n", stop.signal(),
+                  static_cast<long long>(trainer->iteration()));
+    return;
+  }
 
   const double accuracy =
       trainer->row().empty() ? trainer->evaluate().at("accuracy") : trainer->value("test_accuracy");

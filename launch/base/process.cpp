@@ -114,6 +114,21 @@ std::string read_some(Descriptor& source) {
 
 void set_nonblocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
+void start_detached(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  if (fork() != 0) return;
+  setsid();
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int nothing = open("/dev/null", O_RDWR);
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing, stream);
+  execv(pointers[0], pointers.data());
+  _exit(127);
+}
+
 void wait_for_children(const std::vector<int>& pids, double seconds) {
   const double until = monotonic_seconds() + seconds;
   for (const int pid : pids)

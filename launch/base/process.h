@@ -75,6 +75,10 @@ void set_nonblocking(int fd);
 // of its input, which for a terminal is an error.
 std::string read_some(Descriptor& source);
 
+// Starts a program, the first of `words` is its path, that nobody waits for. It has no output, is
+// in a session of its own and takes all signals.
+void start_detached(const std::vector<std::string>& words);
+
 // Waits until none of these children runs any more, at most so many seconds.
 void wait_for_children(const std::vector<int>& pids, double seconds);
 

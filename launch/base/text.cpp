@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 
@@ -34,6 +35,11 @@ std::string_view trim(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(kBlanks);
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+}
+
+bool contains_any(const std::string& text, std::span<const char* const> phrases) {
+  return std::any_of(phrases.begin(), phrases.end(),
+                     [&](const char* phrase) { return text.find(phrase) != std::string::npos; });
 }
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {

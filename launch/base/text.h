@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -24,6 +25,7 @@ class UserError : public std::runtime_error {
 std::vector<std::string> split(std::string_view text, char separator);
 std::vector<std::string> split_words(std::string_view text);  // at any run of blanks
 std::string_view trim(std::string_view text);
+bool contains_any(const std::string& text, std::span<const char* const> phrases);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
 // A whole decimal number without sign; empty when it is anything else.

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "cli/network_check.h"
 
 namespace catena::launch {
 namespace {
@@ -25,6 +26,20 @@ constexpr Probe kProbes[] = {{"host", probe_host},
                              {"kernels", probe_kernels},
                              {"kernel cache", probe_kernel_cache},
                              {"Fashion-MNIST", probe_dataset}};
+
+// Of the command line: those of -H or --hostfile, or the word behind --check.
+std::vector<Host> hosts_to_check(const JobSpec& job) {
+  if (job.program.empty()) return job.hosts;
+  const std::string list = join(job.program, ",");
+  for (const std::string& word : job.program)
+    if (word.starts_with('-'))
+      throw UserError("--check " + list + ": '" + word +
+                      "' is not a host; options go before the hosts: catena-run --timeout 5 "
+                      "--check node1,node2");
+  if (list.find('/') != std::string::npos)
+    throw UserError("--check " + list + ": expected hosts, such as node1,node2, or nothing");
+  return parse_host_list(list);
+}
 
 }  // namespace
 
@@ -58,6 +73,11 @@ std::string format_check(const CheckItems& items) {
 }
 
 int run_check(const JobSpec& job) {
+  if (const std::vector<Host> hosts = hosts_to_check(job); !hosts.empty()) {
+    JobSpec named = job;
+    named.hosts = hosts;
+    return run_network_check(named);
+  }
   const CheckItems items = run_probes(make_check_context(job));
   std::fputs(format_check(items).c_str(), stdout);
   const bool missing = std::any_of(items.begin(), items.end(), [](const CheckItem& item) {

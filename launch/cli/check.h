@@ -17,7 +17,9 @@ std::vector<CheckItem> run_probes(const CheckContext& context,
 // Lines for all items, then the one command that installs everything missing.
 std::string format_check(const std::vector<CheckItem>& items);
 
-// Prints everything; the exit code is 1 when something is missing.
+// Prints everything; the exit code is 1 when something is missing. With hosts (-H, --hostfile, or
+// `--check node1,node2`, which comes as the program) their networks are tried instead, see
+// cli/network_check.h.
 int run_check(const JobSpec& job);
 
 }  // namespace catena::launch

@@ -135,13 +135,6 @@ CheckItem probe_vendor_library(const VendorLibrary& vendor, bool wanted) {
 
 // libcatena -----------------------------------------------------------------------------------
 
-std::string find_libcatena(const CheckContext& context) {
-  for (const std::string& folder : context.library_folders)
-    for (const char* file : {"libcatena.so", CATENA_SONAME})
-      if (fs::exists(folder + "/" + file)) return folder + "/" + file;
-  return "";
-}
-
 Library open_libcatena(const CheckContext& context) {
   const std::string file = find_libcatena(context);
   return Library(file.empty() ? Names{} : Names{file});
@@ -227,6 +220,13 @@ CheckItem item_of_plugin(const Library& catena, const Plugin& plugin, const std:
 }
 
 }  // namespace
+
+std::string find_libcatena(const CheckContext& context) {
+  for (const std::string& folder : context.library_folders)
+    for (const char* file : {"libcatena.so", CATENA_SONAME})
+      if (fs::exists(folder + "/" + file)) return folder + "/" + file;
+  return "";
+}
 
 CheckItems probe_mpi_compiler(const CheckContext& context) {
   if (const auto compiler = find_executable("mpicxx"))

@@ -6,11 +6,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <random>
 
 #include "base/program.h"
 #include "base/text.h"
 #include "cli/check.h"
+#include "cli/network_check.h"
 #include "cli/options.h"
 #include "cli/prepare.h"
 #include "job/supervisor.h"
@@ -37,10 +39,15 @@ std::string new_board_key() {
 }
 
 void print_command(const JobSpec& job, const Starter& starter) {
-  std::string line;
-  for (const EnvSetting& setting : job.env)
-    if (setting.value) line += setting.name + "=" + shell_quote(*setting.value) + " ";
-  std::puts((line + shell_quote(starter.command(job).words)).c_str());
+  const StartCommand command = starter.command(job);
+  std::string hidden, line;
+  for (const auto* settings : {&job.env, &command.environment})
+    for (const EnvSetting& setting : *settings)
+      if (setting.value) line += setting.name + "=" + shell_quote(*setting.value) + " ";
+  for (const EnvSetting& setting : command.environment)
+    if (!setting.value) hidden += " -u " + setting.name;
+  if (!hidden.empty()) line = "env" + hidden + " " + line;
+  std::puts((line + shell_quote(command.words)).c_str());
 }
 
 JobSpec complete(const JobSpec& asked, const Starter& starter) {
@@ -64,8 +71,8 @@ void keep_long_program(JobSpec& job) {
   if (!is_long(job.program)) return;
   if (job.remote)
     throw UserError(
-        "the program and its arguments are too long for mpirun, which takes 128 KiB for jobs of "
-        "several hosts; put the arguments into a file that the program reads");
+        "the program and its arguments are too long for jobs of several hosts, to which 128 KiB "
+        "can be handed on; put the arguments into a file that the program reads");
   job.program_file = keep_program(job.program);
 }
 
@@ -93,6 +100,7 @@ void open_standard_streams() {
 
 int run(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == kRankProcess) return run_rank_process(argc - 1, argv + 1);
+  if (const std::optional<int> exit_code = run_network_part(argc, argv)) return *exit_code;
   const auto parsed = parse_options(argc, argv);
   if (const int* exit_code = std::get_if<int>(&parsed)) return *exit_code;
   const CommandLine& line = std::get<CommandLine>(parsed);

@@ -15,7 +15,7 @@ namespace catena::launch {
 namespace {
 
 constexpr const char* kDescription =
-    "Starts a program as several ranks through mpirun, one device a rank.\n"
+    "Starts a program as several ranks through mpirun or Slurm's srun, one device a rank.\n"
     "\n"
     "  catena-run ./train --epochs 5              one rank a GPU, else 2 CPU ranks\n"
     "  catena-run -n 4 --cpu ./train              4 CPU ranks\n"
@@ -25,7 +25,8 @@ constexpr double kLongestGrace = 86400;
 
 // As the options are given on the command line, before they are interpreted.
 struct RawOptions {
-  std::string ranks, hosts, hostfile, gpus, mpi_args, grace, start_timeout, timeout;
+  std::string ranks, hosts, hostfile, gpus, starter, mpi_args, srun_args, grace, start_timeout,
+      timeout;
   std::vector<std::string> env;
   bool cpu = false;
 };
@@ -69,9 +70,18 @@ void declare(CLI::App& app, RawOptions& raw, CommandLine& line) {
   app.add_option("--mpi-args", raw.mpi_args,
                  "More arguments for mpirun, as one word: '--mca btl_tcp_if_include eth0'")
       ->type_name("WORDS");
-  app.add_flag("--dry-run", line.dry_run, "Print the mpirun line and do nothing");
-  app.add_flag("--check", line.check,
-               "Print what this machine and build offer, and how to install what is missing");
+  app.add_option(
+         "--starter", raw.starter,
+         "What starts the ranks: mpirun, srun, or auto (srun in an allocation of Slurm that "
+         "has PMIx, else mpirun)")
+      ->type_name("NAME");
+  app.add_option("--srun-args", raw.srun_args, "More arguments for srun, as one word")
+      ->type_name("WORDS");
+  app.add_flag("--dry-run", line.dry_run, "Print the line of mpirun or srun and do nothing");
+  app.add_flag(
+      "--check", line.check,
+      "Print what this machine and build offer, and how to install what is missing; with hosts "
+      "behind it (--check node1,node2), which network they can use");
   app.add_flag("--prepare", line.prepare,
                "Compile all standard GPU kernels into the kernel cache, so that no program waits");
 }
@@ -169,7 +179,7 @@ double parse_timeout(const std::string& option, const std::string& text) {
 // An unset shell variable leaves an empty argument, which is an error and does not mean "none".
 void refuse_empty(const CLI::App& app) {
   for (const char* name : {"-n", "-H", "--hostfile", "--gpus", "--log-dir", "--mpirun", "--grace",
-                           "--timeout", "--start-timeout"}) {
+                           "--timeout", "--start-timeout", "--starter"}) {
     const CLI::Option* option = app.get_option_no_throw(name);
     if (option && option->count() > 0 && option->as<std::string>().empty())
       throw UserError(std::string(name) +
@@ -182,6 +192,12 @@ int parse_ranks(const std::string& text) {
   if (!ranks || *ranks < 1)
     throw UserError("-n " + text + ": expected a number of ranks, 1 or more");
   return *ranks;
+}
+
+std::string parse_starter(const std::string& text) {
+  if (text.empty() || text == "auto") return "";
+  if (text == "mpirun" || text == "srun") return text;
+  throw UserError("--starter " + text + ": expected mpirun, srun or auto");
 }
 
 void interpret(const RawOptions& raw, JobSpec& job) {
@@ -200,7 +216,9 @@ void interpret(const RawOptions& raw, JobSpec& job) {
   if (!raw.timeout.empty()) job.timeout = parse_timeout("--timeout", raw.timeout);
   if (!raw.start_timeout.empty())
     job.start_timeout = parse_timeout("--start-timeout", raw.start_timeout);
+  job.starter = parse_starter(raw.starter);
   job.mpi_args = split_words(raw.mpi_args);
+  job.srun_args = split_words(raw.srun_args);
 }
 
 void parse_words(CLI::App& app, int count, char** argv) {
@@ -245,8 +263,8 @@ std::variant<CommandLine, int> parse_options(int argc, char** argv) {
   if (!unknown.empty())
     throw UserError("unknown option '" + unknown.front() + "'; " +
                     suggestion(app, unknown.front()) +
-                    "options of the program go after its name, those of mpirun into --mpi-args; "
-                    "see catena-run --help");
+                    "options of the program go after its name, those of mpirun into --mpi-args, "
+                    "those of srun into --srun-args; see catena-run --help");
   refuse_empty(app);
   interpret(raw, line.job);
   const bool dashes = program < argc && std::string(argv[program]) == "--";

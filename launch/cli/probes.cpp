@@ -97,17 +97,21 @@ std::string with_path(const std::string& text, const std::string& path) {
   return path.empty() ? text : text + ", " + path;
 }
 
-CheckContext make_check_context(const JobSpec& job) {
+std::vector<std::string> check_library_folders() {
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
   const fs::path prefix = folder.parent_path(), lib = prefix / "lib";
-  CheckContext context{job, find_gpus(true), {}};
+  std::vector<std::string> folders;
   const char* named = std::getenv("CATENA_PLUGIN_PATH");
   for (const std::string& one : split(named ? named : "", ':'))
-    if (!one.empty()) context.library_folders.push_back(one);
+    if (!one.empty()) folders.push_back(one);
   for (const fs::path& own : {folder, lib, lib / "x86_64-linux-gnu", prefix / "src"})
-    context.library_folders.push_back(own.string());
-  return context;
+    folders.push_back(own.string());
+  return folders;
+}
+
+CheckContext make_check_context(const JobSpec& job) {
+  return {job, find_gpus(true), check_library_folders()};
 }
 
 CheckItems probe_host(const CheckContext&) {

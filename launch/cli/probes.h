@@ -31,6 +31,9 @@ struct CheckContext {
 // Of this machine. libcatena is looked for in CATENA_PLUGIN_PATH and where builds and installations
 // put it, seen from this program.
 CheckContext make_check_context(const JobSpec& job);
+std::vector<std::string> check_library_folders();
+// The file of libcatena in the first of them that has it; "" when none has.
+std::string find_libcatena(const CheckContext& context);
 
 struct Probe {
   const char* name;

@@ -105,6 +105,13 @@ std::vector<int> ranks_where(const JobOutcome& job, Predicate predicate) {
   return ranks;
 }
 
+// What the batch system calls the job, as the first rank that has started says; "": none has.
+inline std::string step_of(const JobOutcome& job) {
+  for (const RankOutcome& rank : job.ranks)
+    if (rank.start) return rank.start->step;
+  return "";
+}
+
 inline std::vector<int> ranks_not_started(const JobOutcome& job) {
   return ranks_where(job, [](const RankOutcome& rank) { return !rank.start; });
 }

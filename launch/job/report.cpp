@@ -219,6 +219,8 @@ std::string text_of(const JobOutcome& job, const Verdict& verdict) {
     case Ending::host_unaccounted:
       return report_unknown(job, verdict);
     case Ending::starter_stopped:
+      if (!job.findings.ended_for.empty())
+        return line("Slurm ended all ranks: " + job.findings.ended_for) + describe_others(job, -1);
       return line(job.terms.name +
                   " was asked to stop by a signal (such as SIGTERM, SIGINT or SIGHUP), not by "
                   "catena-run; it ended all ranks");

@@ -29,6 +29,12 @@ namespace {
   dup2(error, STDERR_FILENO);
   for (const EnvSetting& setting : spec.env)
     if (setting.value) setenv(setting.name.c_str(), setting.value->c_str(), 1);
+  for (const EnvSetting& setting : command.environment) {
+    if (setting.value)
+      setenv(setting.name.c_str(), setting.value->c_str(), 1);
+    else
+      unsetenv(setting.name.c_str());
+  }
   std::vector<char*> words;
   for (const std::string& word : command.words) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);

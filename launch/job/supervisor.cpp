@@ -114,13 +114,12 @@ class Supervisor {
   double start_deadline_;
   double stop_time_ = 0;     // 0: not stopping
   double stop_at_ = kNever;  // a rank failed, the others are to be stopped by then
-  double repeat_stop_at_ = kNever;
+  double repeat_stop_at_ = kNever, kill_group_at_ = kNever;
   double read_deadline_ = kNever;
   double leave_by_ = kNever;  // rank processes that have outlived the starter
   StopRequests requests_;
   std::string said_reason_;  // why hosts were not reached, as printed last
-  bool killed_rank_processes_ = false;
-  bool killed_starter_ = false;
+  bool killed_rank_processes_ = false, killed_starter_ = false;
 };
 
 Supervisor::Supervisor(JobSpec spec, const Starter& starter, SignalQueue& signals)
@@ -140,9 +139,6 @@ Supervisor::Supervisor(JobSpec spec, const Starter& starter, SignalQueue& signal
   outcome_.ranks.resize(static_cast<std::size_t>(spec_.ranks));
   outcome_.planned_hosts = host_of_each_rank(spec_.hosts, spec_.ranks);
   if (!outcome_.planned_hosts.empty()) lines_.hold();
-  if (spec_.remote) return;
-  pipe_ = RankPipe::make();
-  spec_.rank_pipe = pipe_.name();
 }
 
 FrameDecoder Supervisor::decoder() {
@@ -172,6 +168,8 @@ int Supervisor::run() {
 }
 
 void Supervisor::run_starter() {
+  pipe_ = RankPipe::make();
+  spec_.rank_pipe = pipe_.name();
   messages_ = starter_.read_output(spec_, [this](std::string_view line) { lines_.add(line); });
   StarterProcess started = start_starter(spec_, starter_.command(spec_), signals_);
   starter_pid_ = started.pid;
@@ -207,8 +205,8 @@ bool Supervisor::wait_to_retry() {
   }
   if (stop_time_ != 0) return false;
   lines_.hold();
-  starter_ended_ = false;
-  read_deadline_ = kNever;
+  starter_ended_ = killed_starter_ = false;
+  read_deadline_ = leave_by_ = all_ended_ = kNever;
   outcome_.starter_code = 0;
   return true;
 }
@@ -234,13 +232,12 @@ void Supervisor::check_output() {
 }
 
 double Supervisor::next_deadline() const {
-  double deadline = std::min({start_deadline_, read_deadline_, leave_by_, stop_at_, next_check_});
+  double deadline =
+      std::min({start_deadline_, read_deadline_, leave_by_, stop_at_, next_check_, kill_group_at_});
   if (!all_here()) deadline = std::min(deadline, repeat_stop_at_);
-  if (stop_time_ != 0 && !killed_rank_processes_)
-    deadline = std::min(deadline, stop_time_ + spec_.grace_seconds() + kKillRankProcesses);
-  if (stop_time_ != 0 && !killed_starter_)
-    deadline = std::min(deadline, stop_time_ + spec_.grace_seconds() + kKillStarter);
-  return deadline;
+  if (stop_time_ == 0 || (killed_rank_processes_ && killed_starter_)) return deadline;
+  const double wait = killed_rank_processes_ ? kKillStarter : kKillRankProcesses;
+  return std::min(deadline, stop_time_ + spec_.grace_seconds() + wait);
 }
 
 void Supervisor::pump() {
@@ -265,6 +262,10 @@ void Supervisor::pump() {
   watch();
   if (stop_at_ != kNever && (all_started(outcome_) || monotonic_seconds() >= stop_at_)) stop();
   enforce_stop();
+  if (monotonic_seconds() >= kill_group_at_) {
+    kill_group_at_ = kNever;
+    kill(-starter_pid_, SIGKILL);
+  }
   if (monotonic_seconds() >= read_deadline_) {
     output_.reset();
     error_.reset();
@@ -315,11 +316,12 @@ bool Supervisor::all_gone() const {
 void Supervisor::kill_starter() {
   if (starter_ended_ || killed_starter_) return;
   killed_starter_ = true;
-  kill(-starter_pid_, SIGKILL);
+  kill_group_at_ = monotonic_seconds() + starter_.end(starter_pid_);
 }
 
 void Supervisor::take_bytes(int rank, Stream stream, std::string_view bytes) {
   note_life(rank, false);
+  if (stream == Stream::error) messages_->see_error_of_rank(rank, bytes);
   if (stream != Stream::report) return console_.add(rank, stream, bytes);
   for (const RankReport& report : reports_.feed(rank, bytes)) {
     if (std::holds_alternative<AliveReport>(report)) note_life(rank, true);
@@ -410,6 +412,7 @@ void Supervisor::handle_signals() {
       int status = 0;
       if (waitpid(starter_pid_, &status, WNOHANG) != starter_pid_) continue;
       starter_ended_ = true;
+      if (kill_group_at_ != kNever) kill_group_at_ = 0;  // at once: its helpers
       // Killed here after all ranks had ended, it has nothing to say about them.
       const bool too_slow = killed_starter_ && all_ended_ != kNever;
       outcome_.starter_code = too_slow ? 0 : starter_.exit_code(status);
@@ -418,7 +421,7 @@ void Supervisor::handle_signals() {
       pipe_.close_for_new_writers();
       leave_by_ = monotonic_seconds() + spec_.grace_seconds() + kKillRankProcesses;
     } else if (signal == SIGUSR1 || signal == SIGUSR2) {
-      if (!starter_ended_) starter_.signal_ranks(starter_pid_, signal);
+      if (!starter_ended_) starter_.signal_ranks(starter_pid_, step_of(outcome_), signal);
     } else {
       take_request(signal);
     }
@@ -464,7 +467,7 @@ void Supervisor::signal_all(int signal) {
   if (none_started(outcome_))
     kill(starter_pid_, SIGTERM);
   else
-    starter_.signal_ranks(starter_pid_, signal);
+    starter_.signal_ranks(starter_pid_, step_of(outcome_), signal);
 }
 
 void Supervisor::signal_local(int signal) {
@@ -476,9 +479,9 @@ void Supervisor::signal_local(int signal) {
 void Supervisor::enforce_stop() {
   if (stop_time_ == 0 || starter_ended_) return;
   const double waited = monotonic_seconds() - stop_time_;
-  // mpirun forgets signals that come while it is still starting ranks.
+  // mpirun forgets signals that come while it is still starting ranks; srun may be slow.
   if (monotonic_seconds() >= repeat_stop_at_ && !all_here()) {
-    repeat_stop_at_ = monotonic_seconds() + kRepeatStop;
+    repeat_stop_at_ = monotonic_seconds() + std::max(kRepeatStop, waited);
     signal_all(SIGALRM);
   }
   if (waited >= spec_.grace_seconds() + kKillRankProcesses && !killed_rank_processes_) {

@@ -165,9 +165,22 @@ Verdict judge_victim(const JobOutcome& job, int victim) {
   return verdict;
 }
 
+// srun asks programs and rank processes to end one after the other. A rank whose program ended
+// before its rank process had heard seems to have failed by itself; the starter knows who did.
+bool ended_with_the_step(const JobOutcome& job, int rank) {
+  const EndReport& end = end_of(job, rank);
+  if (end.signal != SIGTERM || end.stop_time != 0 || !end.error.empty()) return false;
+  const auto other = [&](const std::optional<int>& named) {
+    return named && is_rank(job, *named) && *named != rank;
+  };
+  const StarterFindings& findings = job.findings;
+  const bool killed = other(findings.killed_rank) && !outcome_of(job, *findings.killed_rank).end;
+  return killed || other(findings.abort_rank);
+}
+
 std::optional<Verdict> find_culprit(const JobOutcome& job) {
   const int first = earliest(job, own_failure_time);
-  if (first >= 0) return judge_own_failure(job, first);
+  if (first >= 0 && !ended_with_the_step(job, first)) return judge_own_failure(job, first);
   const StarterFindings& findings = job.findings;
   // SIGALRM is the launcher's own word for "stop", received before the rank process was ready.
   if (findings.killed_rank && is_rank(job, *findings.killed_rank) &&
@@ -225,6 +238,15 @@ Verdict ended(Ending ending, int exit_code, const std::string& host = "") {
   return verdict;
 }
 
+// It kills programs and rank processes one after the other, so that some of these can still report.
+// `first`: the rank that failed of its own accord, -1: none.
+bool is_ended_by_batch_system(const JobOutcome& job, int first) {
+  const StarterFindings& findings = job.findings;
+  const int signal = first >= 0 ? end_of(job, first).signal : SIGKILL;
+  const bool was_ended = signal == SIGKILL || signal == SIGTERM;
+  return !findings.ended_for.empty() && !findings.abort_rank && was_ended;
+}
+
 }  // namespace
 
 std::vector<std::string> silent_hosts(const JobOutcome& job) {
@@ -254,6 +276,8 @@ Verdict judge(const JobOutcome& job) {
   if (job.given_up) return ended(Ending::given_up, 1);
   const int first = earliest(job, own_failure_time);
   const std::uint64_t first_time = first >= 0 ? own_failure_time(end_of(job, first)) : 0;
+  if (is_ended_by_batch_system(job, first))
+    return ended(Ending::starter_stopped, job.starter_code == 0 ? 1 : job.starter_code);
   if (const auto silence = judge_silence(job, first_time)) return *silence;
   if (const auto culprit = find_culprit(job)) return *culprit;
   if (const std::string host = lost_host(job); !host.empty())

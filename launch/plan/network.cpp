@@ -25,20 +25,25 @@ std::uint32_t address_of(const sockaddr* address) {
 
 bool is_loopback(std::uint32_t address) { return (address & kLoopbackMask) == kLoopback; }
 
-std::string format_network(const Interface& interface) {
-  const std::uint32_t network = interface.address & interface.mask;
-  std::array<std::string, 4> bytes;
-  for (std::size_t i = 0; i < bytes.size(); ++i)
-    bytes[i] = std::to_string(network >> (24 - 8 * i) & 255);
-  return join({bytes.begin(), bytes.end()}, ".") + "/" +
-         std::to_string(std::popcount(interface.mask));
-}
-
 bool is_in(std::uint32_t address, const Interface& interface) {
   return ((address ^ interface.address) & interface.mask) == 0;
 }
 
 }  // namespace
+
+std::string format_address(std::uint32_t address) {
+  std::array<std::string, 4> bytes;
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = std::to_string(address >> (24 - 8 * i) & 255);
+  return join({bytes.begin(), bytes.end()}, ".");
+}
+
+std::string format_network(const Interface& interface) {
+  return format_address(interface.address & interface.mask) + "/" +
+         std::to_string(std::popcount(interface.mask));
+}
+
+bool is_loopback(const Interface& interface) { return is_loopback(interface.address); }
 
 std::vector<Interface> interfaces_here() {
   ifaddrs* list = nullptr;

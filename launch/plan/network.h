@@ -18,8 +18,15 @@ struct Interface {
   std::uint32_t address = 0;
   std::uint32_t mask = 0;
 };
+// "10.1.0.7", and "10.1.0.0/16" for the network of an interface.
+std::string format_address(std::uint32_t address);
+std::string format_network(const Interface& interface);
+
 // Those of this machine that are up.
 std::vector<Interface> interfaces_here();
+
+// Whether the interface leads to no other host, as 127.0.0.1.
+bool is_loopback(const Interface& interface);
 
 // A bridge for containers or virtual machines of one host (docker0, br-..., virbr0 and the like).
 bool is_bridge_of_one_host(const std::string& interface);

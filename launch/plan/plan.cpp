@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "plan/gpus.h"
+#include "plan/slurm.h"
 #include "status/status_board.h"
 
 namespace catena::launch {
@@ -93,12 +94,13 @@ void check_limits(int ranks, const Machine& machine, const StarterNeeds& needs) 
                     "smaller -n, or raise the limit");
   const long files = needs.files_of_rank * ranks + needs.files;
   if (files > machine.most_files)
-    throw UserError(
-        count_of(ranks, "rank") + " asked for, for which " + needs.name + " needs about " +
-        std::to_string(files) + " open files, but a process may have " +
-        std::to_string(machine.most_files) + " (ulimit -n); use -n " +
-        std::to_string(std::max(1L, (machine.most_files - needs.files) / needs.files_of_rank)) +
-        " or fewer, or raise it with ulimit -n " + std::to_string(files));
+    throw UserError(count_of(ranks, "rank") + " asked for, for which " + needs.name +
+                    " needs about " + std::to_string(files) +
+                    " open files, but a process may have " + std::to_string(machine.most_files) +
+                    " (ulimit -n); use -n " +
+                    std::to_string(std::max(1L, (machine.most_files - needs.files) /
+                                                    std::max(1L, needs.files_of_rank))) +
+                    " or fewer, or raise it with ulimit -n " + std::to_string(files));
 }
 
 void plan_here(JobSpec& spec, const Machine& machine, const StarterNeeds& needs) {
@@ -178,8 +180,9 @@ Machine this_machine() {
   machine.device = environment("CATENA_DEVICE");
   machine.most_processes = most_processes();
   machine.most_files = soft_limit(RLIMIT_NOFILE);
-  if (parse_number(environment("SLURM_JOB_NUM_NODES")).value_or(1) > 1)
-    machine.scheduled_tasks = parse_number(environment("SLURM_NTASKS")).value_or(0);
+  const SlurmAllocation slurm = slurm_allocation();
+  machine.allocation_is_here = !slurm.reaches_out;
+  machine.scheduled_tasks = slurm.tasks == 0 && slurm.reaches_out ? slurm.nodes : slurm.tasks;
   // Kubernetes' MPI operator names its hostfile for Open MPI 4, 5 ignores that name.
   for (const char* name : {"OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile"})
     if (machine.hostfile.empty()) machine.hostfile = environment(name);
@@ -187,22 +190,30 @@ Machine this_machine() {
 }
 
 JobSpec make_plan(JobSpec spec, const Machine& machine, const StarterNeeds& needs) {
-  if (spec.hosts.empty() && !machine.hostfile.empty()) spec.hosts = read_hostfile(machine.hostfile);
-  if (!spec.hosts.empty())
+  spec.by_srun = needs.in_allocation;
+  const bool has_file = !machine.hostfile.empty() && !needs.in_allocation;
+  if (spec.hosts.empty() && has_file) spec.hosts = read_hostfile(machine.hostfile);
+  if (!spec.hosts.empty()) {
     plan_on_hosts(spec, machine);
-  else if (machine.scheduled_tasks > 0)
+  } else if (machine.scheduled_tasks > 0 && !machine.allocation_is_here) {
     plan_in_allocation(spec, machine);
-  else
+  } else {
+    // One task is what Slurm takes for granted when it is asked for GPUs or processors alone.
+    const bool listed = spec.devices.kind == Kind::listed;
+    if (spec.ranks == 0 && !listed && machine.scheduled_tasks > 1)
+      spec.ranks = machine.scheduled_tasks;
     plan_here(spec, machine, needs);
+  }
   return spec;
 }
 
 std::string device_of_rank(const Devices& devices, int local_rank, int local_size, int gpus_here,
-                           const std::string& gpu_problem) {
+                           const std::string& gpu_problem, bool own_gpus) {
   const bool automatic = devices.kind == Kind::automatic;
   if (devices.kind == Kind::cpu || (automatic && gpus_here == 0))
     return "cpu:" + std::to_string(local_rank % kCpuDevices);
   const std::string here = "host " + host_name();
+  if (automatic && own_gpus) return "cuda:0";
   if (automatic) {
     if (local_size > gpus_here) too_many_ranks(local_size, gpus_here, here);
     return "cuda:" + std::to_string(local_rank);

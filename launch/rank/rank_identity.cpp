@@ -7,6 +7,7 @@
 #include "plan/gpus.h"
 #include "plan/placement.h"
 #include "plan/plan.h"
+#include "plan/slurm.h"
 
 namespace catena::launch {
 namespace {
@@ -57,7 +58,11 @@ void bind(const RankIdentity& identity, const std::string& device, const GpuInve
 
 }  // namespace
 
-RankIdentity rank_identity_from_environment() {
+RankIdentity rank_identity_from_environment(bool by_srun) {
+  if (by_srun) {
+    const SlurmTask task = slurm_task();
+    return {task.rank, task.size, task.local_rank, task.local_size, host_name(), task.step};
+  }
   const RankVariables& variables = kOpenMpi;
   const auto number = [&](const char* name) { return number_from(name, variables.starter); };
   RankIdentity identity;
@@ -73,9 +78,10 @@ std::string prepare_environment(const RankIdentity& identity, const JobSpec& spe
                                 const std::string& board) {
   const GpuInventory inventory =
       spec.devices.kind == Devices::Kind::cpu ? GpuInventory{} : find_gpus();
+  const int gpus = static_cast<int>(inventory.gpus.size());
   const std::string device =
-      device_of_rank(spec.devices, identity.local_rank, identity.local_size,
-                     static_cast<int>(inventory.gpus.size()), inventory.problem);
+      device_of_rank(spec.devices, identity.local_rank, identity.local_size, gpus,
+                     inventory.problem, spec.by_srun && slurm_binds_gpus(gpus));
   set("CATENA_LAUNCHED", 1);
   set("CATENA_RANK", identity.rank);
   set("CATENA_SIZE", identity.size);

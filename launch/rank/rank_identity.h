@@ -13,10 +13,11 @@ struct RankIdentity {
   int local_rank = 0;
   int local_size = 1;
   std::string host;
+  std::string step;  // of Slurm, "" when its srun is not the starter
 };
 
 // From the variables that the starter sets. Throws UserError when they are not there.
-RankIdentity rank_identity_from_environment();
+RankIdentity rank_identity_from_environment(bool by_srun);
 
 // Decides the device, sets the variables of the program and binds this process (and with it the
 // program) to the cores near its device. Returns the device. Throws UserError.

@@ -19,6 +19,7 @@
 #include "base/process.h"
 #include "base/program_digest.h"
 #include "base/text.h"
+#include "rank/daemon_end.h"
 #include "rank/exception_text.h"
 #include "rank/log_file.h"
 #include "rank/rank_channel.h"
@@ -29,6 +30,7 @@
 #include "wire/board_name.h"
 #include "wire/job_words.h"
 #include "wire/rank_report.h"
+#include "wire/stop_signal.h"
 
 namespace catena::launch {
 namespace {
@@ -56,7 +58,8 @@ class RankProcess {
  public:
   explicit RankProcess(JobSpec spec)
       : spec_(std::move(spec)),
-        signals_({SIGTERM, SIGALRM, SIGQUIT, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}),
+        signals_(
+            {SIGTERM, SIGALRM, kStopOfSlurm, SIGQUIT, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}),
         channel_(spec_.rank_pipe) {}
   int run();
 
@@ -135,6 +138,8 @@ int RankProcess::run() {
   const int signal = end_.stop_signal != 0 ? end_.stop_signal : end_.signal;
   const int code = signal != 0 ? 128 + signal : end_.exit_code;
   if (code != 0 && !told_) linger();
+  // No word has come from the launcher, so that the host may be cut off.
+  if (code != 0 && !told_ && spec_.remote) end_daemon_later(getppid(), spec_.grace_seconds());
   while (spec_.remote && watch_parent())
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   // After a stop mpirun need not hear of failure: the launcher knows, and mpirun would only take
@@ -144,7 +149,7 @@ int RankProcess::run() {
 
 // Everything that identifies this process and shows that it lives.
 void RankProcess::join() {
-  identity_ = rank_identity_from_environment();
+  identity_ = rank_identity_from_environment(spec_.by_srun);
   channel_.set_sender(spec_.id, identity_.rank);
   end_.rank = identity_.rank;
   end_.host = identity_.host;
@@ -161,6 +166,7 @@ void RankProcess::join() {
   start.host = identity_.host;
   start.board = board_path_;
   start.log = log_path_;
+  start.step = identity_.step;
   if (spec_.remote && identity_.local_rank == 0) start.digests = program_digests(spec_.program);
   channel_.send(Stream::report, to_line(start));
   prepare_environment(identity_, spec_, board_path_);
@@ -335,7 +341,7 @@ void RankProcess::handle_signals() {
       reap();
     } else if (is_outsider(signal)) {
       stop_for_outsider(signal);
-    } else if (signal == SIGALRM) {
+    } else if (signal == SIGALRM || signal == kStopOfSlurm) {
       told_ = true;
       begin_stop(spec_.grace_seconds());  // the launcher's word
     } else if (signal == SIGQUIT) {
@@ -343,8 +349,8 @@ void RankProcess::handle_signals() {
       begin_stop(0);  // the same, impatient
     } else if (signal == SIGTERM || signal == SIGHUP) {
       told_ = true;
-      mpirun_ends_ = true;
-      begin_stop(spec_.grace.value_or(kGraceOfMpirun));
+      mpirun_ends_ = !spec_.by_srun;
+      begin_stop(mpirun_ends_ ? spec_.grace.value_or(kGraceOfMpirun) : spec_.grace_seconds());
     } else if (signal == SIGUSR1 || signal == SIGUSR2) {
       signal_program(signal);
     }
@@ -476,7 +482,7 @@ void RankProcess::linger() {
     pollfd source{signals_.fd(), POLLIN, 0};
     poll(&source, 1, 100);
     for (int signal = signals_.next(); signal != 0; signal = signals_.next()) {
-      if (signal != SIGALRM && signal != SIGTERM) continue;
+      if (signal != SIGALRM && signal != kStopOfSlurm && signal != SIGTERM) continue;
       told_ = true;
       return;
     }

@@ -51,11 +51,13 @@ struct JobSpec {
   std::optional<double> grace;  // between SIGTERM and SIGKILL of ranks
   std::string log_dir;          // "": no logs
   bool no_bind = false;
+  std::string starter;            // "mpirun", "srun"; "": what suits
   std::string mpirun = "mpirun";  // as the user named it
-  std::vector<std::string> mpi_args;
+  std::vector<std::string> mpi_args, srun_args;
 
   // Decided before the start; a dry run decides the same.
   std::string id;                    // 8 hexadecimal digits
+  bool by_srun = false;              // the starter is srun
   bool in_allocation = false;        // the batch system chooses the hosts
   bool remote = false;               // ranks may run on other machines: they send signs of life
   std::vector<std::string> forward;  // names of the variables that all ranks get

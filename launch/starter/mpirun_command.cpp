@@ -13,7 +13,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr double kAnswer = 30;  // seconds that --version may take, on a slow file server
 constexpr const char* kInstall = "install Open MPI: apt-get install openmpi-bin libopenmpi-dev";
 
 void append(Words& words, const Words& more) {
@@ -74,14 +73,30 @@ std::optional<MpiVersion> parse_mpirun_version(const std::string& output) {
   return version;
 }
 
+namespace {
+
+// What MPICH's process manager, Intel MPI's and their relatives answer.
+bool is_hydra(const std::string& output) {
+  return output.find("HYDRA") != std::string::npos || output.find("MPICH") != std::string::npos;
+}
+
+}  // namespace
+
 Mpirun find_mpirun(const std::string& name) {
   const std::optional<std::string> path = find_executable(name);
   if (!path)
     throw UserError("mpirun not found ('" + name + "' is not an executable in PATH); " + kInstall +
                         ", or name one with --mpirun",
                     127);
-  const std::string output = answer_of({*path, "--version"}, kAnswer);
+  const std::string output = answer_of({*path, "--version"});
   const auto version = parse_mpirun_version(output);
+  if (!version && is_hydra(output))
+    throw UserError("'" + *path +
+                        "' belongs to MPICH, whose jobs catena-run does not start. Start the "
+                        "program with it directly (" +
+                        name + " -n 4 ./train, see cluster/mpich/README.md); or " + kInstall +
+                        ", or name it with --mpirun",
+                    127);
   if (!version)
     throw UserError("'" + *path + " --version' does not answer as Open MPI does but '" +
                         std::string(trim(output.substr(0, output.find('\n')))) + "'; " + kInstall +

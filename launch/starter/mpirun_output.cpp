@@ -11,12 +11,6 @@
 namespace catena::launch {
 namespace {
 
-template <std::size_t kCount>
-bool contains_any(const std::string& text, const std::array<const char*, kCount>& phrases) {
-  return std::any_of(phrases.begin(), phrases.end(),
-                     [&](const char* phrase) { return text.find(phrase) != std::string::npos; });
-}
-
 // Blocks about the end of a job, of Open MPI 4 (mpirun) and 5 (prterun).
 constexpr std::array kNotices = {"non-zero exit code. Per user-direction",
                                  "processes exited with non-zero status",

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "starter/mpirun_output.h"
 #include "starter/mpirun_settings.h"
+#include "starter/srun_command.h"
 
 namespace catena::launch {
 
@@ -29,6 +30,7 @@ std::string MpirunStarter::check() {
 
 // Open MPI refuses this with less clear words.
 void MpirunStarter::refuse_nesting() const {
+  refuse_to_be_a_task(slurm_allocation());
   if (!std::getenv("OMPI_COMM_WORLD_RANK")) return;
   throw UserError(
       "this is already a rank of an mpirun or catena-run (OMPI_COMM_WORLD_RANK is set), which "

@@ -1,8 +1,9 @@
 // What starts the rank processes of a job on their hosts.
 //
-// Today that is mpirun (starter/mpirun_starter.h). Another one, such as Slurm's srun, is a class
-// beside it and a line in choose_starter(); supervisor, plan and report know no more of a starter
-// than what is declared here. How a rank process finds its rank is in rank/rank_identity.cpp.
+// That is mpirun (starter/mpirun_starter.h) or Slurm's srun (starter/srun_starter.h). Another one
+// is a class beside them and a line in choose_starter(); supervisor, plan and report know no more
+// of a starter than what is declared here. How a rank process finds its rank is in
+// rank/rank_identity.cpp.
 #pragma once
 
 #include <sys/types.h>
@@ -47,6 +48,7 @@ struct StarterFindings {
   std::string broken_host;         // where catena-run itself could not be started
   bool daemons_failed = false;     // some were not started, or were lost; it does not say which
   bool no_connection = false;      // there is no ssh to reach other hosts with
+  std::string ended_for;           // why the batch system ended the ranks: "TIME LIMIT"
 };
 
 // Takes in what a starter prints itself: notices about the end of a job are kept for the report,
@@ -58,6 +60,8 @@ class StarterOutput {
   virtual ~StarterOutput() = default;
   virtual void feed(std::string_view bytes) = 0;
   virtual void finish() = 0;
+  // What the program of a rank has written to its standard error.
+  virtual void see_error_of_rank(int /*rank*/, std::string_view /*bytes*/) {}
   virtual const StarterFindings& findings() const = 0;
   // The notices that were not passed on.
   virtual const std::string& withheld() const = 0;
@@ -66,6 +70,8 @@ class StarterOutput {
 struct StartCommand {
   std::string path;                // of the executable
   std::vector<std::string> words;  // its argv
+  // Set for it, after those of the job; without a value: it must not have them.
+  std::vector<EnvSetting> environment = {};
 };
 
 class Starter {
@@ -92,11 +98,16 @@ class Starter {
                                                      StarterOutput::OnLine on_line) const = 0;
   // The exit code that the status of wait() means: 128 + N for signal N.
   virtual int exit_code(int wait_status) const;
-  // Has a signal delivered to all rank processes, wherever they run.
-  virtual void signal_ranks(pid_t starter, int signal) const;
+  // Has a signal delivered to all rank processes, wherever they run. SIGALRM is the launcher's word
+  // to stop. `step`: as StartReport, "" when no rank has said it.
+  virtual void signal_ranks(pid_t starter, const std::string& step, int signal) const;
+  // Ends the starter, a process group, with all that it has started. Does not wait: returns the
+  // seconds after which what is left of the group must be killed, 0 when that has been done.
+  virtual double end(pid_t starter) const;
 };
 
-// The one that a job is to be started with.
+// The one that a job is to be started with. Throws UserError when the job's options do not go
+// together with it.
 std::unique_ptr<Starter> choose_starter(const JobSpec& spec);
 
 }  // namespace catena::launch

@@ -47,6 +47,7 @@ void each_field(const JobSpec*, Visit&& visit) {
   visit("program-file", &JobSpec::program_file);
   visit("several-hosts", &JobSpec::remote);
   visit("pipe", &JobSpec::rank_pipe);
+  visit("srun", &JobSpec::by_srun);
 }
 
 std::vector<std::string> rank_process_command(const JobSpec& spec, const MustHide& must_hide) {

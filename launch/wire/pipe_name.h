@@ -1,6 +1,7 @@
 // How the processes of one machine name a pipe to each other: by the descriptor of the process that
-// made it, as /proc has it, and by the number that the kernel gave it. Where a container has other
-// process numbers, the second keeps the name from leading to somebody else's pipe.
+// made it, as /proc has it, by the number that the kernel gave it, and by that run of the kernel.
+// In a container with other process numbers, or on another machine, these keep the name from
+// leading to somebody else's pipe.
 #pragma once
 
 #include <string>
@@ -9,7 +10,7 @@
 
 namespace catena::launch {
 
-// "/proc/12/fd/3:4567" for a descriptor of this process; "" when it is not a pipe.
+// "/proc/12/fd/3:4567:" and the kernel for a descriptor of this process; "" when it is not a pipe.
 std::string name_pipe(int descriptor);
 
 // The pipe of that name, for writing without waiting. Not open when there is none, or none that can

@@ -35,6 +35,7 @@ void each_field(const StartReport*, Visit&& visit) {
   visit("host", &StartReport::host);
   visit("board", &StartReport::board);
   visit("log", &StartReport::log);
+  visit("step", &StartReport::step);
   visit("digests", &StartReport::digests);
 }
 

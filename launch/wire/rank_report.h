@@ -22,6 +22,7 @@ struct StartReport {
   std::string host;
   std::string board;  // path of the status board, "" when there is none
   std::string log;    // path of the log file, "" when there is none
+  std::string step;   // what the batch system calls the job, "" when it did not start the rank
   Digests digests;    // of the program's files, empty when they were not asked for
 };
 

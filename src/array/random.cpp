@@ -10,6 +10,7 @@
 
 #include "catena/array/math.h"
 #include "catena/array/random_log.h"
+#include "catena/array/random_source.h"
 #include "catena/core/entry_scope.h"
 #include "catena/core/fork_mutex.h"
 #include "catena/core/graph.h"
@@ -210,7 +211,9 @@ void RandomState::set_state(State state) { shared_->set_state(state); }
 RandomBits RandomState::reserve(uint64_t blocks, Device device) {
   RandomLogScope* const scope = RandomLogScope::innermost();
   const RandomBits* repeated = scope ? scope->repeated() : nullptr;
+  RandomSourceScope* const source = RandomSourceScope::innermost();
   const RandomBits bits = repeated ? *repeated
+                          : source ? source->take(blocks)
                           : device.is_cuda() && cuda::is_capturing(device)
                               ? shared_->reserve_captured(shared_, blocks, device)
                               : shared_->reserve(blocks);
@@ -238,6 +241,21 @@ const RandomBits* RandomLogScope::repeated() {
 void RandomLogScope::note(const RandomBits& bits) {
   for (RandomLogScope* scope = this; scope && scope->mode_ == Mode::kNote; scope = scope->outer_)
     scope->log_.draws_.push_back(bits);
+}
+
+RandomSourceScope::RandomSourceScope(const RandomBits& first)
+    : next_(first), outer_(std::exchange(innermost(), this)) {}
+RandomSourceScope::~RandomSourceScope() { innermost() = outer_; }
+
+RandomSourceScope*& RandomSourceScope::innermost() {
+  thread_local RandomSourceScope* scope = nullptr;
+  return scope;
+}
+
+RandomBits RandomSourceScope::take(uint64_t blocks) {
+  const RandomBits bits = next_;
+  next_.offset += blocks;
+  return bits;
 }
 
 Array RandomState::uniform(const Shape& shape, double low, std::optional<double> upper,

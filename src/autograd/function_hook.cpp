@@ -5,6 +5,7 @@
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
 #include "catena/autograd/function_call.h"
+#include "catena/autograd/parameter.h"
 #include "catena/autograd/parameter_state.h"
 
 namespace catena {
@@ -48,13 +49,20 @@ bool is_finite(const Array& a) {
   return all(isfinite(a)).item<bool>();
 }
 
-// "; operand 0, (2, 3) float32, is not finite", or that all are.
+// ", parameter 'l1/W'" of a parameter.
+std::string text_of_parameter(const VariableNode* node) {
+  if (node == nullptr || node->parameter == nullptr) return {};
+  return ", parameter '" + path_of(*node->parameter) + "'";
+}
+
+// "; its operand 1, parameter 'l1/W', (2, 3) float32, is not finite", or that all are.
 std::string text_of_operands(const FunctionCall& call) {
   std::string text;
   for (size_t i = 0; i < call.size(); ++i) {
     const Array& x = call[i].data();
     if (!is_finite(x))
-      text += message("; its operand ", i, ", ", x.shape(), " ", x.dtype(), ", is not finite");
+      text += message("; its operand ", i, text_of_parameter(call[i].node()), ", ", x.shape(), " ",
+                      x.dtype(), ", is not finite");
   }
   return text.empty() ? "; all its operands are finite" : text;
 }
@@ -77,7 +85,8 @@ void NanFinder::backward_ends(const FunctionNode& node) {
   for (size_t i = 0; i < node.inputs().size(); ++i) {
     const VariableNode& v = *node.inputs()[i];
     CATENA_CHECK(ValueError, is_finite(gradient_of(v)), node.label(), ": the gradient of input ", i,
-                 ", ", v.shape, " ", v.dtype, ", has NaN or infinite elements after its backward");
+                 text_of_parameter(&v), ", ", v.shape, " ", v.dtype,
+                 ", has NaN or infinite elements after its backward");
   }
 }
 

@@ -10,6 +10,8 @@
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/array/random.h"
+#include "catena/core/config.h"
+#include "catena/core/plugin.h"
 #include "catena/testing_markers.h"
 
 namespace catena {
@@ -106,6 +108,13 @@ std::string missing_test_gpus(int count) {
   if (present >= count) return {};
   return message("needs ", count, " GPU(s), this machine has ", present, present == 0 ? ": " : "",
                  present == 0 ? unavailable_reason(DeviceType::kCuda) : "");
+}
+
+std::string missing_test_cudnn() {
+  if (const std::string missing = missing_test_gpus(); !missing.empty()) return missing;
+  if (config().use_cudnn == UseCudnn::kNever) return "needs cuDNN, which the settings leave out";
+  const std::string error = load_plugin("cudnn");
+  return error.empty() ? error : "needs cuDNN: " + error;
 }
 
 void PrintTo(const Array& a, std::ostream* os) {

@@ -39,6 +39,14 @@ endfunction()
 if(CATENA_INSTALL)
   catena_install_files(LIBDIR ${CMAKE_INSTALL_LIBDIR} PLUGINDIR ${CMAKE_INSTALL_LIBDIR})
 endif()
+# The build tree is a package as well, for what is built against it (src/comm/mpi): -DCMAKE_PREFIX_PATH=<build tree>.
+if(PROJECT_IS_TOP_LEVEL)
+  set(package_dir ${PROJECT_BINARY_DIR}/cmake)
+  export(TARGETS catena NAMESPACE catena:: FILE ${package_dir}/catenaTargets.cmake)
+  configure_package_config_file(${PROJECT_SOURCE_DIR}/src/cmake/catenaConfig.cmake.in ${package_dir}/catenaConfig.cmake
+    INSTALL_DESTINATION ${package_dir} INSTALL_PREFIX ${PROJECT_BINARY_DIR})
+  configure_file(${PROJECT_BINARY_DIR}/catenaConfigVersion.cmake ${package_dir}/catenaConfigVersion.cmake COPYONLY)
+endif()
 if(PROJECT_IS_TOP_LEVEL)
   # Removes what the last `cmake --install` of this build tree installed.
   add_custom_target(uninstall

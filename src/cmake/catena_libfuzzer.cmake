@@ -29,6 +29,10 @@ function(catena_add_libfuzzer target)
   if(NOT CATENA_HAVE_LIBFUZZER OR CATENA_SANITIZE)
     return()
   endif()
+  set(FUZZ_INCLUDES)
+  if(CATENA_HAVE_PROTOZERO)
+    set(FUZZ_INCLUDES -idirafter ${PROTOZERO_INCLUDE_DIR})
+  endif()
   set(sources)
   foreach(source ${FUZZ_SOURCES})
     list(APPEND sources ${CMAKE_CURRENT_SOURCE_DIR}/${source})
@@ -40,6 +44,7 @@ function(catena_add_libfuzzer target)
   add_custom_command(OUTPUT ${program}
     COMMAND ${CATENA_CLANGXX} -std=c++20 -O1 -g -fwrapv ${CATENA_FUZZ_FLAGS} -DCATENA_LIBFUZZER
       -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_BINARY_DIR}/include -I${PROJECT_SOURCE_DIR}/src
+      -I${PROJECT_SOURCE_DIR}/tests ${FUZZ_INCLUDES}
       ${sources} -o ${program} $<TARGET_FILE:catena> -Wl,-rpath,$<TARGET_FILE_DIR:catena> -lz
     DEPENDS catena ${sources} VERBATIM)
   add_custom_target(${target} DEPENDS ${program})

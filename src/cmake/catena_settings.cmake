@@ -62,8 +62,21 @@ endfunction()
 function(catena_precompile target header)
   if(CATENA_PCH)
     target_precompile_headers(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/${header}>")
-    # False alarms inside Boost's small_vector, which GCC keeps to itself when the header is parsed.
-    target_compile_options(${target} PRIVATE
-      $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds> $<$<COMPILE_LANGUAGE:CXX>:-Wno-stringop-overflow>)
+    catena_silence_precompiled(${target})
   endif()
+endfunction()
+
+# catena_precompile_from(<target> <owner>): with the headers that were compiled for another target. Not for
+# programs that are linked from the objects of another build tree.
+function(catena_precompile_from target owner)
+  if(CATENA_PCH AND NOT CATENA_TEST_OBJECTS)
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+    catena_silence_precompiled(${target})
+  endif()
+endfunction()
+
+# False alarms inside Boost's small_vector, which GCC keeps to itself when the header is parsed.
+function(catena_silence_precompiled target)
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds> $<$<COMPILE_LANGUAGE:CXX>:-Wno-stringop-overflow>)
 endfunction()

@@ -295,4 +295,26 @@ Event Communicator::all_gather_async(const Array& x, const Array& out, const Str
   return submit_on(on, request);
 }
 
+Event Communicator::send_async(const Array& x, int destination, const Stream& on) {
+  constexpr const char* kWho = "send_async";
+  check_array(kWho, x);
+  check_other(kWho, destination, "destination");
+  Request request{
+      .who = kWho,
+      .call = {.op = CommOp::kSend, .dtype = x.dtype(), .root = destination, .count = x.size()},
+      .input = x};
+  return submit_on(on, request);
+}
+
+Event Communicator::recv_async(const Array& out, int source, const Stream& on) {
+  constexpr const char* kWho = "recv_async";
+  check_array(kWho, out);
+  check_other(kWho, source, "source");
+  Request request{
+      .who = kWho,
+      .call = {.op = CommOp::kRecv, .dtype = out.dtype(), .root = source, .count = out.size()},
+      .output = out};
+  return submit_on(on, request);
+}
+
 }  // namespace catena::comm

@@ -299,12 +299,13 @@ void Communicator::issue(const Request& request, const Array& input, const Array
   const CallRecord record = s.next_record(call);
   call.sequence = record.sequence;
   call.hash = record.hash;
-  s.own_slot.begin_call(record);
   if (s.grouping) {
     const bool temporary = output.defined() && !output.same_body(request.output);
-    s.pending.push_back({call, record, input, output, temporary ? request.output : Array()});
+    s.pending.push_back({call, record, input, output, temporary ? request.output : Array(),
+                         temporary ? current_stream(request.output.device()) : Stream()});
     return;
   }
+  s.own_slot.begin_call(record);
   if (input.defined()) call.input = &input;
   if (output.defined()) call.output = &output;
   try {
@@ -375,10 +376,11 @@ Array Communicator::submit(Request& request) {
 }
 
 Event Communicator::submit_on(const Stream& on, Request& request) {
-  const Array& x = request.input;
-  CATENA_CHECK(ValueError, x.is_contiguous() && request.output.is_contiguous(), request.who,
-               ": asynchronous calls need contiguous arrays, got strides ", x.strides(), " and ",
-               request.output.strides());
+  for (const Array* array : {&request.input, &request.output})
+    CATENA_CHECK(ValueError, !array->defined() || array->is_contiguous(), request.who,
+                 ": asynchronous calls need contiguous arrays, got strides ", array->strides(),
+                 " for shape ", array->shape());
+  const Array& x = request.input.defined() ? request.input : request.output;
   if (!x.device().is_cuda()) {
     submit(request);
     return {};

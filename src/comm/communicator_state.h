@@ -38,7 +38,8 @@ struct Communicator::State {
     Call call;
     CallRecord record;
     Array input, output;
-    Array target;  // receives output when that is a temporary
+    Array target;   // receives output when that is a temporary
+    Stream stream;  // on which it receives it
   };
 
   State(std::unique_ptr<Transport> moved, Device on, const CommunicatorOptions& chosen,

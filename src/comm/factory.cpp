@@ -14,6 +14,7 @@
 #include "communicator_state.h"
 #include "core/environment.h"
 #include "core/hint.h"
+#include "slurm_step.h"
 #include "threads/threads_transport.h"
 
 namespace catena::comm {
@@ -53,24 +54,24 @@ double seconds_of(const char* variable, double otherwise) {
 
 LaunchEnvironment launch_environment() {
   LaunchEnvironment e;
-  // A Slurm batch script has SLURM_NTASKS too; only steps have SLURM_STEP_ID.
   const char* size = first_set(
       {"CATENA_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE"}, &e.source);
-  if (!size && std::getenv("SLURM_STEP_ID") && std::getenv("SLURM_PROCID"))
-    size = first_set({"SLURM_NTASKS"}, &e.source);
-  e.launched = size != nullptr;
+  // A program under mpirun inside of a step of Slurm is the mpirun's.
+  const std::optional<SlurmStep> step = slurm_step();
+  e.launched = size || step;
   if (!e.launched) return e;
-  e.size = std::max(1, number_of(size, 1));
+  if (!size) e.source = step->source;
+  const SlurmStep otherwise = step.value_or(SlurmStep{});
+  e.size = std::max(1, number_of(size, size ? 1 : otherwise.size));
   e.rank = number_of(first_set({"CATENA_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK",
-                                "PMI_RANK", "SLURM_PROCID"}),
-                     0);
-  e.local_rank =
-      number_of(first_set({"CATENA_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
-                           "MV2_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}),
-                0);
+                                "PMI_RANK", "PMIX_RANK"}),
+                     otherwise.rank);
+  e.local_rank = number_of(first_set({"CATENA_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+                                      "MV2_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"}),
+                           otherwise.local_rank);
   e.local_size = number_of(first_set({"CATENA_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
                                       "MV2_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}),
-                           e.size);
+                           size && !step ? e.size : otherwise.local_size);
   return e;
 }
 

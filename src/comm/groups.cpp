@@ -37,7 +37,10 @@ void Communicator::end_group() {
   std::vector<State::Pending> pending = std::exchange(s.pending, {});
   if (pending.empty()) return;
   std::vector<Call> calls;
+  // Others may take a rank for waiting in all of these calls as soon as they see the last one.
+  pending.back().record.call.kind = CallKind::kGroupEnd;
   for (State::Pending& entry : pending) {
+    s.own_slot.begin_call(entry.record);
     if (entry.input.defined()) entry.call.input = &entry.input;
     if (entry.output.defined()) entry.call.output = &entry.output;
     calls.push_back(entry.call);
@@ -51,10 +54,12 @@ void Communicator::end_group() {
   }
   for (const State::Pending& entry : pending) {
     s.own_slot.end_call(entry.record);
-    if (entry.target.defined())
+    if (entry.target.defined()) {
+      const StreamScope scope(entry.stream);
       entry.target.assign(entry.output);
-    else if (entry.output.defined())
+    } else if (entry.output.defined()) {
       entry.output.note_write();
+    }
   }
 }
 

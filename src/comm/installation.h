@@ -10,6 +10,7 @@ inline constexpr char kCheckPluginSymbol[] = "catena_check_plugin";
 inline constexpr char kCheckKernelsSymbol[] = "catena_check_kernels";
 inline constexpr char kCheckProvidersSymbol[] = "catena_check_providers";
 inline constexpr char kCheckCpuSymbol[] = "catena_check_cpu";
+inline constexpr char kCheckNetworkSymbol[] = "catena_check_network";
 // Version and build, which plug-ins must share.
 using CheckVersion = const char* (*)();
 // Loads the plug-in; "" when it can be used, else why not.
@@ -24,6 +25,9 @@ using CheckProviders = const char* (*)(int* good);
 // The instruction set of the CPU kernels in words; *best is 0 if this processor could run faster
 // ones; the text then says why they are not used.
 using CheckCpu = const char* (*)(int* best);
+// Run by each rank of a job: a main() that makes collectives over MPI and prints their times
+// (network_trial.cpp); its exit code.
+using CheckNetwork = int (*)(int argc, char** argv);
 
 }  // namespace catena::comm
 
@@ -33,4 +37,5 @@ __attribute__((visibility("default"))) const char* catena_check_version();
 __attribute__((visibility("default"))) const char* catena_check_plugin(const char* name);
 __attribute__((visibility("default"))) const char* catena_check_kernels();
 __attribute__((visibility("default"))) const char* catena_check_providers(int* good);
+__attribute__((visibility("default"))) int catena_check_network(int argc, char** argv);
 }

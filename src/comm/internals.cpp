@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/diagnosis/deadlock.h"
 #include "comm/diagnosis/mismatch.h"
 #include "communicator_state.h"
 
@@ -14,6 +15,7 @@ using State = Communicator::State;
 Transport& CommunicatorInternals::transport() const { return *State::of(comm_).transport; }
 uint64_t CommunicatorInternals::calls() const { return State::of(comm_).made; }
 int& CommunicatorInternals::no_sync_scopes() const { return State::of(comm_).no_sync_scopes; }
+bool CommunicatorInternals::in_group() const { return State::of(comm_).grouping; }
 
 const char*& CommunicatorInternals::purpose() const { return State::of(comm_).purpose; }
 void CommunicatorInternals::set_updates(int64_t count) const {
@@ -25,6 +27,8 @@ int CommunicatorInternals::next_optimizer() const { return ++State::of(comm_).op
 int CommunicatorInternals::rank_in_job(int rank) const {
   return comm::rank_in_job(State::of(comm_).place, rank);
 }
+
+std::string describe_part(const Communicator& comm) { return describe_part(State::of(comm).place); }
 
 void inject_fault(Communicator& comm, const Fault& fault) { State::of(comm).fault = fault; }
 
@@ -44,9 +48,11 @@ std::string State::difference_over_hosts() {
   const auto rings = control->all_gather_object(place.board->calls(slot));
   std::string text = difference_of(rings, control->rank(), id);
   if (text.empty()) text = missing_call_of(rings, id);
-  if (!text.empty()) return text;
-  return "the ranks of this communicator have made different numbers of calls when they were "
-         "compared";
+  if (text.empty())
+    text =
+        "the ranks of this communicator have made different numbers of calls when they were "
+        "compared";
+  return text + describe_part(place);
 }
 
 std::string CommunicatorInternals::compare_with_all() const {
@@ -75,6 +81,15 @@ std::string CommunicatorInternals::find_problem(double waited_seconds, int* culp
   int rank_at_fault = -1;
   std::string text = problem_on_board(state.place, comm_.rank(), comm_.size(), state.id,
                                       waited_seconds, &rank_at_fault);
+  if (!text.empty()) state.culprit = rank_at_fault;
+  if (culprit) *culprit = rank_at_fault;
+  return text;
+}
+
+std::string CommunicatorInternals::find_deadlock(int* culprit) const {
+  State& state = State::of(comm_);
+  int rank_at_fault = -1;
+  std::string text = deadlock_on_board(state.place, comm_.size(), state.id, &rank_at_fault);
   if (!text.empty()) state.culprit = rank_at_fault;
   if (culprit) *culprit = rank_at_fault;
   return text;

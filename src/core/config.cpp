@@ -80,7 +80,8 @@ int available_cores() {
 int threads_from_environment() {
   if (const auto asked = count_from_environment("OMP_NUM_THREADS")) return *asked;
   std::optional<int> ranks = count_from_environment("CATENA_LOCAL_SIZE");
-  if (!ranks) ranks = count_from_environment("OMPI_COMM_WORLD_LOCAL_SIZE");
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"})
+    if (!ranks) ranks = count_from_environment(name);
   return std::max(1, available_cores() / ranks.value_or(1));
 }
 

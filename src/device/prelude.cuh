@@ -19,12 +19,12 @@ namespace m {
 CATENA_M1(exp) CATENA_M1(exp2) CATENA_M1(expm1) CATENA_M1(log) CATENA_M1(log2) CATENA_M1(log10) CATENA_M1(log1p)
 CATENA_M1(sqrt) CATENA_M1(cbrt) CATENA_M1(sin) CATENA_M1(cos) CATENA_M1(tan) CATENA_M1(asin) CATENA_M1(acos)
 CATENA_M1(atan) CATENA_M1(sinh) CATENA_M1(cosh) CATENA_M1(tanh) CATENA_M1(asinh) CATENA_M1(acosh) CATENA_M1(atanh)
-CATENA_M1(erf) CATENA_M1(floor) CATENA_M1(ceil) CATENA_M1(trunc) CATENA_M1(rint) CATENA_M1(fabs)
+CATENA_M1(erf) CATENA_M1(erfc) CATENA_M1(floor) CATENA_M1(ceil) CATENA_M1(trunc) CATENA_M1(rint) CATENA_M1(fabs)
 CATENA_M2(pow) CATENA_M2(atan2) CATENA_M2(hypot) CATENA_M2(fmod) CATENA_M2(copysign)
 // clang-format on
 #undef CATENA_M1
 #undef CATENA_M2
-                        CATENA_FN bool signbit(float x) {
+                            CATENA_FN bool signbit(float x) {
   return __float_as_int(x) < 0;
 }
 CATENA_FN bool signbit(double x) { return __double_as_longlong(x) < 0; }

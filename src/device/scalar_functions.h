@@ -1,4 +1,5 @@
-// Scalar functors: exponentials, logarithms, trigonometry, activations. See scalar_ops.h.
+// Scalar functors: exponentials, logarithms, trigonometry, and those activations that are array
+// functions. See scalar_ops.h.
 #pragma once
 
 namespace catena {
@@ -173,12 +174,6 @@ struct Relu {
   template <class T>
   static CATENA_FN T apply(T x) {
     return x <= T(0) ? T(0) : x;
-  }
-};
-struct LeakyRelu {
-  template <class T>
-  static CATENA_FN T apply(T x, T slope) {
-    return x >= T(0) ? x : x * slope;
   }
 };
 struct Arctan2 {

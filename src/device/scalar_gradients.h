@@ -200,12 +200,6 @@ struct SoftplusGrad {
     return gy / (T(1) + m::exp(-x));
   }
 };
-struct LeakyReluGrad {
-  template <class T>
-  static CATENA_FN T apply(T gy, T x, T slope) {
-    return x >= T(0) ? gy : gy * slope;
-  }
-};
 struct ReluGrad {
   template <class T>
   static CATENA_FN T apply(T gy, T y) {

@@ -2,9 +2,9 @@
 //
 // These files include nothing but each other. The includer defines CATENA_FN (function qualifiers)
 // and, in namespace m, the elementary functions for float and double: exp exp2 expm1 log log2 log10
-// log1p sqrt cbrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf pow atan2 hypot
-// fmod floor ceil trunc rint copysign fabs signbit, and divide, which is a / b. 16-bit floats never
-// get here: they are converted to float on load and rounded once on store. Contraction (fused
+// log1p sqrt cbrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc pow atan2
+// hypot fmod floor ceil trunc rint copysign fabs signbit, and divide, which is a / b. 16-bit floats
+// never get here: they are converted to float on load and rounded once on store. Contraction (fused
 // multiply-add) is off in every compiler, so that + - * / sqrt agree bit for bit on all devices;
 // signed integers wrap.
 //
@@ -13,6 +13,7 @@
 // functors appear only as Name::apply.
 #pragma once
 
+#include "device/scalar_activations.h"
 #include "device/scalar_arithmetic.h"
 #include "device/scalar_functions.h"
 #include "device/scalar_gradients.h"

@@ -7,5 +7,7 @@ namespace catena::kernels {
 CATENA_DEFINE_SLOT(batch_normalization)
 CATENA_DEFINE_SLOT(fixed_batch_normalization)
 CATENA_DEFINE_SLOT(batch_normalization_grad)
+CATENA_DEFINE_SLOT(batch_moments)
+CATENA_DEFINE_SLOT(merge_moments)
 
 }  // namespace catena::kernels

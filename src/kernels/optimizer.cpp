@@ -18,7 +18,9 @@ const std::vector<OptimizerRule>& optimizer_rules() {
   { __VA_ARGS__ }
 #define NUMBERS(...) \
   { __VA_ARGS__ }
-#define NORMS(...) true
+#define NORMS_OF(what) NORMS_OF_##what
+#define NORMS_OF_GRADIENTS true, false
+#define NORMS_OF_STEPS true, true
 #define CATENA_RULE(functor, rate, ...) \
   rows.push_back({#functor, static_cast<int>(rows.size()), rate, __VA_ARGS__});
 #include "catena/kernels/detail/optimizer_rules.def"
@@ -26,7 +28,9 @@ const std::vector<OptimizerRule>& optimizer_rules() {
 #undef RATE
 #undef STATES
 #undef NUMBERS
-#undef NORMS
+#undef NORMS_OF
+#undef NORMS_OF_GRADIENTS
+#undef NORMS_OF_STEPS
     return rows;
   }();
   return rules;
@@ -45,6 +49,7 @@ namespace kernels {
 
 CATENA_DEFINE_SLOT(optimizer_update)
 CATENA_DEFINE_SLOT(segment_squares)
+CATENA_DEFINE_SLOT(step_squares)
 CATENA_DEFINE_SLOT(find_nonfinite)
 CATENA_DEFINE_SLOT(advance_loss_scale)
 

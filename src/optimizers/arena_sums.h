@@ -15,11 +15,11 @@ inline Array sum_of_squares(const Array& flat) {
   return result.reshape({});
 }
 
-// gradient += rate * parameter of two flat arrays, where the gradients in memory are those wanted
+// gradient += rate * value of two flat arrays, where the gradients in memory are those wanted
 // divided by `factor`, a 0-d float64 or undefined.
-inline void add_decayed(const Array& parameter, const Array& gradient, double rate,
+inline void add_decayed(const Array& value, const Array& gradient, double rate,
                         const Array& factor = {}) {
-  Array addend = multiply(parameter.astype(compute_dtype(parameter.dtype()), false), rate);
+  Array addend = multiply(value.astype(compute_dtype(value.dtype()), false), rate);
   if (factor.defined()) addend = divide(addend, factor.astype(addend.dtype(), false));
   add(gradient, addend, gradient);
 }

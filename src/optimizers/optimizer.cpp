@@ -1,4 +1,5 @@
 // Setup, layout, counts and rates. The other members of Optimizer are in optimizer_groups.cpp,
+// optimizer_freeze.cpp,
 // optimizer_gradients.cpp, optimizer_update.cpp and optimizer_state.cpp.
 #include "catena/optimizers/optimizer.h"
 
@@ -85,6 +86,7 @@ void Optimizer::setup_named(const ArenaSet::Named& named, const Parameters& orde
   positions_ = positions_of(ordered, placed.layout);
   ordered_ = ordered;
   persistents_ = std::move(persistents);
+  keep_frozen(placed.layout);
   take(std::move(placed), 0);
   use_groups();
   warn_about_forgotten_parameters("setup");

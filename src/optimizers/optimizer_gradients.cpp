@@ -117,19 +117,22 @@ void Optimizer::weight_decay(double decay) {
     add_decay(i, decay, gradient_factor(layout_.arenas()[i].device()));
 }
 
-// gradient += rate * parameter, where the gradients in memory are those wanted divided by `factor`,
-// a 0-d float64 or undefined. Groups decay by their own factors, which are read on the device. Of
-// elements that are kept here.
-void Optimizer::add_decay(size_t index, double rate, const Array& factor) const {
+// gradient += rate * parameter, or its sign, where the gradients in memory are those wanted divided
+// by `factor`, a 0-d float64 or undefined. Groups decay by their own factors, which are read on the
+// device. Of elements that are kept here.
+void Optimizer::add_decay(size_t index, double rate, const Array& factor, Decay of) const {
   const ParameterArena& arena = layout_.arenas()[index];
   const ElementRange kept = intersection(arena.data().covers, arena.gradient().covers);
-  if (groups_.empty())
-    return add_decayed(arena.data().part(kept), arena.gradient().part(kept), rate, factor);
+  const auto values = [&](const ElementRange& elements) {
+    const Array part = arena.data().part(elements);
+    return of == Decay::kSign ? sign(part) : part;
+  };
+  if (groups_.empty()) return add_decayed(values(kept), arena.gradient().part(kept), rate, factor);
   for (size_t s = 0; s < arena.slots().size(); ++s) {
     const ElementRange elements = intersection(arena.slot_range(s, s + 1), kept);
     if (elements.size() == 0) continue;
     const Array of_group = segments_[index].factors(int64_t(s), 1);
-    add_decayed(arena.data().part(elements), arena.gradient().part(elements), rate,
+    add_decayed(values(elements), arena.gradient().part(elements), rate,
                 factor.defined() ? divide(factor, of_group) : divide(1.0, of_group));
   }
 }

@@ -127,7 +127,8 @@ std::vector<double> Optimizer::factors_of(const ArenaSet& layout,
   for (const ParameterArena::Slot& slot : arena.slots()) {
     const ParameterGroup* group = group_of(layout.name(size_t(slot.index)));
     const GroupOptions options = group == nullptr ? GroupOptions() : group->options;
-    factors.insert(factors.end(), {options.rate, options.decay, options.frozen ? 1.0 : 0.0});
+    const bool frozen = options.frozen || is_frozen_alone(slot.parameter);
+    factors.insert(factors.end(), {options.rate, options.decay, frozen ? 1.0 : 0.0});
   }
   return factors;
 }
@@ -151,9 +152,11 @@ void Optimizer::use_groups() {
   }
   for (size_t i = 0; i < layout_.parameters().size(); ++i) {
     const ParameterGroup* group = group_of(layout_.name(i));
-    if (group == nullptr) continue;
-    const bool wants = !group->options.frozen || group->options.gradients;
-    layout_.parameters()[i].variable().node()->requires_grad = wants;
+    const Parameter& p = layout_.parameters()[i];
+    const bool frozen = is_frozen_alone(p);
+    if (group == nullptr && !frozen) continue;
+    const bool wants = !frozen && (!group->options.frozen || group->options.gradients);
+    p.variable().node()->requires_grad = wants;
   }
 }
 

@@ -182,8 +182,9 @@ void Optimizer::update_whole(size_t index, UpdateContext& update) {
       add(values.step, 1.0, values.step);
   }
   if (!updates_arenas()) return update_each(index);
-  if (needs_norms()) update.squares_ = squares_of(index);
   arena.refresh_low();
+  if (needs_norms())
+    update.squares_ = needs_norms_of_steps() ? step_squares_of(index, update) : squares_of(index);
   if (update.ranges_.empty() || update.ranges_[index].empty()) {
     update_range(index, arena.covered(), arena.covers().begin, update, true);
   } else {
@@ -206,10 +207,41 @@ Array Optimizer::squares_of(size_t index) const {
   return segment_squares(segments_[index], {&parameters, &arena.gradient().memory});
 }
 
+// Of the values that the rule starts from and of its steps, over all processes that keep a part of
+// the arena's states.
+Array Optimizer::step_squares_of(size_t index, const UpdateContext& update) {
+  const ParameterArena& arena = layout_.arenas()[index];
+  RuleCall rule_call;
+  fill(rule_call, index, arena.covered(), arena.covers().begin, update);
+  const RuleSegments& segments = rule_call.segments;
+  const auto pairs = [&](int64_t count) {
+    return Array::uninitialized({2, count}, Dtype::kFloat64, arena.device());
+  };
+  const Array partial = pairs(segments.piece_count);
+  Array sums = pairs(segments.count);
+  sum_step_squares(rule_call.call, partial, sums);
+  if (arena.covers().size() == arena.size()) return sums;
+  bool summed = false;
+  for (const auto& stage : current_stages()) summed = stage->sum_parts(sums) || summed;
+  CATENA_CHECK(ValueError, summed,
+               "update: the rule needs norms of whole steps, but this process keeps a part of the "
+               "states, and no stage sums over the others; override UpdateStage::sum_parts");
+  return sums;
+}
+
 void Optimizer::update_range(size_t index, const ArenaRange& range, int64_t first,
                              UpdateContext& context, bool counts) {
+  RuleCall rule_call;
+  fill(rule_call, index, range, first, context);
+  rule_call.call.counts = counts;
+  if (needs_norms()) rule_call.call.squares = &context.squares_;
+  update_arena(rule_call.call);
+}
+
+void Optimizer::fill(RuleCall& rule_call, size_t index, const ArenaRange& range, int64_t first,
+                     const UpdateContext& context) const {
   const DeviceValues& values = values_[index];
-  OptimizerCall call{};
+  OptimizerCall& call = rule_call.call;
   call.parameter = &range.data;
   call.gradient = &range.gradient;
   if (range.master.defined()) call.master = &range.master;
@@ -217,7 +249,6 @@ void Optimizer::update_range(size_t index, const ArenaRange& range, int64_t firs
   for (size_t k = 0; k < range.states.size(); ++k) call.states[k] = &range.states[k];
   call.learning_rate.value = lr_;
   call.step.value = static_cast<double>(t_);
-  call.counts = counts;
   call.skip = context.skip(index);
   call.weight_decay = context.decay_;
   call.gradient_scale.device_value = context.factor(index);
@@ -228,14 +259,10 @@ void Optimizer::update_range(size_t index, const ArenaRange& range, int64_t firs
     else
       call.step.device_value = &values.step;
   }
-  RuleSegments segments;
-  if (uses_segments()) {
-    segments = segments_[index].view();
-    call.segments = &segments;
-    call.first = first;
-    if (needs_norms()) call.squares = &context.squares_;
-  }
-  update_arena(call);
+  if (!uses_segments()) return;
+  rule_call.segments = segments_[index].view();
+  call.segments = &rule_call.segments;
+  call.first = first;
 }
 
 void Optimizer::update_each(size_t index) {
@@ -245,6 +272,7 @@ void Optimizer::update_each(size_t index) {
   } rate{rate_factor_};
   for (const ParameterArena::Slot& slot : layout_.arenas()[index].slots()) {
     const ParameterGroup* group = group_of(layout_.name(size_t(slot.index)));
+    if (is_frozen_alone(slot.parameter)) continue;
     if (group != nullptr && group->options.frozen) continue;
     rate.factor = group == nullptr ? 1 : group->options.rate;
     update_parameter(slot, states_[size_t(slot.index)]);

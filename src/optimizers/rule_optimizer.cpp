@@ -53,13 +53,23 @@ std::vector<double> RuleOptimizer::state_starts() const {
   return starts;
 }
 
-void RuleOptimizer::update_arena(OptimizerCall& call) {
+void RuleOptimizer::complete(OptimizerCall& call) const {
   call.rule = rule_;
   std::copy(numbers_.begin(), numbers_.end(), call.numbers);
+}
+
+void RuleOptimizer::sum_step_squares(OptimizerCall& call, const Array& partial, const Array& sums) {
+  complete(call);
+  kernels::step_squares(call.parameter->device(), {&call, &partial, &sums});
+}
+
+void RuleOptimizer::update_arena(OptimizerCall& call) {
+  complete(call);
   kernels::optimizer_update(call.parameter->device(), call);
 }
 
 bool RuleOptimizer::needs_norms() const { return rule_->needs_norms; }
+bool RuleOptimizer::needs_norms_of_steps() const { return rule_->norms_of_steps; }
 
 void RuleOptimizer::check_dtype(Dtype dtype) const {
   CATENA_CHECK(DtypeError, is_float(dtype), "setup: ", rule_->name,

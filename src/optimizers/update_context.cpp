@@ -1,4 +1,5 @@
 // What the stages of an update remember of the gradients, and how it is carried out.
+#include "catena/array/creation.h"
 #include "catena/array/math.h"
 #include "catena/optimizers/optimizer.h"
 #include "core/compute_dtype.h"
@@ -58,6 +59,19 @@ void UpdateContext::apply() {
   }
   scale_.clear();
   decay_ = 0;
+}
+
+void UpdateContext::add_sign_decay(double rate) {
+  apply();
+  for (size_t i = 0; i < optimizer_.layout().arenas().size(); ++i)
+    optimizer_.add_decay(i, rate, {}, Optimizer::Decay::kSign);
+}
+
+Array UpdateContext::updates(size_t arena) const {
+  const Optimizer::DeviceValues& values = optimizer_.values_.at(arena);
+  if (values.block.defined()) return values.step;
+  const Device device = optimizer_.layout().arenas()[arena].device();
+  return full({}, static_cast<double>(optimizer_.t_), {Dtype::kFloat64, device});
 }
 
 }  // namespace catena::optimizers

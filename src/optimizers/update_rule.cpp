@@ -41,6 +41,11 @@ void UpdateRule::update_arena(OptimizerCall&) {
   fail<ValueError>("Optimizer: the rule says updates_arenas() but does not override update_arena");
 }
 
+void UpdateRule::sum_step_squares(OptimizerCall&, const Array&, const Array&) {
+  fail<ValueError>(
+      "Optimizer: the rule says needs_norms_of_steps() but does not override sum_step_squares");
+}
+
 std::vector<double> UpdateRule::state_starts() const {
   return std::vector<double>(state_names().size(), 0.0);
 }

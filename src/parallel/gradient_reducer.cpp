@@ -124,6 +124,8 @@ void GradientReducer::begin_round() {
   next_ = 0;
   agreed_ = false;
   round_ = Round::kOpen;
+  declared_round_ = false;
+  declared_.clear();
 }
 
 bool GradientReducer::anything_kept() const {
@@ -150,6 +152,7 @@ void GradientReducer::before_layout_moves(Optimizer&) {
 }
 
 void GradientReducer::backward_begins() {
+  if (declared_round_ && round_ == Round::kReducing) return;
   if (round_ != Round::kOpen) {
     CATENA_CHECK(
         GradientError, !anything_kept(),
@@ -167,9 +170,51 @@ void GradientReducer::backward_begins() {
 }
 
 void GradientReducer::gradient_is_final(ParameterState& parameter) {
-  if (round_ != Round::kReducing) return;
+  if (declared_round_)
+    CATENA_CHECK(GradientError, declared_.count(&parameter) == 0, "backward: parameter '",
+                 path_of(parameter),
+                 "' has got a gradient after gradients_are_final() named it; run this pass before");
+  if (round_ != Round::kReducing || declared_round_) return;
   --remaining_[bucket_of_.at(&parameter)];
   start_ready_buckets();
+}
+
+// Parameters that the caller knows to be complete ------------------------------------------------
+
+void GradientReducer::begin_declared_round() {
+  constexpr const char* kWho = "gradients_are_final";
+  CATENA_CHECK(ValueError, optimizer_ != nullptr, kWho,
+               ": the optimizer is not set up; call setup(model) first");
+  if (declared_round_) return;
+  CATENA_CHECK(
+      GradientError, round_ == Round::kOpen, kWho,
+      ": the gradients were already averaged over the ranks since the last update; run the "
+      "backward passes inside no_sync()");
+  CATENA_CHECK(GradientError, is_in_own_step(), kWho,
+               ": the last update's gradients are still there; call zero_grads() first");
+  optimizer_->settle_layout();
+  update_buckets();
+  begin_round();
+  round_ = Round::kReducing;
+  declared_round_ = true;
+}
+
+void GradientReducer::gradients_are_final(const Parameters& parameters) {
+  begin_declared_round();
+  for (const Parameter& p : parameters) {
+    const auto bucket = bucket_of_.find(p.state());
+    CATENA_CHECK(ValueError, bucket != bucket_of_.end(),
+                 "gradients_are_final: the optimizer does not have parameter '",
+                 p.defined() ? path_of(*p.state()) : std::string("(undefined)"), "'");
+    if (declared_.insert(p.state()).second) --remaining_[bucket->second];
+  }
+  start_ready_buckets();
+  if (next_ == buckets_.size()) round_ = Round::kReduced;
+}
+
+void GradientReducer::gradients_are_final() {
+  begin_declared_round();
+  gradients_are_final(optimizer_->layout().parameters());
 }
 
 void GradientReducer::start_ready_buckets() {
@@ -177,7 +222,7 @@ void GradientReducer::start_ready_buckets() {
 }
 
 void GradientReducer::backward_ends() {
-  if (round_ == Round::kReducing) flush();
+  if (round_ == Round::kReducing && !declared_round_) flush();
 }
 
 void GradientReducer::flush() {
@@ -214,6 +259,7 @@ bool GradientReducer::begin_agreement() {
   if (std::exchange(agreed_, true)) return false;
   if (weighted_) agreement_->set_shares(n_local_, n_global_);
   agreement_->set_order(order_);
+  agreement_->set_rate(optimizer_->lr());
   const uint64_t capture = comm_.device().is_cuda() ? cuda::capture_id() : 0;
   if (capture == 0) return agreement_->begin_step(updates_);
   if (std::exchange(capture_, capture) == capture) return false;
@@ -222,6 +268,7 @@ bool GradientReducer::begin_agreement() {
     if (!agreement) return;
     if (weighted_) agreement->set_shares(n_local_, n_global_);
     agreement->set_order(order_);
+    agreement->set_rate(optimizer_->lr());
     agreement->replay_step(updates_);
   });
   return false;

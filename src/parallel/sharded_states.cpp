@@ -11,4 +11,9 @@ void ShardedStates::run(optimizers::UpdateContext& update) {
 
 Array ShardedStates::gather_parts(const Array& part) { return comm_.all_gather(part); }
 
+bool ShardedStates::sum_parts(const Array& sums) {
+  comm_.all_reduce(sums, {}, sums);
+  return true;
+}
+
 }  // namespace catena::parallel

@@ -3,6 +3,7 @@
 #include "step_agreement.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "catena/array/creation.h"
 #include "catena/array/transfer.h"
@@ -42,7 +43,8 @@ void StepAgreement::fold() {
   if (history_.size() == kHistory) history_.pop_front();
   history_.push_back(facts_);
   const BatchOrder& order = facts_.order;
-  for (const int64_t fact : {facts_.updates, facts_.weighted, facts_.n_global, order.samples,
+  const auto rate = std::bit_cast<int64_t>(facts_.rate);
+  for (const int64_t fact : {facts_.updates, rate, facts_.weighted, facts_.n_global, order.samples,
                              order.batch, int64_t(order.seed), order.epoch, order.position})
     own_.digest = mix(own_.digest, static_cast<uint64_t>(fact));
   const uint64_t factor = mix(1, static_cast<uint64_t>(++steps_)) | 1;
@@ -128,12 +130,13 @@ StepAgreement::Difference StepAgreement::first_difference_of(
   const int64_t first = steps_ - static_cast<int64_t>(history_.size()) + 1;
   for (size_t k = 0; k < history_.size(); ++k) {
     const std::string step = message("in step ", first + static_cast<int64_t>(k), " since setup, ");
-    std::vector<std::string> made, texts;
+    std::vector<std::string> made, rates, texts;
     int64_t sum = 0;
     std::string shares;
     for (size_t r = 0; r < ranks.size(); ++r) {
       const Facts& f = ranks[r].at(k);
       made.push_back(message("the number of updates made before it\t", f.updates));
+      rates.push_back(message("the learning rate\t", f.rate));
       texts.push_back(message("the size of the data set\t", f.order.samples, "\nthe batch size\t",
                               f.order.batch, "\nthe seed of the order\t", f.order.seed,
                               "\nthe epoch\t", f.order.epoch, "\nthe position in the epoch\t",
@@ -145,6 +148,8 @@ StepAgreement::Difference StepAgreement::first_difference_of(
     if (const auto groups = first_difference(made); !groups.empty())
       return {step + describe(groups) + "; every rank must call update() in every step",
               odd_rank_of(groups)};
+    if (const auto groups = first_difference(rates); !groups.empty())
+      return {step + describe(groups) + "; set the same rate on every rank", odd_rank_of(groups)};
     if (const auto groups = first_difference(texts); !groups.empty())
       return {step + describe(groups) + kAlike, odd_rank_of(groups)};
     if (sum != ranks[0][k].n_global)

@@ -27,6 +27,9 @@ class StepAgreement {
   void set_shares(int64_t n_local, int64_t n_global);
   void set_order(const BatchOrder& order) { facts_.order = order; }
 
+  // The learning rate as it is when the first bucket of a step is reduced.
+  void set_rate(double rate) { facts_.rate = rate; }
+
   // A step begins, before its first bucket. True if `exchange` is to be used for that bucket.
   bool begin_step(int64_t updates);
   // Runs reduce(sums) with this rank's numbers, on the current stream of the device: it must leave
@@ -43,6 +46,7 @@ class StepAgreement {
  private:
   struct Facts {
     int64_t updates = 0;
+    double rate = 0;
     int64_t weighted = 0, n_local = 0, n_global = 0;
     BatchOrder order;
   };

@@ -79,7 +79,7 @@ std::uint64_t fold_call(std::uint64_t previous, const CallRecord& record) {
   const bool message = is_message(call);
   const CommOp op = message ? CommOp::kSend : call.op;
   const std::int32_t root = message ? -1 : call.root;
-  const CallKind kind = call.kind == CallKind::kGrouped ? CallKind::kArrays : call.kind;
+  const CallKind kind = is_grouped(call) ? CallKind::kArrays : call.kind;
   const std::uint64_t codes = code(op) | code(call.dtype) << 8 | code(call.reduction) << 16 |
                               code(kind) << 24 | code(static_cast<std::uint32_t>(root)) << 32;
   std::uint64_t hash = mix(previous + 0x2545'f491'4f6c'dd1du, record.sequence);

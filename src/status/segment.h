@@ -73,6 +73,15 @@ using RecordWords = std::array<std::uint64_t, kRecordWords>;
 // More entries than are ever handed out, so that the one being written is not among those read.
 constexpr std::size_t kRingEntries = StatusBoard::kRingSize + 64;
 
+// The last call of a rank on each of its communicators, and in each direction with each peer: a
+// table with one place for every kLatestEntries-th id. A later id takes the place of an earlier
+// one.
+constexpr std::size_t kLatestEntries = 512;
+struct Latest {
+  Word communicator;  // 0: nobody
+  Word sequence;
+};
+
 enum IdentityWord : std::size_t { kRank, kPid, kProcessStart, kHost };
 // Text: time, length, characters.
 // Progress: started, finished, time, in_call, then the record of the last call.
@@ -103,6 +112,7 @@ struct Slot {
   Sequenced<kCharacters + kFailureWords> peer_failure;
   alignas(64) Word ring_head;  // calls ever entered
   std::array<std::array<Word, kRecordWords>, kRingEntries> ring;
+  std::array<Latest, kLatestEntries> latest;
 };
 
 // All zero is a valid empty board, so a new file needs no initialisation that others would have
@@ -119,7 +129,7 @@ struct Segment {
 };
 
 // The last byte is the version of the layout.
-constexpr std::uint64_t kMagic = 0x6361'7465'6e61'0005;
+constexpr std::uint64_t kMagic = 0x6361'7465'6e61'0006;
 
 // Writes `text` into words from `first` on; returns the number of bytes that fitted.
 template <std::size_t kWords>

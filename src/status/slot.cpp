@@ -90,6 +90,22 @@ void StatusSlot::set_operation(std::string_view text) {
   block.unlock();
 }
 
+namespace {
+
+// Under the progress lock.
+void note_latest(board_detail::Slot& slot, const CallRecord& record) {
+  board_detail::Latest& entry = slot.latest[record.communicator % board_detail::kLatestEntries];
+  if (entry.communicator.load(std::memory_order_relaxed) == record.communicator) {
+    entry.sequence.store(record.sequence, std::memory_order_release);
+    return;
+  }
+  entry.communicator.store(0, std::memory_order_release);
+  entry.sequence.store(record.sequence, std::memory_order_release);
+  entry.communicator.store(record.communicator, std::memory_order_release);
+}
+
+}  // namespace
+
 void StatusSlot::begin_call(const CallRecord& record) {
   if (!slot_) return;
   const auto words = std::bit_cast<board_detail::RecordWords>(record);
@@ -102,6 +118,7 @@ void StatusSlot::begin_call(const CallRecord& record) {
     entry[i].store(words[i], std::memory_order_release);
     block.set(board_detail::kRecord + i, words[i]);
   }
+  note_latest(*slot_, record);
   slot_->ring_head.store(head + 1, std::memory_order_release);
   block.set(board_detail::kStarted, record.sequence);
   block.set(board_detail::kSince, monotonic_ns());

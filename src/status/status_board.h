@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -185,6 +186,10 @@ class StatusBoard {
   SlotSnapshot read(int local_rank) const;
   // The last calls of a rank (at most `most`), oldest first.
   std::vector<CallRecord> calls(int local_rank, int most = kRingSize) const;
+  // The number of the last call that a rank has begun on a communicator, or in one direction with a
+  // peer (pair_id); 0 when there is none. Nothing when it is not known: the rank has used very
+  // many.
+  std::optional<std::uint64_t> last_sequence(int local_rank, std::uint64_t communicator) const;
 
  private:
   StatusBoard(board_detail::Segment* segment, std::size_t size, int fd, int local_rank);

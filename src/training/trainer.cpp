@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iostream>
 
+#include "catena/autograd/function_hook.h"
 #include "catena/comm/internals.h"
 #include "catena/training/output_folder.h"
 
@@ -130,6 +131,11 @@ void Trainer::keep_best(const std::string& column, Best best, const std::string&
   extend(std::make_unique<KeepBest>(column, best, file));
 }
 
+void Trainer::stop_early(const std::string& column, Best best, int64_t patience,
+                         double least_change) {
+  extend(std::make_unique<EarlyStopping>(column, best, patience, least_change));
+}
+
 void Trainer::schedule(optimizers::Schedule rate, const Trigger& every) {
   extend(std::make_unique<LearningRate>(optimizer(), std::move(rate), every));
 }
@@ -185,7 +191,7 @@ void Trainer::run() {
 void Trainer::update(ProgressBar& bar) {
   const datasets::BatchIterator& batches = updater_.batches();
   const int64_t running = epoch();
-  updater_.update(means_);
+  update_and_find_nan();
   ++iteration_;
   epoch_ended_ = epoch() != running;
   bar.update(epoch() * batches.size() + batches.position(), running + 1);
@@ -196,10 +202,17 @@ void Trainer::update(ProgressBar& bar) {
   if (is_due(options_.snapshot) && !is_done()) save_snapshot();
 }
 
+void Trainer::update_and_find_nan() {
+  NanFinder finder;
+  std::optional<FunctionHookScope> scope;
+  if (options_.find_nan) scope.emplace(finder);
+  updater_.update(means_);
+}
+
 void Trainer::run_extensions(ProgressBar& bar, const std::function<bool(const Trigger&)>& due) {
   for (const Added& added : extensions_) {
     if (!due(added.extension->trigger())) continue;
-    bar.clear();
+    if (!added.extension->is_quiet()) bar.clear();
     added.extension->run(*this);
   }
 }

@@ -40,14 +40,15 @@ Step make_step(Optimizer& optimizer, Score score) {
   };
 }
 
-Step make_step(parallel::MultiNodeOptimizer& optimizer, Score score) {
+Step make_step(parallel::MultiNodeOptimizer& optimizer, Score score, EmptyBatches empty) {
   check_score(score);
-  return [&optimizer, score = std::move(score)](const datasets::Batch& batch) {
+  return [&optimizer, score = std::move(score), empty](const datasets::Batch& batch) {
     optimizer.zero_grads();
     optimizer.set_batch_weight(batch.size(), batch.global_count);
     optimizer.set_batch_order(order_of(batch.place));
     Arrays numbers;
-    if (batch.size() > 0) numbers = learn(optimizer.actual_optimizer(), score, batch);
+    if (batch.size() > 0 || empty == EmptyBatches::kRun)
+      numbers = learn(optimizer.actual_optimizer(), score, batch);
     optimizer.update();
     return numbers;
   };

@@ -33,10 +33,27 @@ inline Real python_mod(Real a, Real b) {
 inline Real max_of(Real a, Real b) { return a != a ? a : b != b ? b : a > b ? a : b; }
 inline Real min_of(Real a, Real b) { return a != a ? a : b != b ? b : a < b ? a : b; }
 
+// The normal distribution and its density.
+inline Real normal_below(Real a) { return std::erfc(-a / std::sqrt(Real(2))) / 2; }
+inline Real normal_density(Real a) {
+  return std::exp(-a * a / 2) / std::sqrt(2 * 3.141592653589793238462643383280L);
+}
+// gelu_tanh is x times the sigmoid of this.
+inline Real gelu_argument(Real a) {
+  return 2 * std::sqrt(2 / 3.141592653589793238462643383280L) * (a + 0.044715L * a * a * a);
+}
+inline Real gelu_tanh_slope(Real a) {
+  const Real t = std::tanh(gelu_argument(a) / 2);
+  const Real inner = std::sqrt(2 / 3.141592653589793238462643383280L) * (1 + 0.134145L * a * a);
+  return (1 + t) / 2 + a * (1 - t * t) * inner / 2;
+}
+
 inline const std::map<std::string, FloatReference>& float_references() {
   using R = Real;
   constexpr R kLn2 = 0.693147180559945309417232121458L, kLn10 = 2.302585092994045684017991454684L;
   constexpr R kPi = 3.141592653589793238462643383280L;
+  constexpr R kSelu = 1.050700987355480493419334985295L,
+              kSeluAlpha = 1.673263242354377284817042991672L;
   static const std::map<std::string, FloatReference> table = {
       {"add", {[](R a, R b, R) { return a + b; }, true}},
       {"subtract", {[](R a, R b, R) { return a - b; }, true}},
@@ -148,7 +165,57 @@ inline const std::map<std::string, FloatReference>& float_references() {
       {"softplus_grad", {[](R g, R x, R) { return g / (1 + std::exp(-x)); }}},
       {"leaky_relu", {[](R a, R s, R) { return a >= 0 ? a : s * a; }, true}},
       {"leaky_relu_grad", {[](R g, R x, R s) { return x >= 0 ? g : g * s; }, true}},
+      {"leaky_relu_grad_slope", {[](R g, R x, R) { return x >= 0 ? 0 : g * x; }, true}},
       {"relu_grad", {[](R g, R y, R) { return y > 0 ? g : 0; }, true}},
+      {"clipped_relu", {[](R a, R z, R) { return a <= 0 ? 0 : min_of(a, z); }, true}},
+      {"clipped_relu_grad", {[](R g, R y, R z) { return 0 < y && y < z ? g : 0; }, true}},
+      {"hard_tanh", {[](R a, R, R) { return min_of(max_of(a, -1), 1); }, true}},
+      {"hard_tanh_grad", {[](R g, R y, R) { return -1 < y && y < 1 ? g : 0; }, true}},
+      {"hard_sigmoid",
+       {[](R a, R, R) { return min_of(max_of(a / 5 + 0.5L, 0), 1); }, false, 4, true}},
+      {"hard_sigmoid_grad", {[](R g, R x, R) { return std::fabs(x) < 2.5L ? g / 5 : 0; }}},
+      {"hard_swish",
+       {[](R a, R, R) { return a * min_of(max_of(a + 3, 0), 6) / 6; }, false, 4, true}},
+      {"hard_swish_grad",
+       {[](R g, R x, R) { return x <= -3  ? 0
+                                 : x >= 3 ? g
+                                          : g * (2 * x + 3) / 6; }, false, 8,
+        true}},
+      {"elu", {[](R a, R alpha, R) { return a >= 0 ? a : alpha * std::expm1(a); }, false, 6}},
+      {"elu_grad",
+       {[](R g, R x, R alpha) { return x >= 0 ? g : g * alpha * std::exp(x); }, false, 6}},
+      {"selu",
+       {[](R a, R, R) { return kSelu * (a >= 0 ? a : kSeluAlpha * std::expm1(a)); }, false, 6}},
+      {"selu_grad",
+       {[](R g, R x, R) { return g * kSelu * (x >= 0 ? 1 : kSeluAlpha * std::exp(x)); }, false, 6}},
+      // erfc of a rounded argument: twice its square is the loss, at most 25 here.
+      {"gelu", {[](R a, R, R) { return a * normal_below(a); }, false, 40}},
+      {"gelu_grad",
+       {[](R g, R x, R) { return g * (normal_below(x) + x * normal_density(x)); }, false, 12,
+        true}},
+      {"gelu_tanh", {[](R a, R, R) { return a / (1 + std::exp(-gelu_argument(a))); }, false, 40}},
+      {"gelu_tanh_grad", {[](R g, R x, R) { return g * gelu_tanh_slope(x); }, false, 12, true}},
+      {"silu", {[](R a, R, R) { return a / (1 + std::exp(-a)); }, false, 6}},
+      {"silu_grad",
+       {[](R g, R x, R) {
+          const R s = 1 / (1 + std::exp(-x));
+          return g * (s + x * s * (1 - s));
+        },
+        false, 12, true}},
+      {"mish", {[](R a, R, R) { return a * std::tanh(std::log1p(std::exp(a))); }, false, 8}},
+      {"mish_grad",
+       {[](R g, R x, R) {
+          const R t = std::tanh(std::log1p(std::exp(x)));
+          return g * (t + x * (1 - t * t) / (1 + std::exp(-x)));
+        },
+        false, 12, true}},
+      {"log_sigmoid",
+       {[](R a, R, R) { return a < 0 ? a - std::log1p(std::exp(a)) : -std::log1p(std::exp(-a)); }}},
+      {"log_sigmoid_grad", {[](R g, R x, R) { return g / (1 + std::exp(x)); }}},
+      {"softsign", {[](R a, R, R) { return a / (1 + std::fabs(a)); }}},
+      {"softsign_grad",
+       {[](R g, R x, R) { return g / ((1 + std::fabs(x)) * (1 + std::fabs(x))); }}},
+      {"gaussian_noise", {[](R g, R v, R e) { return g * std::exp(v / 2) * e; }, false, 6}},
       {"arctan2_grad", {[](R g, R y, R x) { return g * x / (y * y + x * x); }}},
       {"arctan2_grad_rhs", {[](R g, R y, R x) { return -g * y / (y * y + x * x); }}},
       {"hypot_grad", {[](R g, R a, R h) { return g * a / h; }}},

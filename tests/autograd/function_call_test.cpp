@@ -124,6 +124,20 @@ TEST(NanFinder, NamesTheFunction) {
   }
 }
 
+TEST(NanFinder, NamesTheParameter) {
+  NanFinder finder;
+  const FunctionHookScope scope(finder);
+  const Parameter w(full({2}, INFINITY), "l1/W");
+  try {
+    mul(w, Variable(ones({2})));
+    FAIL();
+  } catch (const ValueError& e) {
+    EXPECT_NE(std::string(e.what()).find("operand 0, parameter 'l1/W', (2,) float64, is not"),
+              std::string::npos)
+        << e.what();
+  }
+}
+
 TEST(Autocast, CastsByTheRow) {
   const Variable x(ones({2}, dtype::float32)), d(ones({2}, dtype::float64)),
       h(ones({2}, dtype::bfloat16));

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "catena/array/creation.h"
-#include "catena/functions/functions.h"
+#include "catena/functions/normalization.h"
 #include "peer_requests.h"
 #ifdef BENCH_CUDNN
 #include "catena/core/backend.h"

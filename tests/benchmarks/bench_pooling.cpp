@@ -1,11 +1,15 @@
-// Max pooling beside a copy of the bytes that it must move: x read and y written forward, with the
-// byte of each place; gy and places read and gx written backward.
+// Pooling and resizing beside a copy of the bytes that they must move: x read and y written
+// forward, gy read and gx written backward; for max pooling also the byte of each place, written
+// and read.
 //
 //   bench_pooling [device]
 #include <cstdio>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "catena/array/random.h"
+#include "catena/functions/array/resize_images.h"
 #include "catena/functions/connection/convolution_2d.h"
 #include "catena/functions/pooling.h"
 #include "timing.h"
@@ -23,27 +27,49 @@ double copy_time(catena::Device device, double bytes) {
   return bench::wall_time({3, 7, 10}, device, [&] { from.copy(); }).median;
 }
 
-void row(const Variable& x, const char* what, bool last) {
-  const auto pooled = [&] {
-    return F::max_pooling_2d(x, 3, {.stride = F::Extent2D(2), .pad = 1, .cover_all = false});
-  };
-  const Variable y = pooled();
+using Call = std::function<Variable(const Variable&)>;
+struct Case {
+  const char* name;
+  double place_bytes;  // for each element of y
+  Call call;
+};
+std::vector<Case> cases() {
+  return {
+      {"max pooling 3x3/2", 1,
+       [](const Variable& x) {
+         return F::max_pooling_2d(x, 3, {.stride = 2, .pad = 1, .cover_all = false});
+       }},
+      {"average pooling 3x3/2", 0,
+       [](const Variable& x) { return F::average_pooling_2d(x, 3, {.stride = 2, .pad = 1}); }},
+      {"average pooling 2x2/2", 0, [](const Variable& x) { return F::average_pooling_2d(x, 2); }},
+      {"average pooling 3x3/1", 0,
+       [](const Variable& x) { return F::average_pooling_2d(x, 3, {.stride = 1, .pad = 1}); }},
+      {"global average pooling", 0,
+       [](const Variable& x) { return F::global_average_pooling_2d(x); }},
+      {"adaptive average pooling to 7x7", 0,
+       [](const Variable& x) { return F::adaptive_average_pooling_2d(x, 7); }},
+      {"bilinear resizing to 224x224", 0,
+       [](const Variable& x) { return F::resize_images(x, 224); }},
+      {"nearest upsampling by 2", 0,
+       [](const Variable& x) { return F::upsampling_nearest(x, 2); }}};
+}
+
+void row(const Case& c, const Variable& x, const char* what, bool last) {
+  const Variable y = c.call(x);
   const Array gy = catena::ones_like(y.data());
   const double item = double(x.data().itemsize()), in = double(x.size()), out = double(y.size());
-  const double forward_bytes = in * item + out * (item + 1),
-               backward_bytes = out * (item + 1) + in * item;
+  const double bytes = in * item + out * (item + c.place_bytes);
   const bench::Sampling sampling{3, 7, 10};
-  const double forward = bench::wall_time(sampling, x.device(), pooled).median;
+  const double forward = bench::wall_time(sampling, x.device(), [&] { c.call(x); }).median;
   const double both = bench::wall_time(sampling, x.device(), [&] {
-                        const Variable z = pooled();
+                        const Variable z = c.call(x);
                         z.set_grad(gy);
                         z.backward();
                       }).median;
-  std::printf(
-      "| max pooling 3x3/2, %s, %s | %.3f ms | %.3f ms (copy) | %.3f ms | %.3f ms (copies) |\n",
-      what, last ? "channels last" : "channels first", forward * 1e3,
-      copy_time(x.device(), forward_bytes) * 1e3, both * 1e3,
-      copy_time(x.device(), forward_bytes + backward_bytes) * 1e3);
+  std::printf("| %s, %s, %s | %.3f ms | %.3f ms (copy) | %.3f ms | %.3f ms (copies) |\n", c.name,
+              what, last ? "channels last" : "channels first", forward * 1e3,
+              copy_time(x.device(), bytes) * 1e3, both * 1e3,
+              copy_time(x.device(), 2 * bytes) * 1e3);
 }
 
 }  // namespace
@@ -57,6 +83,7 @@ int main(int argc, char** argv) {
       const Array images = catena::random::normal({batch, 64, 112, 112}, 0, 1, Dtype::kFloat32)
                                .astype(dtype)
                                .to(device);
-      row(Variable(last ? F::channels_last(images) : images), catena::name(dtype), last);
+      for (const Case& c : cases())
+        row(c, Variable(last ? F::channels_last(images) : images), catena::name(dtype), last);
     }
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "catena/array/array.h"
-#include "catena/functions/functions.h"
+#include "catena/functions/connection/linear.h"
 #include "catena/optimizers/optimizer.h"
 #include "models.h"
 

@@ -19,10 +19,26 @@ using Variables = std::vector<std::pair<std::string, std::string>>;
 class Environment {
  public:
   explicit Environment(const Variables& variables = {}) {
-    for (const char* name :
-         {"CATENA_SIZE", "CATENA_RANK", "CATENA_LOCAL_RANK", "CATENA_LOCAL_SIZE", "CATENA_DEVICE",
-          "CATENA_TIMEOUT", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMI_SIZE", "PMI_RANK",
-          "MV2_COMM_WORLD_SIZE", "SLURM_NTASKS", "SLURM_STEP_ID", "SLURM_PROCID"})
+    for (const char* name : {"CATENA_SIZE",
+                             "CATENA_RANK",
+                             "CATENA_LOCAL_RANK",
+                             "CATENA_LOCAL_SIZE",
+                             "CATENA_DEVICE",
+                             "CATENA_TIMEOUT",
+                             "OMPI_COMM_WORLD_SIZE",
+                             "OMPI_COMM_WORLD_RANK",
+                             "PMI_SIZE",
+                             "PMI_RANK",
+                             "MV2_COMM_WORLD_SIZE",
+                             "SLURM_NTASKS",
+                             "SLURM_STEP_ID",
+                             "SLURM_PROCID",
+                             "SLURM_STEP_NUM_TASKS",
+                             "SLURM_LOCALID",
+                             "SLURM_NODEID",
+                             "SLURM_STEP_TASKS_PER_NODE",
+                             "SLURM_MPI_TYPE",
+                             "PMIX_RANK"})
       set(name, nullptr);
     for (const auto& [name, value] : variables) set(name, value.c_str());
   }
@@ -118,6 +134,48 @@ TEST(LaunchEnvironment, ReadsLaunchersInOrder) {
 TEST(LaunchEnvironment, BatchScriptOfSlurmIsNotAStep) {
   const Environment environment(Variables{{"SLURM_NTASKS", "8"}});
   EXPECT_FALSE(comm::launch_environment().launched);
+}
+
+// Has the variables of a step, and those of the whole allocation.
+TEST(LaunchEnvironment, ShellOfSallocIsNotATask) {
+  for (const char* own : {"4294967290", "4294967291"}) {
+    const Environment environment({{"SLURM_NTASKS", "8"},
+                                   {"SLURM_STEP_ID", own},
+                                   {"SLURM_PROCID", "0"},
+                                   {"SLURM_STEP_NUM_TASKS", "1"}});
+    EXPECT_FALSE(comm::launch_environment().launched) << own;
+  }
+  const Environment shell({{"SLURM_NTASKS", "8"},
+                           {"SLURM_STEP_ID", "0"},
+                           {"SLURM_PROCID", "0"},
+                           {"SLURM_STEP_NUM_TASKS", "1"}});
+  EXPECT_EQ(comm::launch_environment().size, 1) << "srun --pty bash";
+}
+
+TEST(LaunchEnvironment, TaskOfSrun) {
+  const Variables variables = {{"SLURM_NTASKS", "8"},
+                               {"SLURM_STEP_ID", "0"},
+                               {"SLURM_PROCID", "4"},
+                               {"SLURM_STEP_NUM_TASKS", "5"},
+                               {"SLURM_LOCALID", "0"},
+                               {"SLURM_NODEID", "2"},
+                               {"SLURM_STEP_TASKS_PER_NODE", "2(x2),1"}};
+  {
+    const Environment environment(variables);
+    const auto launch = comm::launch_environment();
+    EXPECT_TRUE(launch.launched);
+    EXPECT_EQ(launch.source, "SLURM_STEP_NUM_TASKS");
+    EXPECT_EQ(launch.rank, 4);
+    EXPECT_EQ(launch.size, 5);
+    EXPECT_EQ(launch.local_rank, 0);
+    EXPECT_EQ(launch.local_size, 1);
+  }
+  Variables under_mpirun = variables;
+  under_mpirun.emplace_back("OMPI_COMM_WORLD_SIZE", "2");
+  under_mpirun.emplace_back("OMPI_COMM_WORLD_RANK", "1");
+  const Environment environment(under_mpirun);
+  EXPECT_EQ(comm::launch_environment().size, 2) << "the daemons of mpirun are such tasks";
+  EXPECT_EQ(comm::launch_environment().rank, 1);
 }
 
 TEST(Timeout, ComesFromOptionsThenEnvironment) {

@@ -420,21 +420,23 @@ Array make(Communicator& comm, const Shape& shape, Dtype dtype, int rank) {
 std::vector<double> to_doubles(const Array& a) { return a.to_vector<double>(); }
 
 std::vector<Case> collective_cases() {
-  return {{"all_reduce", all_reduce},
-          {"reduce", reduce},
-          {"reduce_scatter", reduce_scatter},
-          {"gathers", gathers},
-          {"broadcast_and_scatter", broadcast_and_scatter},
-          {"all_to_all", all_to_all},
-          {"strided", strided},
-          {"shapes", shapes},
-          {"ring", ring},
-          {"chain", chain},
-          {"group_of_collectives", group_of_collectives},
-          {"asynchronous", asynchronous},
-          {"split", split},
-          {"topology", topology},
-          {"argument_errors", argument_errors}};
+  std::vector<Case> cases{{"all_reduce", all_reduce},
+                          {"reduce", reduce},
+                          {"reduce_scatter", reduce_scatter},
+                          {"gathers", gathers},
+                          {"broadcast_and_scatter", broadcast_and_scatter},
+                          {"all_to_all", all_to_all},
+                          {"strided", strided},
+                          {"shapes", shapes},
+                          {"ring", ring},
+                          {"chain", chain},
+                          {"group_of_collectives", group_of_collectives},
+                          {"asynchronous", asynchronous},
+                          {"split", split},
+                          {"topology", topology},
+                          {"argument_errors", argument_errors}};
+  for (const Case& one : message_cases()) cases.push_back(one);
+  return cases;
 }
 
 std::vector<Case> object_cases() {

@@ -14,7 +14,8 @@ struct Case {
   void (*body)(Communicator& comm);
 };
 // Inputs are small integers, so that every implementation must give exactly the expected bits.
-std::vector<Case> collective_cases();
+std::vector<Case> collective_cases();  // and message_cases
+std::vector<Case> message_cases();
 std::vector<Case> object_cases();
 // Ranks that disagree: each ends in a CommError on all ranks, the communicator is dead after it.
 struct MismatchCase {

@@ -10,10 +10,10 @@ namespace catena {
 namespace {
 
 // What the program prints on both streams when only these variables of ours are set.
-std::string settings_with(const std::string& variables) {
+std::string settings_with(const std::string& variables, const std::string& argument = "") {
   FILE* pipe = popen(("env -u CATENA_CUDNN -u CHAINER_CUDNN -u CATENA_TYPE_CHECK -u "
                       "CHAINER_TYPE_CHECK -u CATENA_LOG " +
-                      variables + " " + CATENA_CONFIG_PROGRAM + " 2>&1")
+                      variables + " " + CATENA_CONFIG_PROGRAM + argument + " 2>&1")
                          .c_str(),
                      "r");
   std::string text;
@@ -46,6 +46,21 @@ TEST(Config, TypeChecksOfTheEnvironment) {
   EXPECT_EQ(settings_with("CHAINER_TYPE_CHECK=0"), settings("auto", "off"));
   EXPECT_EQ(settings_with("CATENA_TYPE_CHECK=1 CHAINER_TYPE_CHECK=0"), settings("auto", "on"))
       << "the new name decides";
+}
+
+// As many as this machine has, shared out among the ranks of the host, by whichever launcher names
+// them.
+TEST(Config, ThreadsOfARank) {
+  const std::string alone =
+      "-u OMP_NUM_THREADS -u CATENA_LOCAL_SIZE -u OMPI_COMM_WORLD_LOCAL_SIZE "
+      "-u MPI_LOCALNRANKS ";
+  const int cores = std::stoi(settings_with(alone, " threads"));
+  for (const std::string name :
+       {"CATENA_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}) {
+    const std::string ranks = name + "=" + std::to_string(cores);
+    EXPECT_EQ(settings_with(alone + ranks, " threads"), "1\n") << ranks;
+  }
+  EXPECT_EQ(settings_with(alone + "OMP_NUM_THREADS=7 MPI_LOCALNRANKS=2", " threads"), "7\n");
 }
 
 }  // namespace

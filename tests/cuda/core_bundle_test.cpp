@@ -3,6 +3,8 @@
 #include "../examples/mnist/models.h"
 #include "catena/array/kernel.h"
 #include "catena/array/random.h"
+#include "catena/functions/evaluation.h"
+#include "catena/functions/loss.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/hooks.h"
 #include "catena/optimizers/momentum_sgd.h"

@@ -107,6 +107,19 @@ TEST_P(CudaSoftmax, CrossEntropy) {
       kernels::softmax_cross_entropy_grad(cpu(), {call64, gloss.astype(Dtype::kFloat64), gx64});
       kernels::softmax_cross_entropy_grad(kGpu, {call, gloss.to(kGpu), gx});
       expect_close(gx, gx64, rounding(dtype), what + " gradient");
+      // With factors of the samples, and with what all classes take.
+      for (const int parts : {1, 3}) {
+        const Array factors = real_numbers({parts, shape[0], shape[2]}, wide, -1, 1),
+                    spread = real_numbers({shape[1]}, wide, -1, 1), gpu_factors = factors.to(kGpu),
+                    gpu_spread = spread.to(kGpu), factors64 = factors.astype(Dtype::kFloat64),
+                    spread64 = spread.astype(Dtype::kFloat64);
+        const bool spreads = parts == 3;
+        kernels::softmax_cross_entropy_grad(cpu(), {call64, gloss.astype(Dtype::kFloat64), gx64,
+                                                    &factors64, spreads ? &spread64 : nullptr});
+        kernels::softmax_cross_entropy_grad(
+            kGpu, {call, gloss.to(kGpu), gx, &gpu_factors, spreads ? &gpu_spread : nullptr});
+        expect_close(gx, gx64, rounding(dtype), message(what, " gradient of ", parts, " factors"));
+      }
       // All arithmetic of the accuracy is exact.
       const Array share = empty({}, wide), gpu_share = empty({}, {wide, kGpu});
       kernels::accuracy(cpu(), {x, t, variant == 2, -1, share});
@@ -207,7 +220,8 @@ TEST_P(CudaIndexing, ScatterAddOfManyPositions) {
        {Case{1, 40000, 1, 60000, 40000}, Case{1, 60000, 1, 30001, 31}, Case{2, 9000, 3, 5000, 9000},
         Case{1, 50000, 4, 2000, 7}, Case{3, 3000, 17, 5000, 3000}, Case{1, 9000, 300, 4000, 9},
         Case{1, 9000, 128, 4001, 9000}, Case{1, 2, 8400001, 3, 2}, Case{1, 20001, 136, 5000, 20001},
-        Case{1, 20000, 136, 5001, 9}, Case{1, 2003, 2056, 1500, 1000}}) {
+        Case{1, 20000, 136, 5001, 9}, Case{1, 2003, 2056, 1500, 1000},
+        Case{1, 2100, 1032, 9000, 100}}) {
     const std::string what =
         message("(", c.outer, ", ", c.extent, ", ", c.inner, ") by ", c.n, " positions, ", dtype);
     const Array source = whole_numbers({c.outer, c.extent, c.inner}, dtype, -9, 9),

@@ -13,13 +13,24 @@
 #include "catena/comm/factory.h"
 #include "catena/datasets/dataset.h"
 #include "catena/datasets/prefetch.h"
+#include "catena/functions/evaluation.h"
+#include "catena/functions/loss.h"
+#include "catena/functions/noise.h"
+#include "catena/optimizers/ada_delta.h"
+#include "catena/optimizers/ada_grad.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/adamw.h"
 #include "catena/optimizers/hooks.h"
+#include "catena/optimizers/lamb.h"
 #include "catena/optimizers/lars.h"
+#include "catena/optimizers/lion.h"
 #include "catena/optimizers/loss_scale.h"
 #include "catena/optimizers/momentum_sgd.h"
+#include "catena/optimizers/nesterov_ag.h"
+#include "catena/optimizers/rmsprop.h"
+#include "catena/optimizers/rmsprop_graves.h"
 #include "catena/optimizers/sgd.h"
+#include "catena/optimizers/smorms3.h"
 #include "catena/parallel/data_parallel.h"
 #include "catena/parallel/multi_node_optimizer.h"
 #include "catena/training/evaluator.h"
@@ -78,6 +89,14 @@ std::vector<std::unique_ptr<Optimizer>> rules() {
   list.push_back(std::make_unique<optimizers::Adam>());
   list.push_back(std::make_unique<optimizers::AdamW>());
   list.push_back(std::make_unique<optimizers::LARS>());
+  list.push_back(std::make_unique<optimizers::AdaGrad>());
+  list.push_back(std::make_unique<optimizers::RMSprop>());
+  list.push_back(std::make_unique<optimizers::RMSpropGraves>());
+  list.push_back(std::make_unique<optimizers::NesterovAG>());
+  list.push_back(std::make_unique<optimizers::AdaDelta>());
+  list.push_back(std::make_unique<optimizers::SMORMS3>());
+  list.push_back(std::make_unique<optimizers::Lion>());
+  list.push_back(std::make_unique<optimizers::LAMB>());
   return list;
 }
 

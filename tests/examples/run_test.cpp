@@ -35,6 +35,21 @@ void expect_equal_files(const std::string& path_a, const std::string& path_b) {
   }
 }
 
+TEST(Programs, SummarizeAndDraw) {
+  const TempFolder folder;
+  const Finished result = run(
+      train("train_mnist", folder / "out",
+            {"--epochs", "1", "--summary", "--graph-dot", folder / "g.dot", "--dropout", "0.5"}));
+  expect_trained(result);
+  EXPECT_NE(result.out.find("total"), std::string::npos) << result.all();
+  EXPECT_NE(result.out.find("785,000"), std::string::npos) << result.all();
+  const std::string dot = read_file(folder / "g.dot");
+  EXPECT_EQ(dot.find("digraph graphname{\n"), 0u) << dot;
+  EXPECT_NE(dot.find("l3/W: (10, 1000), float32"), std::string::npos) << dot;
+  EXPECT_NE(dot.find("SoftmaxCrossEntropy"), std::string::npos) << dot;
+  EXPECT_NE(dot.find("Dropout"), std::string::npos) << dot;
+}
+
 class ResumeTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(ResumeTest, TwoEpochsAndThreeEqualFive) {
@@ -197,7 +212,7 @@ TEST(ExamplesTest, ReadsGzippedAndPlainFilesAlike) {
 TEST(ExamplesTest, ModelParallel) {
   const TempFolder folder;
   expect_trained(run(train("train_mnist_model_parallel", folder / "out",
-                           {"--epochs", "1", "--devices", "cpu:0,cpu:1"})));
+                           {"--epochs", "1", "--devices", "cpu:0,cpu:1", "--dropout", "0.5"})));
 }
 
 TEST(ExamplesTest, DataParallel) {

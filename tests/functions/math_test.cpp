@@ -6,7 +6,7 @@
 #include "catena/array/elementwise.h"
 #include "catena/array/manipulation.h"
 #include "catena/autograd/function_node.h"
-#include "catena/functions/activation/leaky_relu.h"
+#include "catena/functions/activation/elu.h"
 #include "catena/kernels/elementwise_constants.h"
 #include "functions/spread.h"
 #include "kernels/elementwise_rows.h"
@@ -308,17 +308,16 @@ TEST_P(Math, ClipBetweenConstants) {
   EXPECT_EQ(x.grad().to_vector<double>(), (std::vector<double>{0, 1, 1, 1, 0}));
 }
 
-// A slope or a bound that wants a gradient would not get one.
+// A bound or another constant that wants a gradient would not get one.
 TEST_P(Math, ConstantsTakeNoGradient) {
-  const Variable x(draw({2, 3})), slope(draw({}, 0.1, 0.3));
-  EXPECT_EQ(message_of<GradientError>([&] { F::leaky_relu(x, slope); }),
-            "leaky_relu: operand 1 is a constant of the function and gets no gradient, but it "
-            "requires one; give a number or its data()");
-  EXPECT_THROW(F::clip(x, -1, slope), GradientError);
-  const Variable y = F::leaky_relu(x, slope.data());
-  EXPECT_EQ(
-      testing::difference(y.data(), F::leaky_relu(x.data(), slope.data().item<double>()).data()),
-      "");
+  const Variable x(draw({2, 3})), alpha(draw({}, 0.1, 0.3));
+  EXPECT_EQ(message_of<GradientError>([&] { F::elu(x, alpha); }),
+            "elu: operand 1 is a constant of the function and gets no gradient, but it requires "
+            "one; give a number or its data()");
+  EXPECT_THROW(F::clip(x, -1, alpha), GradientError);
+  const Variable y = F::elu(x, alpha.data());
+  EXPECT_EQ(testing::difference(y.data(), F::elu(x.data(), alpha.data().item<double>()).data()),
+            "");
 }
 
 TEST_P(Math, ParametersAreOperands) {

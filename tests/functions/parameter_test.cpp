@@ -11,7 +11,7 @@ CATENA_ON_DEVICES(TutorialModels);
 
 Variable one_layer(const Variable& x, const Parameter& W) { return F::tanh(F::matmul(x, W)); }
 
-TEST_P(TutorialModels, FrozenExtractor) {
+TEST_P(TutorialModels, TUT_12_FrozenExtractor) {
   const Parameter fixed(draw({3, 4})), trained(draw({4, 2}, -1, 1, 1));
   const Variable x(draw({5, 3}, -1, 1, 2), Volatile::on);
   const Variable features = one_layer(x, fixed);
@@ -56,7 +56,7 @@ TEST_P(TutorialModels, VolatileSwitchedOffIsRecorded) {
   EXPECT_FALSE(constant.requires_grad()) << "it was never volatile";
 }
 
-TEST_P(TutorialModels, ParameterTimesInput) {
+TEST_P(TutorialModels, TUT_22_ParameterTimesInput) {
   F::Parameter p(draw({4, 3}));
   const Variable x(draw({4, 3}, -1, 1, 1));
   const Variable y = p() * x;
@@ -98,7 +98,7 @@ struct Model : FunctionSet {
   CATENA_FUNCTIONS(product, shift)
 };
 
-TEST_P(TutorialModels, FunctionWithAParameterOfItsOwn) {
+TEST_P(TutorialModels, TUT_23_FunctionWithAParameterOfItsOwn) {
   const Array w = draw({2, 3}), x = draw({2, 3}, -1, 1, 1);
   Model model(w.copy());
   EXPECT_EQ(model.parameter_names(), (std::vector<std::string>{"product/w", "shift/W"}));

@@ -272,7 +272,7 @@ TEST(Convolution, IsCaptured) {
 }
 
 TEST(Convolution, CudnnObeysTheSettings) {
-  CATENA_NEEDS_GPU();
+  CATENA_NEEDS_CUDNN();
   const Config before = config();
   const ConvolutionCase c;
   for_each_provider([&](const PassName& pass, const std::string& provider, Device device) {

@@ -14,7 +14,7 @@
 #include "backends/cudnn/plan_entry.h"
 #include "catena/core/plugin.h"
 #include "catena/testing_markers.h"
-#include "core/standard_folders.h"
+#include "kernels/second_process.h"
 #include "temp_folder.h"
 
 namespace catena {
@@ -74,27 +74,19 @@ TEST(PlanEntry, RefusesOtherForms) {
   EXPECT_FALSE(plan_entry_from("plan 2" + whole.substr(6), kProblem).has_value());
 }
 
-// What a process that computes convolutions with this cache folder prints.
 std::string lines_of_process(const std::string& folder) {
-  const std::string command = "env -u CATENA_PROVIDERS -u CATENA_CUDNN CATENA_CACHE_DIR=" + folder +
-                              " " + CUDNN_PLANS_PROGRAM;
-  FILE* pipe = popen(command.c_str(), "r");
-  std::string text;
-  char buffer[1024];
-  while (size_t n = fread(buffer, 1, sizeof buffer, pipe)) text.append(buffer, n);
-  if (pclose(pipe) != 0) text += "the process failed";
-  return text;
+  return testing::lines_of_plans_program(folder);
 }
 
+// The paths of the files of plans.
 std::vector<std::string> plan_files(const std::string& folder) {
   std::vector<std::string> files;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder + "/plans", ignored))
-    if (entry.path().extension() == kPlanCache.suffix) files.push_back(entry.path());
+  for (const std::string& name : testing::plan_files(folder))
+    files.push_back(folder + "/plans/" + name);
   return files;
 }
 
-class CudnnPlansOnDisk : public testing::Test {
+class CudnnPlansOnDisk : public ::testing::Test {
  protected:
   void SetUp() override {
     CATENA_NEEDS_GPU();

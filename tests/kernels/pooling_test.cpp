@@ -30,21 +30,26 @@ std::vector<double> numbers(const Array& a) {
   return a.to_cpu().astype(Dtype::kFloat64).to_vector<double>();
 }
 
-// The same elements, laid out as the case says.
-Array laid_out(const PoolingCase& c, const Array& a) {
-  if (!c.last) return a.contiguous();
+// The same elements, laid out as the case says. Shifted: behind an address that 16 bytes divide, so
+// that kernels cannot take several at a time.
+Array laid_out(const PoolingCase& c, const Array& a, bool shifted = false) {
   Axes last{0}, back{0, a.ndim() - 1};
   for (int k = 2; k < a.ndim(); ++k) last.push_back(k), back.push_back(k - 1);
   last.push_back(1);
-  return a.transpose(last).contiguous().transpose(back);
+  const Array in_order = c.last ? a.transpose(last) : a;
+  const Array room = zeros({a.size() + 1}, {a.dtype(), a.device()});
+  const int64_t first = shifted ? 1 : 0;
+  const Array memory = room.at({Slice(first, first + a.size())}).reshape(in_order.shape());
+  memory.assign(in_order);
+  return c.last ? memory.transpose(back) : memory;
 }
 
 // Whole numbers of a small range, so that windows have equal elements, all sums are exact in 16
 // bits, and signs differ.
 Array whole_numbers(const PoolingCase& c, const Shape& shape, Dtype dtype, Device device,
-                    uint64_t seed) {
+                    uint64_t seed, bool shifted) {
   const Array drawn = testing::random_array(shape, -9.99, 9.99, Dtype::kFloat64, cpu(0), seed);
-  return laid_out(c, drawn.astype(Dtype::kInt32).astype(dtype).to(device));
+  return laid_out(c, drawn.astype(Dtype::kInt32).astype(dtype).to(device), shifted);
 }
 
 struct Run {
@@ -53,14 +58,14 @@ struct Run {
 
 // Forward by one provider, gradient and pick by slots or by the provider itself.
 Run run(const PoolingCase& c, Dtype dtype, Device device, const std::string& provider, bool keep,
-        uint64_t seed) {
+        uint64_t seed, bool shifted = false) {
   Run r;
   const Shape in = c.shape(c.extents), out = c.shape(c.positions());
-  r.x = whole_numbers(c, in, dtype, device, seed);
-  r.gy = whole_numbers(c, out, dtype, device, seed + 1);
-  r.y = laid_out(c, zeros(out, {dtype, device}));
-  r.gx = laid_out(c, full(in, 3, {dtype, device}));
-  r.picked = laid_out(c, zeros(out, {dtype, device}));
+  r.x = whole_numbers(c, in, dtype, device, seed, shifted);
+  r.gy = whole_numbers(c, out, dtype, device, seed + 1, shifted);
+  r.y = laid_out(c, zeros(out, {dtype, device}), shifted);
+  r.gx = laid_out(c, full(in, 3, {dtype, device}), shifted);
+  r.picked = laid_out(c, zeros(out, {dtype, device}), shifted);
   Kept<MaxPoolingGradCall> kept;
   bool reads = false;
   const auto forward = kernels::max_pooling.provider(device.type(), provider);
@@ -108,21 +113,67 @@ TEST(Pooling, RandomWindowsOfOneToThreeAxes) {
   });
 }
 
-// Windows that have kernels of their own, on images that several blocks or threads share.
+// Windows that have kernels of their own and others, with strides that have and others, on images
+// that several blocks or threads share; channels that packs divide or not, and shifted memory.
 TEST(Pooling, LargerImages) {
   for_each_provider([](Device device, const std::string& provider) {
+    int i = 0;
     for (const int64_t kernel : {2, 3, 5})
-      for (const bool last : {false, true})
-        for (const Dtype dtype : kFloats) {
-          PoolingCase c;
-          c.images = 3, c.channels = 32, c.last = last, c.cover_all = true;
-          c.extents = {29, 31};
-          const int64_t pad = kernel > 2 ? 1 : 0;  // every position sees an element
-          c.window = {{kernel, kernel}, {2, 2}, {pad, pad}, {1, 1}};
-          ASSERT_TRUE(c.is_possible());
-          SCOPED_TRACE(c.text() + " " + name(dtype));
-          check(c, run(c, dtype, device, provider, true, 7));
+      for (const int64_t stride : {1, 2, 3})
+        for (const bool last : {false, true})
+          for (const int64_t channels : {32, 30})
+            for (const bool shifted : {false, true}) {
+              PoolingCase c;
+              c.images = 3, c.channels = channels, c.last = last;
+              c.extents = {27, 31};
+              const int64_t pad = kernel > 2 ? 1 : 0;
+              c.window = {{kernel, kernel}, {stride, stride}, {pad, pad}, {1, 1}};
+              c.cover_all = true, c.accumulate = i % 3 == 0;
+              if (!c.is_possible()) c.cover_all = false;
+              const Dtype dtype = kFloats[(i + i / 8) % 4];
+              SCOPED_TRACE(c.text() + (shifted ? ", shifted " : " ") + name(dtype));
+              check(c, run(c, dtype, device, provider, true, uint64_t(7 + i++), shifted));
+            }
+  });
+}
+
+// NaN, infinities and zeros of both signs among the elements, in packs and one by one: the first of
+// the largest gives y and takes the gradient.
+TEST(Pooling, SpecialNumbersInPacks) {
+  const double nan = std::numeric_limits<double>::quiet_NaN(),
+               infinity = std::numeric_limits<double>::infinity();
+  const double specials[] = {nan, infinity, -infinity, 0.0, -0.0, 1.0};
+  for_each_provider([&](Device device, const std::string& provider) {
+    for (const Dtype dtype : kFloats)
+      for (const bool last : {false, true}) {
+        PoolingCase c;
+        c.images = 2, c.channels = 16, c.last = last, c.extents = {13, 11};
+        c.window = {{3, 3}, {2, 2}, {1, 1}, {1, 1}};
+        std::mt19937 random(3);
+        std::vector<double> values;
+        for (int i = 0; i < 2 * 16 * 13 * 11; ++i)
+          values.push_back(random() % 9 ? -double(random() % 3) : specials[random() % 6]);
+        const Shape in = c.shape(c.extents), out = c.shape(c.positions());
+        const Array x = laid_out(c, array(values, in).astype(dtype).to(device));
+        const Array y = laid_out(c, zeros(out, {dtype, device})),
+                    gy = laid_out(c, ones(out, {dtype, device})),
+                    gx = laid_out(c, zeros(in, {dtype, device}));
+        Kept<MaxPoolingGradCall> kept;
+        bool reads = false;
+        ASSERT_TRUE(kernels::max_pooling.provider(device.type(),
+                                                  provider)({&x, &y, c.window, &kept, &reads}));
+        kernels::max_pooling_grad(
+            device, {&gy, &gx, c.window, false, &kept, reads ? &x : nullptr, reads ? &y : nullptr});
+        const testing::PoolingReference reference(c, values);
+        const std::vector<double> got = numbers(y);
+        std::vector<double> expected(values.size(), 0);
+        for (size_t i = 0; i < got.size(); ++i) {
+          const size_t from = size_t(reference.largest()[i]);
+          ++expected[from];
+          EXPECT_TRUE(std::isnan(values[from]) ? std::isnan(got[i]) : got[i] == values[from]);
         }
+        EXPECT_EQ(numbers(gx), expected);
+      }
   });
 }
 

@@ -14,7 +14,7 @@
 #include "backends/cudnn/problem.h"
 #include "catena/core/plugin.h"
 #include "catena/testing_markers.h"
-#include "core/standard_folders.h"
+#include "kernels/second_process.h"
 #include "temp_folder.h"
 
 namespace catena {
@@ -55,19 +55,13 @@ TEST(CudnnProblem, TellsTunedChoicesApart) {
   EXPECT_NE(texts[0].text(), texts[1].text());
 }
 
+using testing::plan_files;
+
 // What a process that computes convolutions with this cache folder prints, its log included.
 std::string lines_of_process(const std::string& folder, const std::string& settings,
                              const std::string& argument) {
-  const std::string command =
-      "env -u CATENA_PROVIDERS -u CATENA_CUDNN -u CATENA_CONVOLUTION_TUNE CATENA_LOG=debug " +
-      settings + " CATENA_CACHE_DIR=" + folder + " " + CUDNN_PLANS_PROGRAM + " " + argument +
-      " 2>&1";
-  FILE* pipe = popen(command.c_str(), "r");
-  std::string text;
-  char buffer[1024];
-  while (size_t n = fread(buffer, 1, sizeof buffer, pipe)) text.append(buffer, n);
-  if (pclose(pipe) != 0) text += "the process failed";
-  return text;
+  return testing::lines_of_plans_program(folder, "CATENA_LOG=debug " + settings,
+                                         argument + " 2>&1");
 }
 
 size_t count(const std::string& text, const std::string& what) {
@@ -76,19 +70,10 @@ size_t count(const std::string& text, const std::string& what) {
   return found;
 }
 
-// The names of the files of plans.
-std::set<std::string> plan_files(const std::string& folder) {
-  std::set<std::string> files;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder + "/plans", ignored))
-    if (entry.path().extension() == kPlanCache.suffix) files.insert(entry.path().filename());
-  return files;
-}
-
 constexpr const char* kTuned = "CATENA_CONVOLUTION_TUNE=1";
 constexpr const char* kMeasured = "cuDNN: measured ";
 
-class TunedConvolution : public testing::Test {
+class TunedConvolution : public ::testing::Test {
  protected:
   void SetUp() override {
     CATENA_NEEDS_GPU();

@@ -20,7 +20,8 @@
 #include "catena/comm/fault.h"
 #include "catena/comm/internals.h"
 #include "catena/comm/run_main.h"
-#include "catena/functions/functions.h"
+#include "catena/functions/connection/linear.h"
+#include "catena/functions/math.h"
 #include "catena/optimizers/sgd.h"
 #include "catena/parallel/multi_node_optimizer.h"
 #include "comm/suite.h"
@@ -197,7 +198,7 @@ bool misbehave(Communicator& comm, const std::string& fault, const Array& x) {
   if (fault == "send") comm.send(x, 2);
   if (fault.starts_with("fork")) fork_child(fault, comm);
   if (fault == "max") reduce_and_wait(comm, x, Reduction::kMax);
-  return fault == "return";
+  return fault == "return" || fault == "return_from_messages";
 }
 
 int run(const std::string& fault, const std::string& communicator) {
@@ -208,6 +209,7 @@ int run(const std::string& fault, const std::string& communicator) {
   reduce_and_wait(*comm, x);
   if (comm->rank() == 1 && misbehave(*comm, fault, x)) return 0;
   if (fault.starts_with("pause")) reduce_with_pauses(*comm, x, fault == "pause_all");
+  if (fault == "return_from_messages" && comm->rank() == 0) comm->recv(x, 1);
   const comm::PurposeScope purpose(comm.get(), comm->rank() == 1 ? "evaluate" : "update");
   if (fault == "weights" || fault == "skip_update") train_apart(*comm, fault);
   if (fault == "types" && comm->rank() == 1)

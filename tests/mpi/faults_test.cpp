@@ -110,7 +110,8 @@ INSTANTIATE_TEST_SUITE_P(
              "multi-node optimizer: in step 4 since setup, the number of updates made before it is "
              "3 on ranks 0, 2, 2 on rank 1; every rank must call update() in every step",
              7, 20},
-        Case{"send", "the ranks of this communicator differ in call #1: ranks 0, 2 waited in", 7,
+        Case{"send",
+             "deadlock: the ranks of this communicator differ in call #1: ranks 0, 2 waited in", 7,
              20},
         Case{"stop", "rank", 7, 30},
         Case{"stop_early", "create_communicator: rank 1 has not", 1, 30},
@@ -182,6 +183,15 @@ TEST(LaunchedFaults, BlameOneOfTwoThatEndsItsLoop) {
   mpi_test::expect_blamed(
       launch(2, "return"),
       {"return", "the ranks of this communicator differ in call #2: rank 1 has ended", 7, 20});
+}
+
+TEST(LaunchedFaults, BlameTheRankThatLeavesALoopOfMessages) {
+  const Outcome o = launch(2, "return_from_messages");
+  mpi_test::expect_blamed(o, {"return_from_messages",
+                              "rank 1 has left (called close #2), while rank 0 waits in recv #1 "
+                              "float32[4] from rank 1",
+                              7, 20});
+  EXPECT_FALSE(holds(o, "deadlock")) << o.text;
 }
 
 // A pause of a healthy job, by Ctrl-Z, a debugger or a suspended machine, is no failure.

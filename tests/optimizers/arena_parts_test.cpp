@@ -8,6 +8,7 @@
 #include "catena/functions/math.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/hooks.h"
+#include "catena/optimizers/lamb.h"
 #include "catena/optimizers/lars.h"
 #include "catena/optimizers/loss_scale.h"
 #include "error_text.h"
@@ -283,6 +284,13 @@ TEST(ArenaParts, HaveNormsThatAddUp) {
   set_gradients(model.parameters(), 1);
   rule.arena(0).keep_gradient(rule.arena(0).covers());
   expect_contains(error_of<ValueError>([&] { rule.update(); }), {"norms of whole parameters"});
+  Model other;
+  LAMB of_steps(0.1);
+  of_steps.add_stage(std::make_shared<Part>(0, 2));
+  of_steps.setup(other);
+  set_gradients(other.parameters(), 1);
+  expect_contains(error_of<ValueError>([&] { of_steps.update(); }),
+                  {"norms of whole steps", "sum_parts"});
 }
 
 // Parameters that have left the arena stay where they are when the others come back.

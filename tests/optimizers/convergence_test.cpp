@@ -10,11 +10,19 @@
 #include "catena/functions/evaluation.h"
 #include "catena/functions/loss.h"
 #include "catena/functions/math.h"
+#include "catena/optimizers/ada_delta.h"
+#include "catena/optimizers/ada_grad.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/adamw.h"
+#include "catena/optimizers/lamb.h"
 #include "catena/optimizers/lars.h"
+#include "catena/optimizers/lion.h"
 #include "catena/optimizers/momentum_sgd.h"
+#include "catena/optimizers/nesterov_ag.h"
+#include "catena/optimizers/rmsprop.h"
+#include "catena/optimizers/rmsprop_graves.h"
 #include "catena/optimizers/sgd.h"
+#include "catena/optimizers/smorms3.h"
 #include "optimizers/models.h"
 
 namespace catena::optimizers {
@@ -65,6 +73,14 @@ const Learner kLearners[] = {
     {"Adam", with_rate<Adam>},
     {"AdamW", with_rate<AdamW>},
     {"LARS", [] { return std::unique_ptr<Optimizer>(new LARS(1, 0.9, 0.1)); }},
+    {"AdaGrad", with_rate<AdaGrad>},
+    {"RMSprop", with_rate<RMSprop>},
+    {"RMSpropGraves", with_rate<RMSpropGraves>},
+    {"NesterovAG", with_rate<NesterovAG>},
+    {"AdaDelta", [] { return std::unique_ptr<Optimizer>(new AdaDelta(0.95, 1e-5)); }},
+    {"SMORMS3", with_rate<SMORMS3>},
+    {"Lion", with_rate<Lion>},
+    {"LAMB", with_rate<LAMB>},
 };
 
 TEST(Convergence, EveryRuleLearnsALinearProblem) {

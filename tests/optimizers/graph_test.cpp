@@ -8,11 +8,15 @@
 #include "catena/functions/connection/linear.h"
 #include "catena/functions/loss.h"
 #include "catena/functions/math.h"
+#include "catena/optimizers/ada_delta.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/hooks.h"
+#include "catena/optimizers/lamb.h"
 #include "catena/optimizers/lars.h"
 #include "catena/optimizers/momentum_sgd.h"
+#include "catena/optimizers/rmsprop_graves.h"
 #include "catena/optimizers/sgd.h"
+#include "catena/optimizers/smorms3.h"
 #include "catena/testing_markers.h"
 #include "optimizers/models.h"
 
@@ -38,7 +42,11 @@ std::unique_ptr<Optimizer> make_rule(int rule) {
   if (rule == 0) return std::make_unique<SGD>(0.05);
   if (rule == 1) return std::make_unique<MomentumSGD>(0.05);
   if (rule == 2) return std::make_unique<Adam>(0.05);
-  return std::make_unique<LARS>(0.5, 0.9, 0.1);
+  if (rule == 3) return std::make_unique<LARS>(0.5, 0.9, 0.1);
+  if (rule == 4) return std::make_unique<LAMB>(0.05);
+  if (rule == 5) return std::make_unique<SMORMS3>(0.05);
+  if (rule == 6) return std::make_unique<AdaDelta>();
+  return std::make_unique<RMSpropGraves>(0.05);
 }
 
 Array batch_x(int step) {
@@ -91,14 +99,14 @@ std::vector<std::vector<double>> train(int rule, bool replay, bool groups = fals
 
 TEST(OptimizerGraph, ReplaysEqualEagerStepsBitForBit) {
   CATENA_NEEDS_GPU();
-  for (const int rule : {0, 1, 2, 3})
+  for (const int rule : {0, 1, 2, 3, 4, 5, 6, 7})
     EXPECT_EQ(train(rule, true), train(rule, false)) << "rule " << rule;
 }
 
 // Numbers of groups are on the device: replays follow set_group.
 TEST(OptimizerGraph, ReplaysFollowTheNumbersOfGroups) {
   CATENA_NEEDS_GPU();
-  for (const int rule : {0, 1, 2, 3})
+  for (const int rule : {0, 1, 2, 3, 4, 5, 6, 7})
     EXPECT_EQ(train(rule, true, true), train(rule, false, true)) << "rule " << rule;
 }
 

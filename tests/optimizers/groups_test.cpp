@@ -9,7 +9,9 @@
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/adamw.h"
 #include "catena/optimizers/hooks.h"
+#include "catena/optimizers/lamb.h"
 #include "catena/optimizers/lars.h"
+#include "catena/optimizers/lion.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/sgd.h"
 #include "error_text.h"
@@ -53,6 +55,12 @@ const MakeRule kRules[] = {
     [](double r, double) -> std::unique_ptr<Optimizer> { return std::make_unique<Adam>(0.1 * r); },
     [](double r, double d) -> std::unique_ptr<Optimizer> {
       return std::make_unique<AdamW>(0.1 * r, 0.9, 0.999, 1e-8, 0.2 * d);
+    },
+    [](double r, double d) -> std::unique_ptr<Optimizer> {
+      return std::make_unique<Lion>(0.1 * r, 0.9, 0.99, 0.2 * d);
+    },
+    [](double r, double d) -> std::unique_ptr<Optimizer> {
+      return std::make_unique<LAMB>(0.1 * r, 0.9, 0.999, 1e-6, 0.2 * d);
     },
 };
 const Dtype kDtypes[] = {dtype::float32, dtype::float64, dtype::bfloat16};

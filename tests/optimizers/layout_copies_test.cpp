@@ -9,7 +9,12 @@
 
 #include "catena/array/creation.h"
 #include "catena/array/random.h"
-#include "catena/functions/functions.h"
+#include "catena/functions/connection/convolution_2d.h"
+#include "catena/functions/connection/linear.h"
+#include "catena/functions/loss.h"
+#include "catena/functions/math.h"
+#include "catena/functions/normalization.h"
+#include "catena/functions/pooling.h"
 #include "catena/kernels/convolution.h"
 #include "catena/kernels/copy.h"
 #include "catena/kernels/elementwise.h"

@@ -34,6 +34,9 @@ struct Plain : Optimizer {
     states[0] += 1;
     p -= g * lr();
   }
+  void update_one_gpu(const Array& p, const Array& g, const Arrays& states) override {
+    update_one_cpu(p, g, states);
+  }
   std::vector<Device> devices;
 };
 
@@ -452,6 +455,26 @@ TEST(Optimizer, SchedulesGiveTheRateOfAStep) {
   EXPECT_DOUBLE_EQ(warm(3), 1);
   EXPECT_DOUBLE_EQ(warm(5), 0.5);
   EXPECT_THROW(cosine(1, 0, 0), ValueError);
+}
+
+TEST(Optimizer, SchedulesScaleWithTheRanks) {
+  using namespace optimizers;
+  const Schedule one = step_decay(0.1, 0.1, 10);
+  EXPECT_DOUBLE_EQ(scaled(4, one)(12), 0.04);
+  const Schedule many = scaled_warmup(8, 5, one);
+  EXPECT_DOUBLE_EQ(many(0), 0.1) << "the rate of one rank";
+  EXPECT_DOUBLE_EQ(many(1), 0.1 * (1 + 7 / 5.0));
+  EXPECT_DOUBLE_EQ(many(4), 0.1 * (1 + 7 * 4 / 5.0));
+  EXPECT_DOUBLE_EQ(many(5), 0.8);
+  EXPECT_DOUBLE_EQ(many(10), 0.08) << "the schedule is not delayed";
+  EXPECT_DOUBLE_EQ(scaled_warmup(1, 5, one)(3), 0.1);
+  EXPECT_DOUBLE_EQ(scaled_warmup(4, 0, one)(0), 0.4);
+  EXPECT_DOUBLE_EQ(linearly_scaled(0.1, 1024, 256), 0.4);
+  EXPECT_THROW(scaled_warmup(0, 5, one), ValueError);
+  EXPECT_THROW(scaled_warmup(2, -1, one), ValueError);
+  EXPECT_THROW(scaled_warmup(2, 1, nullptr), ValueError);
+  EXPECT_THROW(scaled(2, nullptr), ValueError);
+  EXPECT_THROW(linearly_scaled(0.1, 0, 256), ValueError);
 }
 
 TEST(Optimizer, ParametersOfAListHaveNamesOfTheirOwn) {

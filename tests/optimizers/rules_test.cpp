@@ -4,12 +4,21 @@
 #include <memory>
 #include <tuple>
 
+#include "catena/array/creation.h"
+#include "catena/optimizers/ada_delta.h"
+#include "catena/optimizers/ada_grad.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/adamw.h"
 #include "catena/optimizers/hooks.h"
+#include "catena/optimizers/lamb.h"
 #include "catena/optimizers/lars.h"
+#include "catena/optimizers/lion.h"
 #include "catena/optimizers/momentum_sgd.h"
+#include "catena/optimizers/nesterov_ag.h"
+#include "catena/optimizers/rmsprop.h"
+#include "catena/optimizers/rmsprop_graves.h"
 #include "catena/optimizers/sgd.h"
+#include "catena/optimizers/smorms3.h"
 #include "error_text.h"
 #include "optimizers/models.h"
 
@@ -20,7 +29,7 @@ using catena::testing::Model;
 
 // One element's state in the reference.
 struct Element {
-  double p, a = 0, b = 0;
+  double p, a = 0, b = 0, c = 0;
 };
 
 // L2 norms of a parameter and of its gradient as the rule gets it.
@@ -34,6 +43,10 @@ struct Rule {
   std::function<void(Element& e, double g, double t)> step;
   // Of rules that look at norms, instead of step.
   std::function<void(Element& e, double g, const Norms& norms)> step_with_norms = {};
+  // Of rules that look at norms of steps, which are 0.01 of this at a quotient of one.
+  std::function<double(Element& e, double g, double t)> direction = {};
+
+  bool has_norms() const { return step_with_norms || direction; }
 };
 
 std::ostream& operator<<(std::ostream& os, const Rule& rule) { return os << rule.name; }
@@ -69,6 +82,62 @@ const Rule kRules[] = {
        const double ratio = norms.parameter > 0 && norms.gradient > 0 ? trust : 1;
        e.a = 0.8 * e.a + 0.5 * ratio * (g + 0.1 * e.p);
        e.p -= e.a;
+     }},
+    {"AdaGrad", [] { return std::make_unique<AdaGrad>(0.05, 1e-3); },
+     [](Element& e, double g, double) {
+       e.a += g * g;
+       e.p -= 0.05 * g / (std::sqrt(e.a) + 1e-3);
+     }},
+    {"RMSprop", [] { return std::make_unique<RMSprop>(0.02, 0.8, 1e-2); },
+     [](Element& e, double g, double) {
+       e.a = 0.8 * e.a + 0.2 * g * g;
+       e.p -= 0.02 * g / (std::sqrt(e.a) + 1e-2);
+     }},
+    {"RMSpropGraves", [] { return std::make_unique<RMSpropGraves>(0.01, 0.8, 0.7, 1e-2); },
+     [](Element& e, double g, double) {
+       e.a = 0.8 * e.a + 0.2 * g * g;
+       e.b = 0.8 * e.b + 0.2 * g;
+       e.c = 0.7 * e.c - 0.01 * g / std::sqrt(e.a - e.b * e.b + 1e-2);
+       e.p += e.c;
+     }},
+    {"NesterovAG", [] { return std::make_unique<NesterovAG>(0.05, 0.8); },
+     [](Element& e, double g, double) {
+       e.a = 0.8 * e.a - 0.05 * g;
+       e.p += 0.8 * 0.8 * e.a - 1.8 * 0.05 * g;
+     }},
+    {"AdaDelta", [] { return std::make_unique<AdaDelta>(0.9, 1e-3); },
+     [](Element& e, double g, double) {
+       e.a = 0.9 * e.a + 0.1 * g * g;
+       const double dx = std::sqrt(e.b + 1e-3) / std::sqrt(e.a + 1e-3) * g;
+       e.b = 0.9 * e.b + 0.1 * dx * dx;
+       e.p -= dx;
+     }},
+    {"SMORMS3", [] { return std::make_unique<SMORMS3>(0.1, 1e-6); },
+     [](Element& e, double grad, double t) {
+       double& mem = e.a;
+       if (t == 1) mem = 1;
+       const double r = 1 / (mem + 1);
+       e.b = (1 - r) * e.b + r * grad;
+       e.c = (1 - r) * e.c + r * grad * grad;
+       const double x = e.b * e.b / (e.c + 1e-6);
+       e.p -= grad * std::min(0.1, x) / (std::sqrt(e.c) + 1e-6);
+       mem = 1 + mem * (1 - x);
+     }},
+    {"Lion", [] { return std::make_unique<Lion>(0.01, 0.8, 0.95, 0.1); },
+     [](Element& e, double g, double) {
+       const double mixed = 0.8 * e.a + 0.2 * g;
+       e.p -= 0.01 * ((mixed > 0) - (mixed < 0) + 0.1 * e.p);
+       e.a = 0.95 * e.a + 0.05 * g;
+     }},
+    {"LAMB",
+     [] { return std::make_unique<LAMB>(0.01, 0.8, 0.95, 1e-6, 0.1); },
+     {},
+     {},
+     [](Element& e, double g, double t) {
+       e.a = 0.8 * e.a + 0.2 * g;
+       e.b = 0.95 * e.b + 0.05 * g * g;
+       const double m = e.a / (1 - std::pow(0.8, t)), v = e.b / (1 - std::pow(0.95, t));
+       return m / (std::sqrt(v) + 1e-6) + 0.1 * e.p;
      }},
 };
 
@@ -110,6 +179,10 @@ class Reference {
         norms.parameter = std::hypot(norms.parameter, elements_[k][i].p);
         norms.gradient = std::hypot(norms.gradient, scaled(i));
       }
+      if (rule_.direction) {
+        step_by_directions(elements_[k], scaled, norms.parameter, double(t));
+        continue;
+      }
       for (size_t i = 0; i < elements_[k].size(); ++i) {
         Element& e = elements_[k][i];
         if (rule_.step_with_norms)
@@ -137,6 +210,17 @@ class Reference {
   int clipped() const { return clipped_; }
 
  private:
+  void step_by_directions(std::vector<Element>& elements,
+                          const std::function<double(size_t)>& gradient, double norm, double t) {
+    std::vector<double> directions;
+    double squares = 0;
+    for (size_t i = 0; i < elements.size(); ++i) {
+      directions.push_back(rule_.direction(elements[i], gradient(i), t));
+      squares += directions.back() * directions.back();
+    }
+    const double quotient = norm > 0 && squares > 0 ? norm / std::sqrt(squares) : 1;
+    for (size_t i = 0; i < elements.size(); ++i) elements[i].p -= 0.01 * quotient * directions[i];
+  }
   // A gradient as parameters of 16 bits hold it.
   double rounded(double g) const {
     return itemsize(dtype_) == 2 ? full({}, g, dtype_).item<double>() : g;
@@ -170,9 +254,9 @@ void run(const std::tuple<Rule, Dtype, Device>& param, const Extras& extras, boo
     reference.step(t);
   }
   EXPECT_EQ(optimizer->t(), 20);
-  // Decay before a norm, which LARS always looks at, is added to the gradients in memory, and those
-  // of 16 bits are rounded then.
-  const bool before_a_norm = extras.decay_first || rule.step_with_norms;
+  // Decay before a norm, which LARS and LAMB always look at, is added to the gradients in memory,
+  // and those of 16 bits are rounded then.
+  const bool before_a_norm = extras.decay_first || rule.has_norms();
   const bool rounds = extras.decay > 0 && before_a_norm && itemsize(dtype) == 2;
   reference.expect_equal(*optimizer, rounds ? 0.02 : dtype == dtype::float64 ? 1e-13 : 3e-6);
   for (const Parameter& p : model.parameters()) {
@@ -338,7 +422,15 @@ TEST(Rules, HaveTheDefaultsOfTheirRows) {
       {"MomentumSGD", std::make_unique<MomentumSGD>()},
       {"Adam", std::make_unique<Adam>()},
       {"AdamW", std::make_unique<AdamW>()},
-      {"LARS", std::make_unique<LARS>()}};
+      {"LARS", std::make_unique<LARS>()},
+      {"AdaGrad", std::make_unique<AdaGrad>()},
+      {"RMSprop", std::make_unique<RMSprop>()},
+      {"RMSpropGraves", std::make_unique<RMSpropGraves>()},
+      {"NesterovAG", std::make_unique<NesterovAG>()},
+      {"AdaDelta", std::make_unique<AdaDelta>()},
+      {"SMORMS3", std::make_unique<SMORMS3>()},
+      {"Lion", std::make_unique<Lion>()},
+      {"LAMB", std::make_unique<LAMB>()}};
   for (const OptimizerRule& row : optimizer_rules()) {
     const auto is_row = [&](const auto& rule) { return std::string(rule.first) == row.name; };
     EXPECT_TRUE(std::ranges::any_of(rules, is_row)) << row.name << " is not compared with its row";
@@ -365,6 +457,108 @@ TEST(Rules, NumbersHaveRanges) {
                   {"MomentumSGD: expected momentum in [0, 1], got nan"});
   expect_contains(error_of<ValueError>([] { optimizer_rule("Sdg"); }),
                   {"no rule 'Sdg'", "SGD, MomentumSGD, Adam, AdamW, LARS"});
+}
+
+TEST(Rules, AreSavedAndResumedBitForBit) {
+  for (const Rule& rule : kRules) {
+    for (const Dtype dtype : {dtype::float32, dtype::bfloat16}) {
+      Model model(dtype), other(dtype);
+      const std::unique_ptr<Optimizer> first = rule.make(), resumed = rule.make();
+      first->setup(model);
+      const auto steps = [](Optimizer& optimizer, Model& m, int64_t begin, int64_t end) {
+        for (int64_t t = begin; t < end; ++t) {
+          catena::testing::set_gradients(m.parameters(), t);
+          optimizer.update();
+        }
+      };
+      steps(*first, model, 0, 5);
+      const NamedArrays state = first->state();
+      other.copy_parameters_from(model.parameters());
+      resumed->setup(other);
+      resumed->load_state({state.begin(), state.end()});
+      steps(*first, model, 5, 10);
+      steps(*resumed, other, 5, 10);
+      EXPECT_EQ(catena::testing::all_values(other.parameters()),
+                catena::testing::all_values(model.parameters()))
+          << rule.name;
+    }
+  }
+}
+
+// Norms of parameters that are summed in several pieces, and whose last one is short.
+TEST(Rules, LAMBSumsLongParameters) {
+  for (const Device device : catena::testing::test_devices()) {
+    const int64_t n = 40001;
+    const Parameter p(full({n}, 0.5, {dtype::float32, device}));
+    const Parameter q(full({3}, 2.0, {dtype::float32, device}));
+    LAMB rule(0.1, 0.9, 0.999, 1e-6, 0.5);
+    rule.setup({p, q});
+    p.set_grad(full({n}, -3.0, dtype::float32));
+    q.set_grad(full({3}, 3.0, dtype::float32));
+    rule.update();
+    // Steps of -1 + 0.25 and 1 + 1, of one size in all elements: p moves by the rate times itself.
+    for (const double v : p.data().to_vector<double>()) ASSERT_NEAR(v, 0.5 + 0.1 * 0.5, 1e-6);
+    for (const double v : q.data().to_vector<double>()) ASSERT_NEAR(v, 2 - 0.1 * 2, 1e-6);
+  }
+}
+
+// Arenas have gaps, whose parameters and gradients are zero.
+TEST(Rules, GapsStayZero) {
+  for (const Rule& rule : kRules) {
+    for (const Dtype dtype : {dtype::float32, dtype::bfloat16}) {
+      Model model(dtype);
+      const std::unique_ptr<Optimizer> optimizer = rule.make();
+      optimizer->setup(model);
+      optimizer->add_hook("decay", weight_decay(0.1));
+      for (int64_t t = 1; t <= 5; ++t) {
+        catena::testing::set_gradients(model.parameters(), t);
+        optimizer->update();
+      }
+      const ParameterArena& arena = optimizer->layout().arenas()[0];
+      const std::vector<double> values = arena.data().memory.to_vector<double>();
+      for (size_t s = 0; s < arena.slots().size(); ++s) {
+        const ParameterArena::Slot& slot = arena.slots()[s];
+        for (int64_t i = slot.offset + slot.size; i < arena.end_of(s); ++i)
+          EXPECT_EQ(values[size_t(i)], 0) << rule.name;
+      }
+    }
+  }
+}
+
+// The variance n - g^2 of equal gradients rounds to less than 0 at times; eps is smaller.
+TEST(Rules, RMSpropGravesTakesAVarianceBelowZeroForZero) {
+  const Parameter p(zeros({1000}, dtype::float32));
+  RMSpropGraves rule(0.01, 0.5, 0.9, 1e-12);
+  rule.setup({p});
+  for (int t = 0; t < 60; ++t) {
+    p.set_grad(linspace(1, 2, 1000).astype(dtype::float32));
+    rule.update();
+  }
+  for (const double v : p.data().to_vector<double>()) ASSERT_TRUE(std::isfinite(v));
+}
+
+TEST(Rules, NotANumberStaysOne) {
+  for (const Rule& rule : kRules) {
+    const Parameter p(ones({3}, dtype::float64));
+    const std::unique_ptr<Optimizer> optimizer = rule.make();
+    optimizer->setup({p});
+    p.set_grad(array({1.0, double(NAN), 1.0}));
+    optimizer->update();
+    EXPECT_TRUE(std::isnan(p.data().to_vector<double>()[1])) << rule.name;
+  }
+}
+
+TEST(Rules, AdaDeltaHasAFactorForARate) {
+  AdaDelta rule;
+  EXPECT_EQ(rule.lr(), 1);
+  const Parameter p(zeros({1}, dtype::float64));
+  rule.setup({p});
+  rule.set_lr(0.5);
+  p.set_grad(ones({1}, dtype::float64));
+  rule.update();
+  const double dx = std::sqrt(1e-6 / (0.05 + 1e-6));
+  EXPECT_NEAR(p.data().to_vector<double>()[0], -0.5 * dx, 1e-15);
+  EXPECT_NEAR(rule.state_of(p)[1].to_vector<double>()[0], 0.05 * dx * dx, 1e-18);
 }
 
 TEST(Rules, AdamWDecaysParametersWithoutGradientsByTheRateAlone) {

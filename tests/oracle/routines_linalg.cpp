@@ -6,7 +6,7 @@ namespace catena::oracle {
 
 void add_linalg(Routines& r) {
   r["matmul"] = [](const Call& c) { return Results{matmul(c.array(0), c.array(1), c.out())}; };
-  r["dot"] = [](const Call& c) { return Results{dot(c.array(0), c.array(1))}; };
+  r["dot"] = [](const Call& c) { return Results{dot(c.array(0), c.array(1), c.out())}; };
   r["vdot"] = [](const Call& c) { return Results{vdot(c.array(0), c.array(1))}; };
   r["inner"] = [](const Call& c) { return Results{inner(c.array(0), c.array(1))}; };
   r["outer"] = [](const Call& c) { return Results{outer(c.array(0), c.array(1))}; };

@@ -92,10 +92,11 @@ TEST(EqualStates, StatesAndNumbersCountToo) {
     if (rank.is_odd()) rank.optimizer->state_of(rank.net.l2.W)[1](0, 0) += 1.0;
   };
   expect_told("Adam", state, 0, "parameter '/l2/W' on rank 1 differs from that on rank 0");
-  const auto rate = [](Rank& rank) {
-    if (rank.is_odd()) rank.optimizer->set_lr(0.75);
+  const auto momentum = [](Rank& rank) {
+    if (rank.is_odd()) rank.optimizer->set_hyper_parameter("momentum", 0.75);
   };
-  expect_told("SGD", rate, 0, "hyper-parameter 'lr' is 0.1 on ranks 0, 2, 0.75 on rank 1");
+  expect_told("MomentumSGD", momentum, 0,
+              "hyper-parameter 'momentum' is 0.9 on ranks 0, 2, 0.75 on rank 1");
 }
 
 // What one element loses and another gains leaves the sum of all as it is.

@@ -4,7 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include "catena/optimizers/ada_delta.h"
 #include "catena/optimizers/adamw.h"
+#include "catena/optimizers/lamb.h"
+#include "catena/optimizers/lion.h"
+#include "catena/optimizers/rmsprop_graves.h"
+#include "catena/optimizers/smorms3.h"
 #include "error_text.h"
 #include "parallel/network.h"
 
@@ -99,6 +104,46 @@ TEST_P(ShardedStatesTest, GiveTheBitsOfStatesThatAllRanksHold) {
             << ranks;
     }
   }
+}
+
+template <class Rule>
+Values trained_by(Sharding sharding, Dtype dtype) {
+  Values result;
+  comm::run_threads(3, [&](Communicator& comm) {
+    Net net(dtype, comm.rank());
+    net.to(comm.device());
+    auto optimizer = create_multi_node_optimizer(Rule(0.01), comm, {.sharding = sharding});
+    optimizer.setup(net);
+    for (int step = 0; step < 4; ++step) {
+      optimizer.zero_grads();
+      loss_of(net, part(batch_of(step, 6, dtype), 0, 6, comm.device())).backward();
+      optimizer.update();
+    }
+    optimizer.check_state();
+    if (comm.rank() == 0) result = values_of(net);
+  });
+  return result;
+}
+
+template <class Rule>
+void expect_equal_bits(Dtype dtype) {
+  EXPECT_EQ(trained_by<Rule>(Sharding::kStates, dtype), trained_by<Rule>(Sharding::kNone, dtype));
+}
+
+TEST_P(ShardedStatesTest, GiveTheBitsOfOtherRules) {
+  expect_equal_bits<optimizers::RMSpropGraves>(GetParam());
+  expect_equal_bits<optimizers::SMORMS3>(GetParam());
+  expect_equal_bits<optimizers::AdaDelta>(GetParam());
+  expect_equal_bits<optimizers::Lion>(GetParam());
+}
+
+// Its norms are summed in another order.
+TEST_P(ShardedStatesTest, SumTheNormsOfSteps) {
+  const Values whole = trained_by<optimizers::LAMB>(Sharding::kNone, GetParam());
+  const Values parts = trained_by<optimizers::LAMB>(Sharding::kStates, GetParam());
+  for (size_t k = 0; k < whole.size(); ++k)
+    for (size_t i = 0; i < whole[k].size(); ++i)
+      EXPECT_NEAR(parts[k][i], whole[k][i], itemsize(GetParam()) == 2 ? 0.02 : 1e-6);
 }
 
 TEST_P(ShardedStatesTest, TakeAShareOfTheMemory) {

@@ -1,4 +1,5 @@
-// What ranks must agree on in a step: numbers of updates, weights of batches, the order of data.
+// What ranks must agree on in a step: numbers of updates, rates, weights of batches, the order of
+// data.
 #include <gtest/gtest.h>
 
 #include <mutex>
@@ -105,6 +106,16 @@ TEST_P(StepAgreement, NamesTheRankThatSkipsAnUpdate) {
   expect_on_all(texts, 4,
                 {"in step 4 since setup, the number of updates made before it is 3 on rank",
                  message("2 on rank ", odd, "; every rank must call update()")});
+}
+
+TEST_P(StepAgreement, NamesTheRankThatSetsAnotherRate) {
+  const int odd = GetParam() - 1;
+  const Texts texts = train_with(GetParam(), [&](auto& optimizer, int rank, int step, bool&) {
+    optimizer->set_lr(step == 3 && rank == odd ? 0.1000000001 : 0.1);
+  });
+  expect_on_all(texts, 3,
+                {"in step 3 since setup, the learning rate is 0.1 on rank",
+                 message("0.1000000001 on rank ", odd, "; set the same rate on every rank")});
 }
 
 TEST_P(StepAgreement, NamesAnotherBatchOverAllRanks) {

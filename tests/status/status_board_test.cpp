@@ -128,6 +128,23 @@ TEST(StatusBoard, RingKeepsTheLastCalls) {
   }
 }
 
+TEST(StatusBoard, KnowsTheLastCallOfEachCommunicator) {
+  const StatusBoard board = StatusBoard::create_private(1);
+  EXPECT_EQ(board.last_sequence(0, 7), 0u);
+  CallHistory one(7), other(8);
+  board.slot(0).begin_call(one.next({.op = CommOp::kBarrier}));
+  for (int i = 0; i < 2000; ++i) board.slot(0).begin_call(other.next({.op = CommOp::kBarrier}));
+  EXPECT_EQ(board.last_sequence(0, 7), 1u) << "the ring has forgotten it";
+  EXPECT_EQ(board.last_sequence(0, 8), 2000u);
+  // More communicators than there is room for: what is lost is not known.
+  for (std::uint64_t id = 1000; id < 3000; ++id) {
+    CallHistory many(id);
+    board.slot(0).begin_call(many.next({.op = CommOp::kBarrier}));
+  }
+  EXPECT_EQ(board.last_sequence(0, 7), std::nullopt);
+  EXPECT_EQ(board.last_sequence(0, 2999), 1u);
+}
+
 TEST(StatusBoard, AnotherProcessReadsWhatAKilledOneWrote) {
   const std::string name = board_name();
   const StatusBoard board = StatusBoard::create(name, 2);

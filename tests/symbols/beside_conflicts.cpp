@@ -9,7 +9,8 @@
 #include <string>
 
 #include "catena/array/reduction.h"
-#include "catena/functions/functions.h"
+#include "catena/functions/connection/linear.h"
+#include "catena/functions/math.h"
 #include "catena/optimizers/adam.h"
 #include "catena/testing.h"
 #include "catena/training/report.h"

@@ -3,29 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <sstream>
-
-#include "catena/training/trainer.h"
+#include "catena/autograd/function_hook.h"
+#include "catena/functions/connection/linear.h"
 #include "error_text.h"
 #include "temp_folder.h"
-#include "training/problem.h"
+#include "training/small_run.h"
 
 namespace catena::training {
 namespace {
-
-struct SmallRun {
-  testing::Net model{Dtype::kFloat32};
-  optimizers::SGD optimizer{0.1};
-  datasets::ResidentIterator batches{make_data(), datasets::ShuffledIterator(kSamples, 5, 1),
-                                     cpu(0)};
-  StandardUpdater updater{batches, make_step(optimizer, score_of(model))};
-  std::ostringstream text;
-  Trainer trainer;
-
-  explicit SmallRun(TrainerOptions options)
-      : trainer((optimizer.setup(model), options.stream = &text, updater), model, optimizer,
-                options) {}
-};
 
 // Writes down what happens to it.
 class Diary final : public Extension {
@@ -129,6 +114,60 @@ TEST(KeepBest, ReadsTheRecordOfEarlierVersions) {
   auto& best = second.trainer.extend(std::make_unique<KeepBest>("train_loss", Best::kHighest));
   second.trainer.resume();
   EXPECT_EQ(best.record(), 1e9);
+}
+
+// A run whose column has these values, one a row; after how many rows it ended.
+int64_t rows_until_stopped(const std::vector<double>& values, Best best, int64_t patience,
+                           double least_change = 0) {
+  SmallRun run({.epochs = int64_t(values.size())});
+  size_t next = 0;
+  run.trainer.observe("value", [&] { return values.at(next++); });
+  run.trainer.stop_early("value", best, patience, least_change);
+  run.trainer.run();
+  return run.trainer.epoch();
+}
+
+TEST(EarlyStopping, EndsTheRunAfterRowsThatAreNotBetter) {
+  EXPECT_EQ(rows_until_stopped({5, 4, 4, 3, 3, 6, 2, 1}, Best::kLowest, 2), 6);
+  EXPECT_EQ(rows_until_stopped({5, 4, 4, 3, 3, 6, 2, 1}, Best::kLowest, 3), 8);
+  EXPECT_EQ(rows_until_stopped({1, 2, 2, 3, 1, 1, 9}, Best::kHighest, 2), 6);
+  EXPECT_EQ(rows_until_stopped({1, 2, 2.4, 2.4, 9}, Best::kHighest, 2, 0.5), 4);
+  EXPECT_EQ(rows_until_stopped({NAN, NAN, 1, 1}, Best::kLowest, 2), 2);
+  EXPECT_EQ(rows_until_stopped({1, NAN, NAN, 0}, Best::kLowest, 2), 3);
+}
+
+TEST(EarlyStopping, IsResumed) {
+  const TempFolder out;
+  const auto run_until = [&](int64_t epochs) {
+    SmallRun run({.epochs = epochs, .out = out.path()});
+    run.trainer.observe("value", [] { return 1.0; });
+    auto& stopping = run.trainer.extend(std::make_unique<EarlyStopping>("value", Best::kLowest, 3));
+    if (run.trainer.has_checkpoint()) run.trainer.resume();
+    run.trainer.run();
+    EXPECT_EQ(stopping.record(), 1);
+    EXPECT_EQ(stopping.waited(), std::min<int64_t>(run.trainer.epoch() - 1, 3));
+    return run.trainer.epoch();
+  };
+  EXPECT_EQ(run_until(2), 2);
+  EXPECT_EQ(run_until(9), 4);
+  EXPECT_EQ(run_until(9), 4);  // it was stopped
+  EXPECT_THROW(EarlyStopping("value", Best::kLowest, 0), ValueError);
+  EXPECT_THROW(EarlyStopping("value", Best::kLowest, 1, -1), ValueError);
+}
+
+TEST(Trainer, FindsNan) {
+  SmallRun run({.epochs = 1, .find_nan = true});
+  run.model.parameters()[1].data().fill(NAN);
+  const std::string name = "parameter '" + run.model.parameters()[1].name().substr(1) + "'";
+  expect_contains(error_of<ValueError>([&] { run.trainer.run(); }),
+                  {"output 0", "has NaN", name.c_str(), "is not finite"});
+  const Parameter w(full({1, 1}, 1.0f, dtype::float32), "l1/W");
+  NanFinder finder;
+  const FunctionHookScope scope(finder);
+  const Variable y = functions::linear(Variable(full({1, 1}, 1e30f, dtype::float32)), w);
+  y.set_grad(full({1, 1}, 1e30f, dtype::float32));
+  expect_contains(error_of<ValueError>([&] { y.backward(); }),
+                  {"Linear", "the gradient of input 1, parameter 'l1/W', (1, 1) float32"});
 }
 
 // The rate of each update, the first included, is that of the updates finished before it.

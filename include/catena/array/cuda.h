@@ -182,9 +182,10 @@ RandomState& get_generator(std::optional<Device> device = {});
 void seed(std::optional<uint64_t> value = {}, std::optional<Device> device = {});
 
 // cuDNN ------------------------------------------------------------------------------------------
-// Whether the cudnn plug-in loads and config().use_cudnn allows it: level
-// "==always" asks for kAlways, ">=auto" for kAuto or kAlways. ValueError for any other level.
-bool should_use_cudnn(std::string_view level);
+// Whether the cudnn plug-in loads, config().use_cudnn allows it and cuDNN is of that version or
+// newer: level "==always" asks for kAlways, ">=auto" for kAuto or kAlways (ValueError for any other
+// level); versions are numbers as cudnnGetVersion() gives, 91002 for 9.10.2.
+bool should_use_cudnn(std::string_view level, int64_t lowest_version = 0);
 void set_max_workspace_size(size_t bytes);  // of config(), for that plug-in
 size_t get_max_workspace_size();
 

@@ -55,8 +55,8 @@ class FunctionHookScope {
 };
 
 // Finds the function that makes the first number that is not finite: ValueError that names it, the
-// output or gradient, and the operands, right after the call. Reads every result on its device and
-// waits for it, so that training is several times slower.
+// output or gradient, and the operands, parameters by their paths, right after the call. Reads
+// every result on its device and waits for it, so that training is several times slower.
 //
 //   NanFinder finder;
 //   const FunctionHookScope scope(finder);

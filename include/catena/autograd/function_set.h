@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -167,6 +168,11 @@ inline void visit_member(const Parameterized::FunctionVisitor& v, const std::str
                          Parameterized& member) {
   v(path, member);
 }
+// A member that some sets do not have keeps its name.
+template <class V, class T>
+void visit_member(const V& v, const std::string& path, std::optional<T>& member) {
+  if (member) visit_member(v, path, *member);
+}
 template <class V, class T>
 void visit_member(const V& v, const std::string& path, std::vector<T>& members) {
   for (size_t i = 0; i < members.size(); ++i)
@@ -187,7 +193,7 @@ void visit_members(const V& v, const std::string& prefix, std::string_view names
 }  // namespace detail
 
 // Lists the members that have parameters or a state: layers, nested sets, a layer's own parameters
-// and persistent arrays, std::vectors of any of them.
+// and persistent arrays, std::vectors and std::optionals of any of them.
 #define CATENA_FUNCTIONS(...)                                                              \
   void visit_parameters(const ::catena::Parameterized::Visitor& visitor,                   \
                         const std::string& prefix = "") override {                         \

@@ -100,7 +100,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   //   comm.group([&] { comm.send(a, next); comm.recv(b, previous); });
   void group(const std::function<void()>& calls);
 
-  // Asynchronous collectives on another stream
+  // Asynchronous calls on another stream
 
   // In-place all-reduce of a contiguous array on `on`, which first waits for the current stream.
   // The returned event completes with the call. On the CPU the call is complete on return and the
@@ -112,6 +112,13 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // The same for the other two; out must be given and contiguous.
   Event reduce_scatter_async(const Array& x, const Reduce& op, const Array& out, const Stream& on);
   Event all_gather_async(const Array& x, const Array& out, const Stream& on);
+  // Messages on another stream, in the same way: `on` first waits for the current stream, x and out
+  // are contiguous and count as used by `on`, the returned event completes when the message has
+  // been sent, or has arrived in `out`. With "nccl" the host queues the call and goes on.
+  // "threads", "mpi" and host arrays wait for the other rank here, so that the order of the calls
+  // is the order of the messages. Calls of one group may be on different streams.
+  Event send_async(const Array& x, int destination, const Stream& on);
+  Event recv_async(const Array& out, int source, const Stream& on);
   // A stream of device() that belongs to this communicator, of high priority.
   Stream side_stream();
 

@@ -30,6 +30,9 @@ class CommunicatorInternals {
   // job that is at fault, or -1. With `waited_seconds` above 0 a rank that has left the program is
   // a cause; from 2 s on ranks that wait for each other are one. Thread-safe.
   std::string find_problem(double waited_seconds, int* culprit = nullptr) const;
+  // Ranks on this host that wait for each other in calls of this communicator, so that none of them
+  // can go on; "" when there are none. `culprit` as above. Thread-safe.
+  std::string find_deadlock(int* culprit = nullptr) const;
   // The first call in which the ranks on this host differ, or "". Compares the calls since the last
   // time, so that it is cheap enough for every host wait. Thread-safe.
   std::string find_difference() const;
@@ -61,6 +64,8 @@ class CommunicatorInternals {
   int next_optimizer() const;
   // How many updates the ranks have made, for the report of a rank that closes before others do.
   void set_updates(int64_t count) const;
+  // Whether a Communicator::group is open.
+  bool in_group() const;
   // See PurposeScope.
   const char*& purpose() const;
   // The number of parallel::NoSync scopes that are alive.

@@ -137,9 +137,11 @@ class WaitClock {
 
 // For transports that poll: why a wait that has lasted `waited` seconds cannot end. Reads the other
 // ranks' records when `next_poll` seconds have passed, and then advances it. It begins as
-// kFirstPoll. From `timeout` seconds on the result is diagnose_timeout's. `owner` may be null: then
+// kFirstPoll, or as kFirstLook: until kFirstPoll only ranks that wait for each other are looked
+// for. From `timeout` seconds on the result is diagnose_timeout's. `owner` may be null: then
 // nothing is known about other ranks. Thread-safe.
 inline constexpr double kFirstPoll = 2;
+inline constexpr double kFirstLook = 0.1;
 WaitDiagnosis diagnose_wait(const Communicator* owner, double waited, double timeout,
                             const Wait& wait, double& next_poll);
 // The same for a wait that has reached its timeout: names the ranks that are missing, according to

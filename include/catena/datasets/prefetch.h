@@ -69,6 +69,8 @@ class BatchIterator {
 
  protected:
   BatchIterator(const DatasetPtr& dataset, const PositionIterator& order, Device device);
+  // For orders whose batches are not all of one size but the last.
+  void set_batches_per_epoch(int64_t batches) { batches_per_epoch_ = batches; }
   // For next() of derived classes: the position after the batch that it returns.
   void handed_out(const IteratorState& state, bool is_new_epoch) {
     state_ = state;

@@ -1,7 +1,22 @@
-// Losses, 0-d results of the dtype of x: one header each.
+// Losses, of the dtype of x, 0-d unless Reduction::kNone: one header each.
 #pragma once
 
+#include "catena/functions/loss/connectionist_temporal_classification.h"
+#include "catena/functions/loss/contrastive.h"
+#include "catena/functions/loss/cosine_similarity.h"
+#include "catena/functions/loss/cross_covariance.h"
+#include "catena/functions/loss/focal_loss.h"
+#include "catena/functions/loss/hierarchical_softmax.h"
+#include "catena/functions/loss/hinge.h"
+#include "catena/functions/loss/huber_loss.h"
+#include "catena/functions/loss/kl_divergence.h"
+#include "catena/functions/loss/mean_absolute_error.h"
 #include "catena/functions/loss/mean_squared_error.h"
+#include "catena/functions/loss/negative_log_likelihood.h"
+#include "catena/functions/loss/negative_sampling.h"
+#include "catena/functions/loss/reduction.h"
 #include "catena/functions/loss/sigmoid_cross_entropy.h"
 #include "catena/functions/loss/softmax_cross_entropy.h"
+#include "catena/functions/loss/triplet.h"
+#include "catena/functions/loss/vae.h"
 #include "catena/functions/math.h"

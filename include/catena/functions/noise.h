@@ -3,3 +3,5 @@
 
 #include "catena/functions/math.h"
 #include "catena/functions/noise/dropout.h"
+#include "catena/functions/noise/gaussian.h"
+#include "catena/functions/noise/walker_alias.h"

@@ -3,3 +3,7 @@
 
 #include "catena/functions/math.h"
 #include "catena/functions/normalization/batch_normalization.h"
+#include "catena/functions/normalization/group_normalization.h"
+#include "catena/functions/normalization/layer_normalization.h"
+#include "catena/functions/normalization/local_response_normalization.h"
+#include "catena/functions/normalization/statistics_exchange.h"

@@ -27,10 +27,17 @@ struct CrossEntropyCall {
 };
 
 // gx = (softmax(x) - onehot(t)) * gloss / count, 0 for ignored labels; gloss 0-d.
+//
+// With factors, (1, outer, inner), contiguous and of compute type, those of the samples count
+// instead of gloss and count, which are not used: gx = (softmax(x) - onehot(t)) * factors[0]. With
+// spread as well, (classes), contiguous and of compute type, factors is (3, outer, inner):
+// gx = softmax(x) * factors[0] - onehot(t) * factors[1] - spread * factors[2].
 struct CrossEntropyGradCall {
   const CrossEntropyCall& forward;
   const Array& gloss;
   const Array& gx;
+  const Array* factors = nullptr;
+  const Array* spread = nullptr;
 };
 
 // result: share of samples whose arg max over classes equals t among those not ignored; 0-d float32

@@ -1,4 +1,5 @@
-// Batch normalization: forward with the statistics of the batch or with given ones, and backward.
+// Batch normalization: forward with the statistics of the batch or with given ones, and backward;
+// and both in steps, between which ranks exchange statistics and sums.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +57,9 @@ struct BatchNormalizationCall {
   const Array* mean_rest = nullptr;  // channel, written; null: not wanted
 };
 
-// The same y with given statistics.
+// The same y with given statistics: the variance, or the results of batch_normalization or
+// merge_moments. With the latter y has the bits that batch_normalization gives it, and its backward
+// call may say y_follows_from_x.
 struct FixedBatchNormalizationCall {
   ChannelLayout layout;
   const Array* x;
@@ -64,11 +67,44 @@ struct FixedBatchNormalizationCall {
   const Array* beta;
   const Array* residual;
   const Array* mean;
-  const Array* variance;
+  const Array* variance;  // null if and only if inverse_deviation is not
   double eps;
   bool relu;
   const Array* y;
   Kept<BatchNormalizationGradCall>* kept = nullptr;
+  const Array* inverse_deviation = nullptr;
+  const Array* mean_rest = nullptr;  // null counts as 0
+};
+
+// What is known of the numbers of a channel, so that parts of a batch can be joined: `moments` is
+// contiguous and of the dtype of channel arrays, 3 * channels + 2 numbers: the means, their
+// mean_rest, the sums of squared deviations, then the count of a channel's numbers as
+// count / kMomentsCountUnit, rounded down, and count % kMomentsCountUnit.
+struct BatchMomentsCall {
+  ChannelLayout layout;
+  const Array* x;
+  const Array* moments;  // written
+};
+// A float holds counts below it exactly.
+inline constexpr int64_t kMomentsCountUnit = int64_t(1) << 20;
+// Numbers of `moments`.
+inline constexpr int64_t moments_size(int64_t channels) { return 3 * channels + 2; }
+
+// The statistics of all parts together (T. Chan, G. Golub and R. LeVeque, Updating formulae and a
+// pairwise algorithm for computing sample variances, 1979), in order of the parts and in float64. A
+// part with a count of 0 adds nothing. The results and the running statistics are those of
+// batch_normalization for the whole batch. With fewer than two numbers in all they are NaN.
+struct MergeMomentsCall {
+  const Array* moments;  // contiguous, (parts, 3 * channels + 2)
+  double eps;
+  const Array* mean;               // channel, written
+  const Array* mean_rest;          // channel, written
+  const Array* inverse_deviation;  // channel, written
+  const Array* count;              // (1) of the dtype of channel arrays, written: of all parts
+  const Array* running_mean = nullptr;
+  const Array* running_variance = nullptr;  // null if and only if running_mean is
+  double decay = 0;
+  const Array* updates = nullptr;
 };
 
 // Gradients of both. With g = gy where y > 0 (everywhere without y), and xhat = (x - mean) *
@@ -97,6 +133,16 @@ struct BatchNormalizationGradCall {
   bool y_follows_from_x = false;
   const Array* beta = nullptr;       // of the forward call; read only if y_follows_from_x
   const Array* mean_rest = nullptr;  // of the forward call; null counts as 0
+
+  // In two calls, between which sums of several ranks are added. The first one writes its sums, of
+  // g and of g * (x - mean), times sums_weight to `sums` (2 * channels, contiguous, of the dtype of
+  // channel arrays), and wants neither gx nor g_residual. The second one gets them as `given_sums`
+  // and wants neither g_gamma nor g_beta; its m is given_count[0] * sums_weight. Both have the
+  // statistics of all ranks, and `fixed` is false.
+  const Array* sums = nullptr;
+  const Array* given_sums = nullptr;
+  const Array* given_count = nullptr;
+  double sums_weight = 1;
 };
 
 namespace kernels {
@@ -105,6 +151,8 @@ namespace kernels {
 extern Slot<BatchNormalizationCall> batch_normalization;
 extern Slot<FixedBatchNormalizationCall> fixed_batch_normalization;
 extern Slot<BatchNormalizationGradCall> batch_normalization_grad;
+extern Slot<BatchMomentsCall> batch_moments;
+extern Slot<MergeMomentsCall> merge_moments;
 
 }  // namespace kernels
 

@@ -42,6 +42,9 @@ struct OptimizerRule {
   // Whether the rule scales the rate of each segment by the norms of its parameters and gradients:
   // OptimizerCall::segments and squares must be given.
   bool needs_norms = false;
+  // These are norms not of gradients but of what the rule is about to subtract at a rate of one:
+  // the slot step_squares gives the squares.
+  bool norms_of_steps = false;
 };
 
 // All rules, in the order of the rows. They live as long as the process.
@@ -100,7 +103,8 @@ struct OptimizerCall {
   const RuleSegments* segments = nullptr;
   int64_t first = 0;
   // Of rules that need norms: float64 [2, segments], sums of squares of the parameters (of the
-  // master copies, if there are some) and of the gradients in memory.
+  // master copies, if there are some) and of the gradients in memory, or of steps as in
+  // StepSquaresCall.
   const Array* squares = nullptr;
 };
 
@@ -116,6 +120,16 @@ struct SegmentSquaresCall {
   const Array* partial = nullptr;
   const Array* sums = nullptr;
   int64_t first = 0;
+};
+
+// Of a rule with norms of steps: sums of squares as in SegmentSquaresCall, of the values that it
+// starts from, sums[0], and of what it is about to subtract from them at a rate of one, sums[1].
+// `update` is the call that follows, with segments and without squares; its `skip` is not read.
+// Nothing but partial (float64 [2, pieces]) and sums (float64 [2, segments]) is written.
+struct StepSquaresCall {
+  const OptimizerCall* update = nullptr;
+  const Array* partial = nullptr;
+  const Array* sums = nullptr;
 };
 
 // found = 1 if there is an infinity or NaN among the values, else `found` stays as it is. Values:
@@ -142,6 +156,7 @@ namespace kernels {
 // The slots of the calls above.
 extern Slot<OptimizerCall> optimizer_update;
 extern Slot<SegmentSquaresCall> segment_squares;
+extern Slot<StepSquaresCall> step_squares;
 extern Slot<NonFiniteCall> find_nonfinite;
 extern Slot<LossScaleCall> advance_loss_scale;
 

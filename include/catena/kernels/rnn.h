@@ -27,7 +27,8 @@ struct LstmCellCall {
   const Array* h;          // (N, H), written
 };
 
-// Its gradients. That of h is the sum of gh and gh_next.
+// Its gradients. That of h is the sum of gh and gh_next. With `of_gates` the forward call's gates
+// are given instead of what it has activated, and are activated again.
 struct LstmCellGradCall {
   const Array* activated;  // (N, 4H), of the forward call
   const Array* c_prev;     // (N, H), of the forward call; null counts as 0
@@ -37,6 +38,7 @@ struct LstmCellGradCall {
   const Array* gc;         // (N, H), of what follows c but h; null counts as 0
   const Array* g_gates;    // (N, 4H), written
   const Array* gc_prev;    // (N, H), written; may be gc; null: not wanted
+  bool of_gates = false;
 };
 
 struct LstmGradCall;

@@ -2,6 +2,8 @@
 // added, and cost no pass over the gradients of their own where the rule's kernel can do the work.
 #pragma once
 
+#include <cstdint>
+
 #include "catena/optimizers/optimizer.h"
 
 namespace catena::optimizers {
@@ -19,5 +21,25 @@ inline Hook gradient_clipping(double maxnorm) {
   detail::check_maxnorm("gradient_clipping", maxnorm);
   return [maxnorm](UpdateContext& update) { update.clip_norm(maxnorm); };
 }
+
+// The hooks below write into the gradients in memory (UpdateContext::apply): two or three passes
+// over them. Nothing waits for a device, and captured updates repeat them.
+
+// gradient += rate * sign(parameter), the gradient of rate times the sum of absolute values
+// (R. Tibshirani, Regression shrinkage and selection via the lasso, 1996). Groups multiply the rate
+// by their decay. ValueError unless rate >= 0.
+Hook Lasso(double rate);
+
+// Keeps each element of the gradients in [lower, upper]; NaN stays. ValueError unless
+// lower <= 0 <= upper and one of them differs from 0.
+Hook gradient_hard_clipping(double lower, double upper);
+
+// gradient += normal noise of variance eta / (1 + t)^gamma, where t counts the updates before this
+// one (A. Neelakantan et al., Adding gradient noise improves learning for very deep networks,
+// 2015). Every hook has a generator of its own, which begins at `seed`: ranks that are given equal
+// ones, as by default, add the same noise to their common gradients. Optimizers get different
+// seeds, and a resumed run a new one, or its noise begins anew. ValueError unless eta and gamma are
+// at least 0.
+Hook GradientNoise(double eta, double gamma = 0.55, uint64_t seed = 0);
 
 }  // namespace catena::optimizers

@@ -1,6 +1,6 @@
 // Optimizer: what users of all update rules call. Rules are in sgd.h, momentum_sgd.h, adam.h,
-// adamw.h and lars.h; what a rule of your own overrides is in update_rule.h, what an update is made
-// of in update_stage.h.
+// adamw.h, lars.h and others; what a rule of your own overrides is in update_rule.h, what an update
+// is made of in update_stage.h.
 #pragma once
 
 #include <boost/container/small_vector.hpp>
@@ -78,6 +78,24 @@ class Optimizer : public UpdateRule {
   // groups when there is none of this name, and during a capture.
   void set_group(const std::string& name, const GroupOptions& options);
   const std::vector<ParameterGroup>& groups() const { return groups_; }
+
+  // Freezing: updates leave these parameters and their states alone, backward passes leave their
+  // gradients out, and norms do not count them; groups go on deciding the rest. By the path of a
+  // parameter or a part of the model ("/body", "/body/l1/W", "*/b"), or by the object. Of a
+  // parameter that a group freezes unfreeze changes nothing. A later setup forgets those that it
+  // does not have; files do not have any of it. Replays of a captured update follow where
+  // parameters were frozen, or there were groups, when it was captured; but gradients that the
+  // captured backward pass left out stay zero: capture anew after unfreezing. All ranks freeze the
+  // same. ValueError before setup, when nothing is there or the optimizer does not hold it, during
+  // a capture, and for rules over arenas that do not read groups.
+  void freeze(const std::string& path);
+  void freeze(const Parameterized& part);
+  void freeze(const Parameter& parameter);
+  void unfreeze(const std::string& path);
+  void unfreeze(const Parameterized& part);
+  void unfreeze(const Parameter& parameter);
+  // Whether updates leave a parameter alone, by freeze or by its group.
+  bool is_frozen(const Parameter& parameter) const;
 
   // In the order of model.parameters(): ascending names, or the order of the list.
   const Parameters& parameters() const { return ordered_; }
@@ -214,7 +232,7 @@ class Optimizer : public UpdateRule {
   bool is_capturing() const;
 
   // Groups (optimizer_groups.cpp)
-  bool uses_segments() const { return !groups_.empty() || needs_norms(); }
+  bool uses_segments() const { return !groups_.empty() || freezes_ || needs_norms(); }
   const ParameterGroup* group_of(const std::string& name) const;
   void check_groups(const ArenaSet& layout) const;
   ArenaSegments make_segments(const ArenaSet& layout, const ParameterArena& arena) const;
@@ -222,6 +240,13 @@ class Optimizer : public UpdateRule {
   void use_groups();
   ParameterGroup& known_group(const std::string& name);
   bool set_group_number(const std::string& name, double value);
+
+  // Freezing (optimizer_freeze.cpp)
+  bool is_frozen_alone(const Parameter& parameter) const;
+  Parameters parameters_at(const char* who, const std::string& path) const;
+  Parameters parameters_in(const char* who, const Parameters& given) const;
+  void set_frozen(const char* who, const Parameters& parameters, bool frozen);
+  void keep_frozen(const ArenaSet& layout);
 
   // Stages and hooks (optimizer_update.cpp)
   static std::vector<std::shared_ptr<UpdateStage>> built_in_stages();
@@ -256,8 +281,17 @@ class Optimizer : public UpdateRule {
                     bool counts);
   void update_each(size_t arena);
   void update_parameter(const ParameterArena::Slot& slot, const Arrays& states);
-  void add_decay(size_t arena, double rate, const Array& factor) const;
+  enum class Decay : uint8_t { kValue, kSign };  // of what: the parameter or its sign
+  void add_decay(size_t arena, double rate, const Array& factor, Decay of = Decay::kValue) const;
+  // A call and what it points to.
+  struct RuleCall {
+    OptimizerCall call{};
+    RuleSegments segments{};
+  };
+  void fill(RuleCall& rule_call, size_t arena, const ArenaRange& range, int64_t first,
+            const UpdateContext& update) const;
   Array squares_of(size_t arena) const;
+  Array step_squares_of(size_t arena, const UpdateContext& update);
 
   ArenaSet layout_;
   Parameters ordered_;
@@ -267,6 +301,8 @@ class Optimizer : public UpdateRule {
   std::vector<ArenaSegments> segments_;
   std::vector<Arrays> states_;  // by position in declaration
   std::vector<ParameterGroup> groups_;
+  Parameters frozen_;
+  bool freezes_ = false;    // freeze or unfreeze was called
   double rate_factor_ = 1;  // of the group whose parameter update_one works on
   ArenaMemoryPtr memory_;
   std::vector<std::pair<std::string, std::shared_ptr<const Hook>>> hooks_;

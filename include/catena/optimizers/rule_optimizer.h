@@ -37,10 +37,14 @@ class RuleOptimizer : public Optimizer {
   bool skips_updates() const final { return true; }
   bool reads_segments() const final { return true; }
   bool needs_norms() const final;
+  bool needs_norms_of_steps() const final;
+  void sum_step_squares(OptimizerCall& call, const Array& partial, const Array& sums) final;
   void update_arena(OptimizerCall& call) final;
   void check_dtype(Dtype dtype) const final;
 
  private:
+  void complete(OptimizerCall& call) const;
+
   const OptimizerRule* rule_;
   std::array<double, kMaxRuleNumbers> numbers_{};
 };

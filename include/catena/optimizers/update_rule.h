@@ -65,6 +65,10 @@ class UpdateRule {
   virtual bool reads_segments() const { return false; }
   // True: call.segments and call.squares are given.
   virtual bool needs_norms() const { return false; }
+  // True: call.squares are those of steps, which sum_step_squares writes (StepSquaresCall), else of
+  // gradients.
+  virtual bool needs_norms_of_steps() const { return false; }
+  virtual void sum_step_squares(OptimizerCall& call, const Array& partial, const Array& sums);
 };
 
 }  // namespace catena::optimizers

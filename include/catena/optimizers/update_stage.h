@@ -69,6 +69,13 @@ class UpdateStage {
     (void)part;
     return {};
   }
+  // The same where each process keeps a part of an arena's states (share): `sums` is of the
+  // elements of that part, and becomes the sum over all processes, in place. False where the stage
+  // shares nothing. Called in phase kRule by all processes.
+  virtual bool sum_parts(const Array& sums) {
+    (void)sums;
+    return false;
+  }
   // Parameters have left their arenas (to(device), another optimizer's setup) and are about to be
   // laid out anew. Stages of several processes agree on it here, and make whole what arenas keep a
   // part of (ParameterArena::keep_data, keep_gradient). Collective.
@@ -88,6 +95,8 @@ class UpdateContext {
   Optimizer& optimizer() { return optimizer_; }
   // gradient += rate * parameter.
   void add_weight_decay(double rate) { decay_ += rate; }
+  // gradient += rate * sign(parameter), after apply().
+  void add_sign_decay(double rate);
   // Scales all gradients together to at most this L2 norm. Nothing waits for a device. A norm that
   // is not a number leaves them as they are. ValueError unless maxnorm > 0.
   void clip_norm(double maxnorm);
@@ -96,6 +105,11 @@ class UpdateContext {
   // Arena i is not updated, and its update not counted, unless flags[i], a 0-d float64 on its
   // device, is 0 when the rule runs.
   void skip_if(Arrays flags) { skip_ = std::move(flags); }
+  // The flag of arena i; undefined: its update is not skipped.
+  Array skip_flag(size_t arena) const { return skip_.empty() ? Array() : skip_[arena]; }
+  // How many updates were done before this one, a 0-d float64 on the device of arena i, which
+  // replays of a captured update find advanced. Before phase kRule.
+  Array updates(size_t arena) const;
   // Only these ranges of an arena are updated, in this order; by default all that this process
   // keeps the states of. ValueError for rules of a user that update parameter by parameter.
   void update_only(size_t arena, std::vector<ElementRange> ranges);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "catena/autograd/backward_observer.h"
@@ -63,6 +64,15 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   // Where the batches come from, in which the ranks must agree; ValueError likewise.
   void set_batch_order(const BatchOrder& order) { order_ = order; }
 
+  // Says that the gradients of these parameters, or of all, are complete in this step: for passes
+  // inside of no_sync() whose end only the caller knows, as in a pipeline. Buckets of which every
+  // parameter is complete are reduced then, in order of index; update() reduces the others. All
+  // ranks name the same parameters in the same order. Between zero_grads and update; passes over
+  // the other parameters may follow. GradientError after a synchronised backward, and for a later
+  // pass that reaches one of these parameters; ValueError for one that the optimizer does not have.
+  void gradients_are_final(const Parameters& parameters);
+  void gradients_are_final();
+
   // Collective: ValueError on all ranks, beginning with `who`, unless they hold the same
   // parameters, states and hyper-parameters; see MultiNodeOptimizer::check_state.
   void check_state(const char* who);
@@ -98,6 +108,7 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   void check_structure() const;
   void update_buckets();
   void begin_round();
+  void begin_declared_round();
   void start_ready_buckets();
   void start_next();
   Event reduce(const Array& gradient, const comm::Reduce& op, const comm::CallTag& tag);
@@ -117,6 +128,8 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   std::vector<size_t> remaining_;     // parameters of each bucket not yet final
   size_t next_ = 0;                   // first bucket not started since the last update
   Round round_ = Round::kOpen;
+  bool declared_round_ = false;  // opened by gradients_are_final, which named these
+  std::unordered_set<const ParameterState*> declared_;
   Event last_;  // of the last bucket started
   bool weighted_ = false;
   double weight_ = 1;

@@ -10,8 +10,8 @@ namespace catena::parallel {
 // A stage of an optimizer whose gradients are equal on all ranks when the rule runs. Rank r keeps
 // the r-th part of every arena's states and master copies and updates that part of the parameters;
 // after the rule, all ranks gather the parameters. Element by element this is what one rank would
-// do, so the results have the same bits. Rules that update parameter by parameter cannot
-// (ValueError in setup). Add it before setup.
+// do, so the results have the same bits; norms of steps (LAMB) are summed over the ranks. Rules
+// that update parameter by parameter cannot (ValueError in setup). Add it before setup.
 //
 // Optimizer::state() gathers the states: all ranks must call it, and a save that calls it,
 // together. load_state() keeps this rank's part of what it is given, so a state may come from
@@ -26,6 +26,7 @@ class ShardedStates : public optimizers::UpdateStage {
   Share share() const override { return {comm_.rank(), comm_.size()}; }
   void run(optimizers::UpdateContext& update) override;
   Array gather_parts(const Array& part) override;
+  bool sum_parts(const Array& sums) override;
 
  private:
   Communicator& comm_;

@@ -42,6 +42,8 @@ enum class CallKind : uint8_t {
   kObject,   // an object call, of which this operation exchanges the sizes
   kSplit,    // the barrier in front of split()
   kClose,    // the barrier in close()
+  // The last call of a group, as kGrouped: a rank that is in it waits for all calls of the group.
+  kGroupEnd,
 };
 
 // What the numbers of a CallTag count.
@@ -84,6 +86,10 @@ static_assert(sizeof(CallSignature) == 24 && std::is_trivially_copyable_v<CallSi
 // Two ranks take part in a message, all ranks in every other call.
 constexpr bool is_message(CommOp op) { return op == CommOp::kSend || op == CommOp::kRecv; }
 constexpr bool is_message(const CallSignature& call) { return is_message(call.op); }
+// Whether a record is that of a call in a group.
+constexpr bool is_grouped(const CallSignature& call) {
+  return call.kind == CallKind::kGrouped || call.kind == CallKind::kGroupEnd;
+}
 // Whether values of different ranks are combined.
 constexpr bool reduces(CommOp op) {
   return op == CommOp::kAllReduce || op == CommOp::kReduceScatter || op == CommOp::kReduce;

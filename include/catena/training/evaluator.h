@@ -38,7 +38,8 @@ class Means {
   void add(const std::string& name, const Sum& sum);
 
   // Sums over all ranks of `comm` (nullptr: there is one process). Collective. Afterwards value()
-  // is the mean over all ranks; further add() is a ValueError until clear().
+  // is the mean over all ranks; further add() is a ValueError until clear(). ValueError on all
+  // ranks if their names differ; it says where.
   void reduce(Communicator* comm);
   // The mean; NaN when nothing was counted. Waits for the device.
   double value(const std::string& name);
@@ -98,5 +99,68 @@ std::map<std::string, double> evaluate(
 std::map<std::string, double> evaluate(Parameterized& model, datasets::BatchIterator& batches,
                                        const std::vector<std::string>& names, const Score& score,
                                        Communicator* comm = nullptr);
+
+// A test pass as an object, which MultiNodeEvaluator runs on all ranks. Derive from it for a pass
+// of your own, with measure().
+class Evaluator {
+ public:
+  // A pass of `model` in test state over `batches`, as of evaluate(); both outlive it. The batches
+  // of a rank are its part of the data. ValueError for an empty score and batches that repeat.
+  Evaluator(Parameterized& model, datasets::BatchIterator& batches, std::vector<std::string> names,
+            Score score);
+  virtual ~Evaluator() = default;
+  Evaluator(const Evaluator&) = delete;
+  Evaluator& operator=(const Evaluator&) = delete;
+
+  // One pass over this process's samples: numerators and counts, not reduced.
+  virtual Means measure();
+  // The means over them.
+  std::map<std::string, double> evaluate() { return measure().values(); }
+  // The model that is tested; null: measure() has another one, or none.
+  Parameterized* model() const { return model_; }
+
+ protected:
+  // For a measure() of your own.
+  explicit Evaluator(Parameterized* model) : model_(model) {}
+
+ private:
+  Parameterized* model_;
+  datasets::BatchIterator* batches_ = nullptr;
+  std::vector<std::string> names_;
+  Score score_;
+};
+
+// An evaluator on all ranks of a communicator. Each measures its own samples; the results are the
+// means over the samples of all, equal on all ranks, also where ranks have different numbers of
+// samples, or none.
+class MultiNodeEvaluator {
+ public:
+  // The evaluator outlives it. A null communicator is one process.
+  MultiNodeEvaluator(Evaluator& evaluator, CommunicatorPtr comm);
+
+  // Makes the statistics of the model that the ranks collect apart one (average_persistents), then
+  // runs the pass. Collective: every rank gives the same names in the same order.
+  std::map<std::string, double> evaluate();
+
+ private:
+  Evaluator& evaluator_;
+  CommunicatorPtr comm_;
+};
+// ChainerMN's spelling.
+inline MultiNodeEvaluator create_multi_node_evaluator(Evaluator& evaluator, CommunicatorPtr comm) {
+  return MultiNodeEvaluator(evaluator, std::move(comm));
+}
+
+// A number of this rank as one of the job: of all ranks the mean, sum, smallest or largest, for
+// Trainer::observe, whose rows are made on all ranks together. In order of the ranks, so that all
+// get the same bits. A null communicator is one process. ValueError for an empty function and other
+// reductions. NaN where any rank has one. Collective at each call.
+//
+//   trainer.observe("seconds", training::over_ranks(seconds, comm, comm::Reduction::kMax));
+std::function<double()> over_ranks(std::function<double()> value, CommunicatorPtr comm,
+                                   comm::Reduction how = comm::Reduction::kMean);
+// The exact mean of what the ranks have counted: sums over all ranks, divided last. NaN where
+// nobody has counted anything.
+std::function<double()> mean_over_ranks(std::function<Means::Sum()> value, CommunicatorPtr comm);
 
 }  // namespace catena::training

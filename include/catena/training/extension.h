@@ -1,16 +1,21 @@
 // Extensions of a Trainer: what happens in a run beside the steps of training.
 //
+// clang-format off
 //   class EarlyStop : public training::Extension {
 //    public:
-//     explicit EarlyStop(int patience) : Extension("early stop", {.rows = true}),
-//     patience_(patience) {} void run(training::Trainer& trainer) override {
+//     explicit EarlyStop(int patience)
+//         : Extension("early stop", {.rows = true}), patience_(patience) {}
+//     void run(training::Trainer& trainer) override {
 //       if (trainer.value("test_loss") < best_) best_ = trainer.value("test_loss"), bad_ = 0;
 //       else if (++bad_ == patience_) trainer.stop();
 //     }
-//     void add_state(serializers::Checkpoint& state) override { state.add("best", best_);
-//     state.add("bad", bad_); }
+//     void add_state(serializers::Checkpoint& state) override {
+//       state.add("best", best_);
+//       state.add("bad", bad_);
+//     }
 //     ...
 //   };
+// clang-format on
 //   trainer.extend(std::make_unique<EarlyStop>(3));
 #pragma once
 
@@ -58,6 +63,8 @@ class Extension {
   virtual void end(Trainer& /*trainer*/) {}
   // Adds what checkpoints keep of it. Called once, when it is added to a trainer.
   virtual void add_state(serializers::Checkpoint& /*state*/) {}
+  // Prints nothing in run(), so that the progress bar may stay.
+  virtual bool is_quiet() const { return false; }
   // The files in the trainer's folder that it writes: those of an earlier run are not overwritten
   // unasked.
   virtual std::vector<std::string> files() const { return {}; }
@@ -90,6 +97,28 @@ class KeepBest final : public Extension {
   std::string column_, file_;
   Best best_;
   double record_;
+};
+
+// Ends the run after a row that is, like the `patience - 1` rows before it, not better than the
+// best one by more than `least_change`; NaN is never better. Rows before resume() count, and a
+// resumed run that was stopped ends at once. Named "early stopping". ValueError unless patience > 0
+// and least_change >= 0.
+class EarlyStopping final : public Extension {
+ public:
+  EarlyStopping(std::string column, Best best, int64_t patience, double least_change = 0);
+  void start(Trainer& trainer) override;
+  void run(Trainer& trainer) override;
+  void add_state(serializers::Checkpoint& state) override;
+  // The best value, NaN: none yet; rows since then.
+  double record() const { return record_; }
+  int64_t waited() const { return waited_; }
+
+ private:
+  std::string column_;
+  Best best_;
+  int64_t patience_;
+  double least_change_, record_;
+  int64_t waited_ = 0;
 };
 
 // Sets the learning rate of an optimizer to schedule(n), where n counts how often `every` was due

@@ -40,8 +40,12 @@ struct TrainerOptions {
   Trigger snapshot = {.epochs = 1};
   bool overwrite = false;  // replace the files of an earlier run that resume() does not go on from
   bool allow_nonfinite_loss = false;  // go on from a row whose train_loss is infinite or NaN
-  std::optional<bool> silent = {};    // no bar, no table; default: ranks other than 0
-  std::ostream* stream = nullptr;     // of bar and table; default: standard output
+  // A NanFinder around each update: the first function whose output or gradient is not finite ends
+  // the run, with the parameters by name. Several times slower, and not for captured steps or loss
+  // scales, whose gradients may overflow.
+  bool find_nan = false;
+  std::optional<bool> silent = {};  // no bar, no table; default: ranks other than 0
+  std::ostream* stream = nullptr;   // of bar and table; default: standard output
 };
 
 // After each update that is due: a row with the epoch ("iteration" where rows are counted in
@@ -96,6 +100,8 @@ class Trainer {
   }
   // extend() with a KeepBest. The row must have the column (ValueError), the trainer a folder.
   void keep_best(const std::string& column, Best best, const std::string& file = "best.npz");
+  // extend() with an EarlyStopping.
+  void stop_early(const std::string& column, Best best, int64_t patience, double least_change = 0);
   // extend() with a LearningRate of the (first) optimizer.
   void schedule(optimizers::Schedule rate, const Trigger& every = {.epochs = 1});
   // What is saved and resumed: model, optimizers, position in the data, random numbers of the
@@ -174,6 +180,7 @@ class Trainer {
   void say_that_it_is_done() const;
   ProgressBar make_bar() const;
   void update(ProgressBar& bar);
+  void update_and_find_nan();
   void run_extensions(ProgressBar& bar, const std::function<bool(const Trigger&)>& due);
   void finish_row(ProgressBar& bar);
   void check_loss() const;

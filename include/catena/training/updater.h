@@ -1,6 +1,7 @@
 // Updaters: one step of training after the other, on the next batch. A Trainer runs them.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "catena/datasets/prefetch.h"
@@ -16,8 +17,13 @@ using Step = std::function<Arrays(const datasets::Batch&)>;
 // zero_grads, backward from the loss (times the optimizer's loss scale), update. The optimizer must
 // outlive the step. ValueError when the score is empty, or gives no numbers.
 Step make_step(Optimizer& optimizer, Score score);
+// What a rank without samples does in a step. kRun: it runs the score and backward on its empty
+// batch, whose numbers do not count. Models whose ranks meet inside need it, such as those with
+// parallel::SyncBatchNormalization; batches made by a Collate are not empty arrays and cannot.
+enum class EmptyBatches : uint8_t { kSkip, kRun };
 // The same on every rank: a rank counts by its samples, and one without joins the update.
-Step make_step(parallel::MultiNodeOptimizer& optimizer, Score score);
+Step make_step(parallel::MultiNodeOptimizer& optimizer, Score score,
+               EmptyBatches empty = EmptyBatches::kSkip);
 
 // What a multi-node optimizer compares of a batch over the ranks; make_step passes it on.
 parallel::BatchOrder order_of(const datasets::BatchPlace& place);

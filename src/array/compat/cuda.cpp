@@ -1,5 +1,7 @@
 #include "catena/array/cuda.h"
 
+#include <dlfcn.h>
+
 #include <cstring>
 #include <ostream>
 
@@ -242,13 +244,28 @@ void seed(std::optional<uint64_t> value, std::optional<Device> device) {
     state.seed();
 }
 
-bool should_use_cudnn(std::string_view level) {
+namespace {
+
+// Of the library that the cudnn plug-in has loaded; 0 if there is none.
+int64_t cudnn_version() {
+  void* const library = ::dlopen("libcudnn.so.9", RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return 0;
+  const auto version = reinterpret_cast<size_t (*)()>(::dlsym(library, "cudnnGetVersion"));
+  const int64_t result = version == nullptr ? 0 : static_cast<int64_t>(version());
+  ::dlclose(library);  // the plug-in goes on using it
+  return result;
+}
+
+}  // namespace
+
+bool should_use_cudnn(std::string_view level, int64_t lowest_version) {
   CATENA_CHECK(ValueError, level == "==always" || level == ">=auto", "should_use_cudnn: level '",
                level, "' is neither '==always' nor '>=auto'");
   const UseCudnn setting = config().use_cudnn;
   const bool wanted =
       setting == UseCudnn::kAlways || (setting == UseCudnn::kAuto && level == ">=auto");
-  return wanted && available() && load_plugin("cudnn").empty();
+  if (!wanted || !available() || !load_plugin("cudnn").empty()) return false;
+  return lowest_version <= 0 || cudnn_version() >= lowest_version;
 }
 void set_max_workspace_size(size_t bytes) { config().max_workspace_size = bytes; }
 size_t get_max_workspace_size() { return config().max_workspace_size; }

@@ -34,7 +34,7 @@ Plan make_plan(const Problem& problem, Handle& handle) {
   return plan_by_disk(problem, handle);
 }
 
-Descriptor variant_pack(const Plan& plan, const Pointers& pointers, void* workspace) {
+Descriptor variant_pack(const Pointers& pointers, void* workspace) {
   const int64_t ids[] = {kX, kW, kY, kB};
   void* const addresses[] = {pointers.x, pointers.w, pointers.y, pointers.b};
   const int64_t count = pointers.b != nullptr ? 4 : 3;
@@ -79,7 +79,7 @@ std::shared_ptr<const Plan> plan_of(const Problem& problem, Handle& handle) {
 
 void enqueue_plan(const Plan& plan, const Pointers& pointers, void* workspace, cudaStream_t stream,
                   cudnnHandle_t handle) {
-  const Descriptor pack = variant_pack(plan, pointers, workspace);
+  const Descriptor pack = variant_pack(pointers, workspace);
   // An engine loads its kernels at its first run, which may be inside a captured step.
   gpu::RelaxedMode relaxed;
   CATENA_CUDNN_CHECK(cudnnSetStream(handle, stream));

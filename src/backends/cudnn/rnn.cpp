@@ -45,6 +45,17 @@ RnnProblem problem_of(const LstmCall& c) {
   return p;
 }
 
+// Of fewer sequences in tf32 cuDNN's one launch is faster than the many of our products.
+constexpr int64_t kManySequences = 40;
+
+// Whether the built-in provider, which multiplies step by step, is faster, forward and backward
+// (docs/benchmarks.md, LSTM over whole sequences). Exact float32 and float64 were not measured.
+bool better_as_products(const RnnProblem& p) {
+  const bool half = p.dtype == Dtype::kFloat16 || p.dtype == Dtype::kBFloat16;
+  const bool fast = half || (p.precision == Precision::kTf32 && p.sequences >= kManySequences);
+  return fast && config().providers.use(kernels::lstm.name(), "cudnn") == ProviderUse::kOn;
+}
+
 void* data_of(const Array* a) { return a ? a->raw_data() : nullptr; }
 void* data_of(const StoragePtr& memory) { return memory ? memory->data : nullptr; }
 
@@ -150,7 +161,7 @@ void give_weights(const RnnPlan& plan, const Array& space,
 
 bool lstm(const LstmCall& c) {
   const RnnProblem problem = problem_of(c);
-  if (!allowed() || !problem.fits_32_bits()) return false;
+  if (!allowed() || !problem.fits_32_bits() || better_as_products(problem)) return false;
   const Device device = c.x->device();
   const cudaStream_t stream = gpu::companion_stream(device);
   Handle& handle = handle_of(device);

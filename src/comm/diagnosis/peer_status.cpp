@@ -1,12 +1,12 @@
 // What the status board says about the other ranks of this host: calls that differ, ranks that
-// failed or left, waits that can never end.
+// failed or left.
 #include "peer_status.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "catena/comm/transport.h"
 #include "catena/core/log.h"
+#include "deadlock.h"
 #include "mismatch.h"
 
 namespace catena::comm {
@@ -21,60 +21,9 @@ bool is_victim(const SlotSnapshot& peer) {
          peer.peer_failure.monotonic_ns <= peer.own_failure.monotonic_ns;
 }
 
-// Seconds of waiting after which a deadlock is looked for. What is one does not depend on it.
+// Seconds of waiting after which a deadlock is looked for here; transports that poll look for it
+// alone earlier. What is one does not depend on it.
 constexpr double kStuck = 2;
-
-// The call that a rank is in. Nothing while it is in none, in one of a group (the records do not
-// tell which calls of a group are done), in one of another communicator, or when it has begun
-// another one since `ring` was read.
-std::optional<CallRecord> current_call(const BoardPlace& place, const Ring& ring, int rank,
-                                       uint64_t id) {
-  const int slot = place.slots[size_t(rank)];
-  if (ring.empty() || !place.board->read(slot).in_call) return {};
-  const CallRecord& last = ring.back();
-  const Ring now = place.board->calls(slot, 1);
-  if (now.empty() || now[0].hash != last.hash || now[0].communicator != last.communicator)
-    return {};
-  if (last.call.kind == CallKind::kGrouped) return {};
-  const int peer = last.call.root;
-  const uint64_t own = !is_message(last)               ? id
-                       : last.call.op == CommOp::kSend ? pair_id(id, rank, peer)
-                                                       : pair_id(id, peer, rank);
-  return own == last.communicator ? std::optional(last) : std::nullopt;
-}
-
-// Whether a rank has begun a call that another rank is in. True as well when its records do not
-// reach back far enough to show it.
-bool has_begun(const Ring& ring, const CallRecord& call) {
-  const uint64_t last = last_call(ring, call.communicator);
-  if (last == 0 && ring.size() >= size_t(StatusBoard::kRingSize)) return true;
-  return last >= call.sequence;
-}
-
-// Whether a rank in this call waits for one that has not begun it.
-bool is_blocked(const Rings& rings, const CallRecord& call) {
-  if (is_message(call)) return !has_begun(rings[size_t(call.call.root)], call);
-  return !std::all_of(rings.begin(), rings.end(),
-                      [&](const Ring& ring) { return has_begun(ring, call); });
-}
-
-// Every rank waits, in a call of this communicator, for a rank that has not begun that call. A call
-// that all its ranks have begun is in progress, however long it takes.
-std::string deadlock(const BoardPlace& place, const Rings& rings, uint64_t id, int size,
-                     int* culprit) {
-  if (int(rings.size()) != size) return {};  // ranks on other hosts
-  std::vector<std::string> calls;
-  uint64_t sequence = UINT64_MAX;
-  for (int r = 0; r < size; ++r) {
-    const std::optional<CallRecord> call = current_call(place, rings[size_t(r)], r, id);
-    if (!call || !is_blocked(rings, *call)) return {};
-    calls.push_back("waited in " + format_call(*call));
-    sequence = std::min(sequence, call->sequence);
-  }
-  if (culprit) *culprit = rank_in_job(place, odd_rank(calls));
-  return describe_mismatch(calls, sequence) +
-         " (a send waits for its recv: put exchanges into one group)";
-}
 
 }  // namespace
 
@@ -93,7 +42,7 @@ std::string difference_on_board(const BoardPlace& place, int rank, int size, uin
   }
   const std::string text = difference_between(rings, own, ranks, id, size_t(size), culprit);
   if (culprit) *culprit = rank_in_job(place, *culprit);
-  return text;
+  return text.empty() ? text : text + describe_part(place);
 }
 
 std::string problem_on_board(const BoardPlace& place, int rank, int size, uint64_t id,
@@ -139,18 +88,68 @@ std::string problem_on_board(const BoardPlace& place, int rank, int size, uint64
   int odd = -1;
   const std::string text = difference_between(rings, own, ranks, id, size_t(size), &odd);
   if (culprit) *culprit = rank_in_job(place, text.empty() ? failed : odd);
-  if (!text.empty()) return text;
+  if (!text.empty()) return text + describe_part(place);
   if (culprit && failed < 0) *culprit = victim_of;  // a rank of the job already
-  if (!failure.empty()) return failure;
+  // What a victim says is of the communicator in which it noticed.
+  if (!failure.empty()) return failed < 0 ? failure : failure + describe_part(place);
   if (culprit) *culprit = -1;
-  return waited_seconds < kStuck ? std::string() : deadlock(place, rings, id, size, culprit);
+  return waited_seconds < kStuck ? std::string() : deadlock_on_board(place, size, id, culprit);
 }
 
+namespace {
+
+// -1 where this host does not know it.
+int known_rank(const BoardPlace& place, int rank) {
+  if (size_t(rank) < place.ranks.size()) return place.ranks[size_t(rank)];
+  if (!place.board || place.slots[size_t(rank)] < 0) return -1;
+  return place.board->read(place.slots[size_t(rank)]).rank;
+}
+
+// Parts with more ranks than this are usually regular, and a list of them would be long.
+constexpr size_t kListed = 8;
+
+// "rank r is rank 2 + 4 r of the job"; "" where it is not so.
+std::string describe_regular(const std::vector<int>& in_job) {
+  const int first = in_job[0], step = in_job[1] - first;
+  for (size_t r = 0; r < in_job.size(); ++r)
+    if (in_job[r] != first + int(r) * step) return {};
+  return message("rank r is rank ", first, " + ", step, " r of the job");
+}
+
+// "0, 1 are ranks 2, 3 of the job"
+std::string list_part(const std::vector<int>& in_job) {
+  std::string own, job;
+  int known = 0;
+  for (size_t r = 0; r < in_job.size(); ++r) {
+    if (in_job[r] < 0) continue;
+    const char* comma = known++ > 0 ? ", " : "";
+    own += message(comma, r);
+    job += message(comma, in_job[r]);
+  }
+  return message(own, known > 1 ? " are ranks " : " is rank ", job, " of the job");
+}
+
+}  // namespace
+
 int rank_in_job(const BoardPlace& place, int rank) {
-  if (rank >= 0 && size_t(rank) < place.ranks.size()) return place.ranks[size_t(rank)];
-  if (!place.board || rank < 0 || place.slots[size_t(rank)] < 0) return rank;
-  const int known = place.board->read(place.slots[size_t(rank)]).rank;
+  if (rank < 0) return rank;
+  const int known = known_rank(place, rank);
   return known < 0 ? rank : known;
+}
+
+std::string describe_part(const std::vector<int>& in_job) {
+  bool differs = false;
+  for (size_t r = 0; r < in_job.size(); ++r) differs |= in_job[r] >= 0 && in_job[r] != int(r);
+  if (!differs) return {};
+  std::string ranks = in_job.size() > kListed ? describe_regular(in_job) : std::string();
+  if (ranks.empty()) ranks = list_part(in_job);
+  return message(" (ranks of a part of the job: ", ranks, ")");
+}
+
+std::string describe_part(const BoardPlace& place) {
+  std::vector<int> in_job;
+  for (size_t r = 0; r < place.slots.size(); ++r) in_job.push_back(known_rank(place, int(r)));
+  return describe_part(in_job);
 }
 
 }  // namespace catena::comm

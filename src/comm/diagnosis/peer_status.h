@@ -9,6 +9,8 @@
 
 namespace catena::comm {
 
+class Communicator;
+
 // Where the ranks of a communicator are on the status board of this host.
 struct BoardPlace {
   std::shared_ptr<StatusBoard> board;
@@ -20,6 +22,13 @@ struct BoardPlace {
 
 // The number in the whole job of a communicator's rank, as far as this host knows it.
 int rank_in_job(const BoardPlace& place, int rank);
+
+// Which ranks of the job those of a communicator are, where the numbers differ, to follow a text
+// that uses the communicator's: " (ranks of a part of the job: 0, 1 are ranks 2, 3 of the job)". ""
+// where they do not differ. in_job[r] is the number of rank r in the job, -1 if it is not known.
+std::string describe_part(const std::vector<int>& in_job);
+std::string describe_part(const BoardPlace& place);
+std::string describe_part(const Communicator& comm);
 
 // The first difference in the last `depth` calls of the ranks on this host; "" when there is none.
 // `culprit`, unless null, becomes the rank of the job that differs from all others, or -1; it must

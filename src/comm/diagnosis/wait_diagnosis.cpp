@@ -13,6 +13,7 @@ namespace catena::comm {
 
 namespace {
 constexpr double kPollPeriod = 0.5;  // seconds between two reads of the other ranks' records
+constexpr double kLookPeriod = 0.1;  // before kFirstPoll
 }  // namespace
 
 double WaitClock::seconds() {
@@ -174,7 +175,7 @@ WaitDiagnosis diagnose_timeout(const BoardPlace& place, uint64_t id, double time
   if (!late.empty() && doing.elsewhere == late && 2 * late.size() >= last.size()) culprit = -1;
   const std::string who = wait.rank < 0 ? "" : message("rank ", wait.rank, " ");
   return {message(who, "waited ", timeout, " s (CATENA_TIMEOUT) ", wait.doing, ": ", why,
-                  "; inspect the ranks' logs or stack traces"),
+                  "; inspect the ranks' logs or stack traces", describe_part(place)),
           rank_in_job(place, culprit)};
 }
 
@@ -187,9 +188,11 @@ WaitDiagnosis diagnose_timeout(const Communicator* owner, double timeout, const 
 WaitDiagnosis diagnose_wait(const Communicator* owner, double waited, double timeout,
                             const Wait& wait, double& next_poll) {
   if (owner && waited >= next_poll) {
-    next_poll = waited + kPollPeriod;
+    const bool only_deadlocks = waited < kFirstPoll;
+    next_poll = waited + (only_deadlocks ? kLookPeriod : kPollPeriod);
     WaitDiagnosis found;
-    found.text = internals(*owner).find_problem(waited, &found.culprit);
+    found.text = only_deadlocks ? internals(*owner).find_deadlock(&found.culprit)
+                                : internals(*owner).find_problem(waited, &found.culprit);
     if (!found.text.empty()) return found;
   }
   return waited < timeout ? WaitDiagnosis() : diagnose_timeout(owner, timeout, wait);

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "catena/core/log.h"
+#include "comm/diagnosis/wrong_size.h"
 
 namespace catena::comm::mpi {
 
@@ -87,18 +88,27 @@ void end_at_exit(int status, void*) {
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
+std::string library_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  return text;
+}
+
 void check_size() {
   int size = 0;
   CATENA_MPI(MPI_Comm_size, MPI_COMM_WORLD, &size);
   const LaunchEnvironment launch = launch_environment();
-  CATENA_CHECK(
-      CommError, !launch.launched || launch.size == size, "mpi: ", launch.source,
-      " says that the job has ", launch.size, " ranks, but MPI sees ", size,
-      size == 1
-          ? ". Every process runs alone: it was not started by the mpirun of the MPI library that "
-            "catena was built with. Start it with that mpirun (catena-run does), or with Slurm by "
-            "srun --mpi=pmix"
-          : "; start the program with catena-run or unset the variable");
+  CATENA_CHECK(CommError, !launch.launched || launch.size == size,
+               describe_wrong_size(launch, size, library_version()));
+}
+
+// Where srun gave it nothing to find the others by, MPI_Init of Open MPI ends the process, with
+// words about how the library was built and without exit handlers.
+void warn_of_missing_connection() {
+  const LaunchEnvironment launch = launch_environment();
+  const std::string text = describe_missing_connection(launch, library_version());
+  if (!text.empty() && launch.rank == 0) logging::warning(text);
 }
 
 }  // namespace
@@ -117,6 +127,7 @@ void start(const CommunicatorOptions& options) {
   if (running) {
     CATENA_MPI(MPI_Query_thread, &provided);
   } else {
+    warn_of_missing_connection();
     CATENA_MPI(MPI_Init_thread, nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
   }
   CATENA_CHECK(CommError, provided >= MPI_THREAD_SERIALIZED, "mpi: MPI runs with thread level ",

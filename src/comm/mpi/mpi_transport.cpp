@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "catena/core/log.h"
 
@@ -13,7 +14,7 @@ namespace {
 constexpr int64_t kLargestMessage = int64_t(1) << 28;  // counts are int
 constexpr int64_t kSmallReduce = 32 * 1024;  // bytes: gathered everywhere and summed there
 constexpr int64_t kReduceChunk = 1 << 20;    // bytes a rank sums at a time
-enum Tag { kDataTag = 1, kMessageTag = 2 };
+enum Tag { kDataTag = 1, kMessageTag = 2, kPayloadTag = 3 };
 
 char* bytes_of(void* data) { return static_cast<char*>(data); }
 const char* bytes_of(const void* data) { return static_cast<const char*>(data); }
@@ -30,9 +31,41 @@ std::vector<int> find_hosts(MPI_Comm comm, int rank, int size) {
   return hosts;
 }
 
+// Precedes every message, so that two ranks that disagree get an error.
+struct Header {
+  int64_t hash;
+  char text[120];
+};
+Header header_of(const Call& call) {
+  Header header{int64_t(call.hash), {}};
+  std::strncpy(header.text, call.describe().c_str(), sizeof header.text - 1);
+  return header;
+}
+
 }  // namespace
 
-MpiTransport::MpiTransport(MPI_Comm data, double timeout) : data_(data) {
+// A message of a group: its header, which the two ranks compare, then the payload.
+struct MpiTransport::MessageHeader {
+  const Call* call;
+  Header header;         // of this rank if it sends, else received
+  bool is_met = false;   // the other rank has come to the message
+  bool follows = false;  // the payload is under way
+};
+
+struct MpiTransport::InFlight {
+  Requests parts;              // messages that a collective consists of
+  Requests headers, payloads;  // of the messages of a group
+  std::vector<MessageHeader> messages;
+  std::array<uint64_t, 2> hash{}, least{};
+  Header own{};
+  std::vector<Header> all;
+  std::vector<double> weights;
+  std::vector<char> received, sum;
+  std::vector<Array> arrays;  // what the calls read and write; once they have failed
+};
+
+MpiTransport::MpiTransport(MPI_Comm data, double timeout)
+    : data_(data), in_flight_(std::make_unique<InFlight>()) {
   const Lock lock;
   CATENA_MPI(MPI_Comm_set_errhandler, data_, MPI_ERRORS_RETURN);
   CATENA_MPI(MPI_Comm_rank, data_, &rank_);
@@ -86,7 +119,7 @@ void MpiTransport::send(Requests& requests, int peer, const char* data, int64_t 
   do {
     const int64_t n = std::min(bytes, kLargestMessage);
     // Messages of send() meet their recv() as with nccl and threads; others may be buffered.
-    const auto function = tag == kMessageTag ? MPI_Issend : MPI_Isend;
+    const auto function = tag == kDataTag ? MPI_Isend : MPI_Issend;
     check(function(data, int(n), MPI_BYTE, peer, tag, data_, &requests.emplace_back()),
           "MPI_Isend");
     data += n;
@@ -103,26 +136,31 @@ void MpiTransport::recv(Requests& requests, int peer, char* data, int64_t bytes,
   } while (bytes > 0);
 }
 
-namespace {
-// Precedes every message, so that two ranks that disagree get an error.
-struct Header {
-  int64_t hash;
-  char text[120];
-};
-Header header_of(const Call& call) {
-  Header header{int64_t(call.hash), {}};
-  std::strncpy(header.text, call.describe().c_str(), sizeof header.text - 1);
-  return header;
+MpiTransport::Requests& MpiTransport::new_parts() {
+  in_flight_->parts.clear();
+  return in_flight_->parts;
 }
-}  // namespace
+
+// Neither a collective nor a send can be cancelled, nor a receive whose message has begun.
+void MpiTransport::keep_in_flight(std::span<const Call> calls) {
+  static auto& kept = *new std::vector<std::unique_ptr<InFlight>>;
+  const Lock lock;
+  for (Requests* requests : {&in_flight_->parts, &in_flight_->headers, &in_flight_->payloads})
+    Waiter::cancel(*requests);
+  for (const Call& call : calls)
+    for (const Array* array : {call.input, call.output})
+      if (array) in_flight_->arrays.push_back(*array);
+  kept.push_back(std::exchange(in_flight_, std::make_unique<InFlight>()));
+}
 
 bool MpiTransport::agrees(const Call& call) {
   // Equal on all ranks exactly when the smallest hash is the largest.
-  std::array<uint64_t, 2> mine{call.hash, ~call.hash}, least{};
+  auto &hash = in_flight_->hash, &least = in_flight_->least;
+  hash = {call.hash, ~call.hash};
   MPI_Request request;
   {
     const Lock lock;
-    CATENA_MPI(MPI_Iallreduce, mine.data(), least.data(), 2, MPI_UINT64_T, MPI_MIN, news_,
+    CATENA_MPI(MPI_Iallreduce, hash.data(), least.data(), 2, MPI_UINT64_T, MPI_MIN, news_,
                &request);
   }
   waiter_->wait(request, call);
@@ -137,8 +175,9 @@ void MpiTransport::compare(std::span<const Call* const> calls) {
   for (size_t k = 0;; ++k) {
     const Call& call = *calls[std::min(k, calls.size() - 1)];
     MPI_Request request;
-    const Header own = header_of(call);
-    std::vector<Header> all(static_cast<size_t>(size_));
+    Header& own = in_flight_->own = header_of(call);
+    std::vector<Header>& all = in_flight_->all;
+    all.assign(static_cast<size_t>(size_), {});
     {
       const Lock lock;
       CATENA_MPI(MPI_Iallgather, &own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE,
@@ -154,43 +193,71 @@ void MpiTransport::compare(std::span<const Call* const> calls) {
 }
 
 void MpiTransport::run(std::span<const Call> calls) {
-  if (calls.size() == 1 && !is_message(calls[0])) return collective(calls[0]);
-  std::vector<Header> headers(calls.size()), expected(calls.size());
-  Requests first, second;
+  try {
+    if (calls.size() == 1 && !is_message(calls[0])) return collective(calls[0]);
+    group(calls);
+  } catch (...) {
+    keep_in_flight(calls);
+    throw;
+  }
+}
+
+void MpiTransport::group(std::span<const Call> calls) {
+  std::vector<MessageHeader>& list = in_flight_->messages;
+  list.clear();
+  for (const Call& call : calls)
+    if (is_message(call))
+      list.push_back({&call, call.op == CommOp::kSend ? header_of(call) : Header{}});
+  Requests& headers = in_flight_->headers;
+  headers.clear();
+  in_flight_->payloads.clear();
   {
     const Lock lock;
-    for (size_t i = 0; i < calls.size(); ++i) {
-      const Call& call = calls[i];
-      if (!is_message(call)) continue;
-      expected[i] = header_of(call);
-      if (call.op == CommOp::kSend)
-        send(first, call.root, reinterpret_cast<const char*>(&expected[i]), sizeof(Header),
-             kMessageTag);
+    for (MessageHeader& message : list) {
+      char* bytes = reinterpret_cast<char*>(&message.header);
+      if (message.call->op == CommOp::kSend)
+        send(headers, message.call->root, bytes, sizeof(Header), kMessageTag);
       else
-        recv(first, call.root, reinterpret_cast<char*>(&headers[i]), sizeof(Header), kMessageTag);
+        recv(headers, message.call->root, bytes, sizeof(Header), kMessageTag);
     }
   }
   collectives(calls);
-  waiter_->wait(first, calls[0]);
-  for (size_t i = 0; i < calls.size(); ++i) {
-    if (calls[i].op != CommOp::kRecv || headers[i].hash == int64_t(calls[i].hash)) continue;
-    std::vector<std::string> called(static_cast<size_t>(size_));
-    called[size_t(rank_)] = "called " + calls[i].describe();
-    called[size_t(calls[i].root)] = message("called ", headers[i].text);
-    waiter_->fail_mismatch(called, calls[i]);
-  }
-  {
-    const Lock lock;
-    for (const Call& call : calls) {
-      const int64_t bytes = call.count * int64_t(itemsize(call.dtype));
-      if (bytes == 0) continue;
-      if (call.op == CommOp::kSend)
-        send(second, call.root, bytes_of(call.in()), bytes, kMessageTag);
-      if (call.op == CommOp::kRecv)
-        recv(second, call.root, bytes_of(call.out()), bytes, kMessageTag);
+  messages(calls);
+}
+
+// A message moves as soon as both ranks have come to it, whatever the others of the group do. Those
+// between two ranks stay in order.
+void MpiTransport::messages(std::span<const Call> calls) {
+  std::vector<MessageHeader>& list = in_flight_->messages;
+  Requests& payloads = in_flight_->payloads;
+  for (size_t met = 0; met < list.size(); ++met) {
+    MessageHeader& message = list[waiter_->wait_any(in_flight_->headers, calls[0])];
+    const Call& call = *message.call;
+    if (call.op == CommOp::kRecv && message.header.hash != int64_t(call.hash)) {
+      std::vector<std::string> called(static_cast<size_t>(size_));
+      called[size_t(rank_)] = "called " + call.describe();
+      called[size_t(call.root)] = catena::message("called ", message.header.text);
+      waiter_->fail_mismatch(called, call);
+    }
+    message.is_met = true;
+    for (MessageHeader& next : list) {
+      if (next.call->op != call.op || next.call->root != call.root || next.follows) continue;
+      if (!next.is_met) break;
+      payload(payloads, *next.call);
+      next.follows = true;
     }
   }
-  waiter_->wait(second, calls[0]);
+  waiter_->wait(payloads, calls[0]);
+}
+
+void MpiTransport::payload(Requests& requests, const Call& call) {
+  const int64_t bytes = call.count * int64_t(itemsize(call.dtype));
+  if (bytes == 0) return;
+  const Lock lock;
+  if (call.op == CommOp::kSend)
+    send(requests, call.root, bytes_of(call.in()), bytes, kPayloadTag);
+  else
+    recv(requests, call.root, bytes_of(call.out()), bytes, kPayloadTag);
 }
 
 void MpiTransport::collectives(std::span<const Call> calls) {
@@ -252,7 +319,7 @@ void MpiTransport::broadcast(const Call& call) {
 
 void MpiTransport::gather(const Call& call, bool all) {
   const int64_t bytes = call.count * int64_t(itemsize(call.dtype));
-  Requests requests;
+  Requests& requests = new_parts();
   const bool receives = all || rank_ == call.root;
   {
     const Lock lock;
@@ -269,7 +336,7 @@ void MpiTransport::gather(const Call& call, bool all) {
 
 void MpiTransport::scatter(const Call& call) {
   const int64_t bytes = call.count * int64_t(itemsize(call.dtype));
-  Requests requests;
+  Requests& requests = new_parts();
   {
     const Lock lock;
     if (rank_ != call.root) recv(requests, call.root, bytes_of(call.out()), bytes, kDataTag);
@@ -283,7 +350,7 @@ void MpiTransport::scatter(const Call& call) {
 
 void MpiTransport::all_to_all(const Call& call) {
   const int64_t bytes = call.count * int64_t(itemsize(call.dtype));
-  Requests requests;
+  Requests& requests = new_parts();
   {
     const Lock lock;
     for (int step = 1; step < size_; ++step) {
@@ -300,7 +367,8 @@ void MpiTransport::all_to_all(const Call& call) {
 // Reductions ------------------------------------------------------------------------------------
 
 std::vector<double> MpiTransport::weights(const Call& call) {
-  std::vector<double> all(static_cast<size_t>(size_), 1);
+  std::vector<double>& all = in_flight_->weights;
+  all.assign(static_cast<size_t>(size_), 1);
   if (call.reduction != Reduction::kWeighted) return all;
   MPI_Request request;
   {
@@ -317,15 +385,16 @@ void MpiTransport::reduce_parts(const Call& call, const std::vector<Part>& part_
                                 std::span<const double> weights, char* sum) {
   const int64_t item = int64_t(itemsize(call.dtype));
   const Part mine = part_of[size_t(rank_)];
-  received_.resize(size_t(mine.count * item * size_));
-  Requests requests;
+  std::vector<char>& received = in_flight_->received;
+  received.resize(size_t(mine.count * item * size_));
+  Requests& requests = new_parts();
   {
     const Lock lock;
     for (int step = 1; step < size_; ++step) {
       const int to = (rank_ + step) % size_, from = (rank_ + size_ - step) % size_;
       const Part part = part_of[size_t(to)];
       if (mine.count > 0)
-        recv(requests, from, received_.data() + from * mine.count * item, mine.count * item,
+        recv(requests, from, received.data() + from * mine.count * item, mine.count * item,
              kDataTag);
       if (part.count > 0)
         send(requests, to, bytes_of(call.in()) + part.from * item, part.count * item, kDataTag);
@@ -336,23 +405,24 @@ void MpiTransport::reduce_parts(const Call& call, const std::vector<Part>& part_
   std::vector<const void*> inputs;
   for (int r = 0; r < size_; ++r)
     inputs.push_back(r == rank_ ? bytes_of(call.in()) + mine.from * item
-                                : received_.data() + r * mine.count * item);
+                                : received.data() + r * mine.count * item);
   ordered_reduce(call.dtype, call.effective_reduction(), inputs, weights, mine.count, sum);
 }
 
 void MpiTransport::all_reduce_small(const Call& call) {
   const int64_t bytes = call.count * int64_t(itemsize(call.dtype));
   const std::vector<double> weight = weights(call);
-  received_.resize(size_t(bytes * size_));
+  std::vector<char>& received = in_flight_->received;
+  received.resize(size_t(bytes * size_));
   MPI_Request request;
   {
     const Lock lock;
-    CATENA_MPI(MPI_Iallgather, call.in(), int(bytes), MPI_BYTE, received_.data(), int(bytes),
+    CATENA_MPI(MPI_Iallgather, call.in(), int(bytes), MPI_BYTE, received.data(), int(bytes),
                MPI_BYTE, data_, &request);
   }
   waiter_->wait(request, call);
   std::vector<const void*> inputs;
-  for (int r = 0; r < size_; ++r) inputs.push_back(received_.data() + r * bytes);
+  for (int r = 0; r < size_; ++r) inputs.push_back(received.data() + r * bytes);
   ordered_reduce(call.dtype, call.effective_reduction(), inputs, weight, call.count, call.out());
 }
 
@@ -360,6 +430,7 @@ void MpiTransport::all_reduce(const Call& call) {
   const int64_t item = int64_t(itemsize(call.dtype));
   if (call.count * item <= kSmallReduce) return all_reduce_small(call);
   const std::vector<double> weight = weights(call);
+  std::vector<char>& sum = in_flight_->sum;
   const int64_t chunk = kReduceChunk / item * size_;
   for (int64_t at = 0; at < call.count; at += chunk) {
     const int64_t n = std::min(chunk, call.count - at);
@@ -367,10 +438,10 @@ void MpiTransport::all_reduce(const Call& call) {
     for (int r = 0; r < size_; ++r)
       parts.push_back({at + n * r / size_, n * (r + 1) / size_ - n * r / size_});
     const Part mine = parts[size_t(rank_)];
-    sum_.resize(size_t(mine.count * item));
-    reduce_parts(call, parts, weight, sum_.data());
+    sum.resize(size_t(mine.count * item));
+    reduce_parts(call, parts, weight, sum.data());
     // All of this chunk's input has left, so it may be overwritten when working in place.
-    Requests requests;
+    Requests& requests = new_parts();
     {
       const Lock lock;
       for (int step = 1; step < size_; ++step) {
@@ -379,10 +450,10 @@ void MpiTransport::all_reduce(const Call& call) {
         if (part.count > 0)
           recv(requests, from, bytes_of(call.out()) + part.from * item, part.count * item,
                kDataTag);
-        if (mine.count > 0) send(requests, to, sum_.data(), mine.count * item, kDataTag);
+        if (mine.count > 0) send(requests, to, sum.data(), mine.count * item, kDataTag);
       }
     }
-    std::memcpy(bytes_of(call.out()) + mine.from * item, sum_.data(), sum_.size());
+    std::memcpy(bytes_of(call.out()) + mine.from * item, sum.data(), sum.size());
     waiter_->wait(requests, call);
   }
 }
@@ -390,29 +461,31 @@ void MpiTransport::all_reduce(const Call& call) {
 void MpiTransport::reduce_to_one(const Call& call) {
   const int64_t item = int64_t(itemsize(call.dtype));
   const std::vector<double> weight = weights(call);
+  std::vector<char>& sum = in_flight_->sum;
   const int64_t chunk = kReduceChunk / item;
   for (int64_t at = 0; at < call.count; at += chunk) {
     std::vector<Part> parts(size_t(size_), Part{at, 0});
     parts[size_t(call.root)].count = std::min(chunk, call.count - at);
     const Part mine = parts[size_t(rank_)];
-    sum_.resize(size_t(mine.count * item));
-    reduce_parts(call, parts, weight, sum_.data());
-    if (mine.count > 0) std::memcpy(bytes_of(call.out()) + at * item, sum_.data(), sum_.size());
+    sum.resize(size_t(mine.count * item));
+    reduce_parts(call, parts, weight, sum.data());
+    if (mine.count > 0) std::memcpy(bytes_of(call.out()) + at * item, sum.data(), sum.size());
   }
 }
 
 void MpiTransport::reduce_scatter(const Call& call) {
   const int64_t item = int64_t(itemsize(call.dtype));
   const std::vector<double> weight = weights(call);
+  std::vector<char>& sum = in_flight_->sum;
   const int64_t chunk = kReduceChunk / item;
   for (int64_t at = 0; at < call.count; at += chunk) {
     const int64_t n = std::min(chunk, call.count - at);
     std::vector<Part> parts;
     for (int r = 0; r < size_; ++r) parts.push_back({r * call.count + at, n});
-    sum_.resize(size_t(n * item));
-    reduce_parts(call, parts, weight, sum_.data());
+    sum.resize(size_t(n * item));
+    reduce_parts(call, parts, weight, sum.data());
     // In place the output is this rank's own piece of the input, which nobody else needs.
-    std::memcpy(bytes_of(call.out()) + at * item, sum_.data(), sum_.size());
+    std::memcpy(bytes_of(call.out()) + at * item, sum.data(), sum.size());
   }
 }
 

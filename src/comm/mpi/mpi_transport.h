@@ -34,12 +34,26 @@ class MpiTransport : public Transport {
 
  private:
   using Requests = std::vector<MPI_Request>;
+  struct MessageHeader;
+  // All that the call which runs has given to MPI: requests, and the memory that they read and
+  // write.
+  struct InFlight;
+  // An empty list for the messages of a collective.
+  Requests& new_parts();
+  // After a call that failed: MPI may still write to the memory of what it left under way, whenever
+  // it makes progress. All of it is kept for the life of the process.
+  void keep_in_flight(std::span<const Call> calls);
   // In pieces that fit MPI's int counts.
   void send(Requests& requests, int peer, const char* data, int64_t bytes, int tag);
   void recv(Requests& requests, int peer, char* data, int64_t bytes, int tag);
   // Whether all ranks have made this call and equal ones before it; and the error if not.
   bool agrees(const Call& call);
   void compare(std::span<const Call* const> calls);
+  // The part of a message that follows its header.
+  void payload(Requests& requests, const Call& call);
+  void group(std::span<const Call> calls);
+  // The messages of a group, whose headers are under way.
+  void messages(std::span<const Call> calls);
   void collective(const Call& call);
   void collectives(std::span<const Call> calls);
   // A collective in which the ranks agree.
@@ -66,7 +80,7 @@ class MpiTransport : public Transport {
   int rank_ = 0, size_ = 1;
   std::vector<int> hosts_;
   std::unique_ptr<Waiter> waiter_;
-  std::vector<char> received_, sum_;
+  std::unique_ptr<InFlight> in_flight_;
 };
 
 }  // namespace catena::comm::mpi

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <optional>
 
+#include "comm/diagnosis/peer_status.h"
+
 namespace catena::comm::mpi {
 
 namespace {
@@ -61,41 +63,54 @@ void Waiter::broadcast_failure(const std::string& text, int culprit) noexcept {
 void Waiter::fail_mismatch(const std::vector<std::string>& calls, const Call& call) {
   const int odd = odd_rank(calls);
   const int culprit = owner_ ? internals(*owner_).rank_in_job(odd) : odd;
-  const std::string text = describe_mismatch(calls, call.sequence);
+  std::string text = describe_mismatch(calls, call.sequence);
+  if (owner_) text += describe_part(*owner_);
   broadcast_failure(text, culprit);
   throw PeerError(text, culprit);
 }
 
-void Waiter::give_up(std::vector<MPI_Request>& requests, const PeerError& error) {
-  for (MPI_Request& request : requests) {
+void Waiter::cancel(std::vector<MPI_Request>& messages) {
+  for (MPI_Request& request : messages) {
     if (request == MPI_REQUEST_NULL) continue;
-    // Receives must not write into memory that is given back; sends and collectives cannot be
-    // cancelled.
     MPI_Cancel(&request);
     MPI_Request_free(&request);
   }
-  throw error;
 }
 
 void Waiter::wait(std::vector<MPI_Request>& requests, const std::string& doing, double timeout,
                   const Call* call) {
+  const auto all_done = [&] {
+    int done = 0;
+    check(MPI_Testall(int(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE),
+          "MPI_Testall");
+    return done != 0;
+  };
+  poll(all_done, doing, timeout, call);
+}
+
+size_t Waiter::wait_any(std::vector<MPI_Request>& requests, const Call& call) {
+  int index = MPI_UNDEFINED;
+  const auto one_done = [&] {
+    int done = 0;
+    check(MPI_Testany(int(requests.size()), requests.data(), &index, &done, MPI_STATUS_IGNORE),
+          "MPI_Testany");
+    return done != 0;
+  };
+  poll(one_done, {}, timeout_, &call);
+  return static_cast<size_t>(index);
+}
+
+void Waiter::poll(const std::function<bool()>& is_done, const std::string& doing, double timeout,
+                  const Call* call) {
   WaitClock clock;
   std::optional<Wait> what;  // costs a text
-  double next_poll = kFirstPoll;
+  double next_poll = kFirstLook;
   WaitDiagnosis stop;
   for (int64_t tries = 0;; ++tries) {
     {
       const Lock lock;
-      int done = 0;
-      const int code =
-          MPI_Testall(int(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
-      check(code, "MPI_Testall");
-      if (done) return;
-      try {
-        if (tries % 16 == 15) read_news();
-      } catch (const PeerError& error) {
-        give_up(requests, error);
-      }
+      if (is_done()) return;
+      if (tries % 16 == 15) read_news();
     }
     if (tries > 200) {
       // Ranks may outnumber cores: let the others run.
@@ -104,13 +119,12 @@ void Waiter::wait(std::vector<MPI_Request>& requests, const std::string& doing, 
         sched_yield();
       else
         usleep(waited < 1 ? 50 : 500);
-      if (!what && waited > 0.1) what = describe(rank_, doing, call);
+      if (!what && waited >= kFirstLook) what = describe(rank_, doing, call);
       if (what) stop = diagnose_wait(owner_, waited, timeout, *what, next_poll);
     }
     if (!stop.text.empty()) {
       broadcast_failure(stop.text, stop.culprit);
-      const Lock lock;
-      give_up(requests, PeerError(stop.text, stop.culprit));
+      throw PeerError(stop.text, stop.culprit);
     }
   }
 }

@@ -1,6 +1,7 @@
 // Waiting for MPI without being hung by a rank that never comes.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,14 +17,18 @@ class Waiter {
   Waiter(MPI_Comm news, int rank, int size, double timeout);
   void attach(const Communicator& owner) { owner_ = &owner; }
 
-  // Throws CommError when it gives up; the requests are then cancelled. `doing` is the call's text
-  // where one is given.
+  // Throws PeerError when it gives up; the requests are then still under way. `doing` is the call's
+  // text where one is given.
   void wait(std::vector<MPI_Request>& requests, const std::string& doing, double timeout,
             const Call* call = nullptr);
   void wait(std::vector<MPI_Request>& requests, const Call& call) {
     wait(requests, {}, timeout_, &call);
   }
   void wait(MPI_Request request, const Call& call);
+  // Waits until one of the requests is done and returns its index; it is null then.
+  size_t wait_any(std::vector<MPI_Request>& requests, const Call& call);
+  // Cancels and frees messages. Those that have begun go on: their memory must stay.
+  static void cancel(std::vector<MPI_Request>& messages);
   // Tells the other ranks.
   void broadcast_failure(const std::string& text, int culprit = -1) noexcept;
   // Tells them, and throws PeerError, that `calls` (one text a rank, "" when unknown) differ.
@@ -32,7 +37,9 @@ class Waiter {
 
  private:
   void read_news();
-  [[noreturn]] void give_up(std::vector<MPI_Request>& requests, const PeerError& error);
+  // Polls until is_done() is true, which is called under the lock.
+  void poll(const std::function<bool()>& is_done, const std::string& doing, double timeout,
+            const Call* call);
 
   MPI_Comm news_;
   int rank_, size_;

@@ -1,7 +1,10 @@
 #include "team.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "comm/diagnosis/deadlock.h"
+#include "comm/diagnosis/peer_status.h"
 #include "status/status_board.h"
 
 namespace catena::comm {
@@ -59,31 +62,42 @@ void Team::fail(Lock& lock, int me, int culprit, const std::string& text) {
   if (!world_->failed) {
     world_->failed = true;
     world_->culprit = culprit;
-    world_->failure = text;
+    world_->failure = text + describe_part(world_ranks_);
     world_->changed.notify_all();
   }
   throw_failure(lock, me);
   std::abort();  // not reached
 }
 
-std::string Team::deadlock() const {
-  for (const Waiting& w : waiting_)
-    if (!w.call || (*w.ready)()) return {};
-  std::vector<std::string> calls;
-  uint64_t sequence = UINT64_MAX;
-  for (const Waiting& w : waiting_) {
-    calls.push_back("waited in " + w.call->describe());
-    sequence = std::min(sequence, w.call->sequence);
+std::string Team::deadlock(int me) const {
+  const auto is_blocked = [&](int r) { return waiting_[size_t(r)].blocked(); };
+  std::vector<std::vector<int>> waits(waiting_.size());
+  const auto find_waits = [&](int r) {
+    for (int other = 0; other < size(); ++other)
+      if (is_blocked(other) && (*waiting_[size_t(r)].needs)(other))
+        waits[size_t(r)].push_back(other);
+  };
+  find_waits(me);
+  if (waits[size_t(me)].empty()) return {};
+  for (int r = 0; r < size(); ++r)
+    if (r != me && is_blocked(r)) find_waits(r);
+  std::vector<std::optional<CallRecord>> calls(waiting_.size());
+  for (const int r : stuck_ranks(waits)) {
+    const Call& call = *waiting_[size_t(r)].call;
+    calls[size_t(r)] = CallRecord{.sequence = call.sequence, .call = call};
   }
-  return describe_mismatch(calls, sequence) +
-         " (a send waits for its recv: put exchanges into one group)";
+  return calls[size_t(me)] ? describe_deadlock(calls) : std::string();
 }
 
 void Team::wait(Lock& lock, int me, const Call& call, const std::function<bool()>& ready,
                 const std::function<bool(int)>& needs) {
   if (ready()) return;
   WaitClock clock;
-  waiting_[size_t(me)] = {&call, &ready};
+  waiting_[size_t(me)] = {&call, &ready, &needs};
+  if (const std::string text = world_->failed ? std::string() : deadlock(me); !text.empty()) {
+    waiting_[size_t(me)] = {};
+    fail(lock, me, -1, text);
+  }
   while (!ready()) {
     if (world_->failed) break;
     std::vector<int> missing;
@@ -99,7 +113,6 @@ void Team::wait(Lock& lock, int me, const Call& call, const std::function<bool()
       fail(lock, me, -1,
            message("rank ", me, " waited ", world_->timeout, " s (CATENA_TIMEOUT) in ",
                    call.describe(), " for ", list_ranks(missing)));
-    if (const std::string text = deadlock(); !text.empty()) fail(lock, me, -1, text);
     world_->changed.wait_for(
         lock, std::chrono::duration<double>(std::min(world_->timeout - clock.seconds(), 0.5)));
   }
@@ -151,17 +164,30 @@ void Team::stop_reading(int me) {
 
 void Team::offer(int me, Message& message) {
   Lock lock(world_->mutex);
-  channels_[size_t(me * size() + message.call->root)].push_back(&message);
+  channel(me, message.call->root).push_back(&message);
   world_->changed.notify_all();
 }
 
-void Team::take(int me, const Call& call, const std::function<void(const Call&)>& copy) {
+void Team::take(int me, std::vector<const Call*> calls, const Copy& copy) {
+  const auto has_come = [&](const Call* call) { return !channel(call->root, me).empty(); };
   Lock lock(world_->mutex);
-  auto& channel = channels_[size_t(call.root * size() + me)];
-  wait(
-      lock, me, call, [&] { return !channel.empty(); }, [&](int r) { return r == call.root; });
-  if (world_->failed) throw_failure(lock, me);
-  Message& message = *channel.front();
+  while (!calls.empty()) {
+    wait(
+        lock, me, *calls[0], [&] { return std::any_of(calls.begin(), calls.end(), has_come); },
+        [&](int r) {
+          return std::any_of(calls.begin(), calls.end(),
+                             [r](auto* call) { return call->root == r; });
+        });
+    if (world_->failed) throw_failure(lock, me);
+    const auto next = std::find_if(calls.begin(), calls.end(), has_come);
+    const Call& call = **next;
+    calls.erase(next);
+    take_one(lock, me, call, copy);
+  }
+}
+
+void Team::take_one(Lock& lock, int me, const Call& call, const Copy& copy) {
+  Message& message = *channel(call.root, me).front();
   const Call& sent = *message.call;
   if (sent.count != call.count || sent.dtype != call.dtype) {
     std::vector<std::string> calls(static_cast<size_t>(size()));
@@ -169,10 +195,10 @@ void Team::take(int me, const Call& call, const std::function<void(const Call&)>
     calls[size_t(call.root)] = "called " + sent.describe();
     fail(lock, me, -1, describe_mismatch(calls, call.sequence));
   }
-  channel.pop_front();
+  channel(call.root, me).pop_front();
   message.taken = true;
   lock.unlock();
-  copy(sent);
+  copy(call, sent);
   lock.lock();
   message.done = true;
   world_->changed.notify_all();
@@ -187,7 +213,7 @@ void Team::wait_taken(int me, Message& message) {
         [&](int r) { return r == destination; });
   } catch (...) {
     while (message.taken && !message.done) world_->changed.wait(lock);
-    std::erase(channels_[size_t(me * size() + destination)], &message);
+    std::erase(channel(me, destination), &message);
     throw;
   }
 }

@@ -67,8 +67,10 @@ class Team {
     bool done = false;
   };
   void offer(int me, Message& message);
-  // Waits for the message of `call`'s source, checks that it fits and calls copy(sender's call).
-  void take(int me, const Call& call, const std::function<void(const Call&)>& copy);
+  // Takes the messages that `calls` receive, as they come: checks that each fits and calls
+  // copy(own call, sender's call).
+  using Copy = std::function<void(const Call& own, const Call& sent)>;
+  void take(int me, std::vector<const Call*> calls, const Copy& copy);
   // Returns when the message was copied.
   void wait_taken(int me, Message& message);
 
@@ -80,16 +82,22 @@ class Team {
   // Waits under the lock until ready(); needs(r): whether it is up to rank r.
   void wait(Lock& lock, int me, const Call& call, const std::function<bool()>& ready,
             const std::function<bool(int)>& needs);
+  void take_one(Lock& lock, int me, const Call& call, const Copy& copy);
   [[noreturn]] void fail(Lock& lock, int me, int culprit, const std::string& text);
   void throw_failure(Lock& lock, int me);
   void compare_posts(Lock& lock, int me);
-  // Nobody can go on: all ranks wait and for none of them what it waits for has come. "" if not.
-  std::string deadlock() const;
-
   struct Waiting {
     const Call* call = nullptr;
     const std::function<bool()>* ready = nullptr;
+    const std::function<bool(int)>* needs = nullptr;
+    bool blocked() const { return call && !(*ready)(); }
   };
+  // Why `me`, which has just begun to wait, can never go on: it closes a circle of ranks that wait
+  // for each other. "" if it does not. Ranks that are computing may still come.
+  std::string deadlock(int me) const;
+  std::deque<Message*>& channel(int source, int destination) {
+    return channels_[size_t(source * size() + destination)];
+  }
 
   std::shared_ptr<ThreadWorld> world_;
   std::vector<int> world_ranks_;

@@ -1,6 +1,7 @@
 #include "threads_transport.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "catena/array/elementwise.h"
 #include "catena/kernels/elementwise_ops.h"
@@ -104,6 +105,21 @@ class Round {
 
 }  // namespace
 
+namespace {
+
+// Makes the stream of a call the current one: calls of a group may be on several.
+class OnItsStream {
+ public:
+  explicit OnItsStream(const Call& call) {
+    if (call.stream.defined()) scope_.emplace(call.stream);
+  }
+
+ private:
+  std::optional<StreamScope> scope_;
+};
+
+}  // namespace
+
 // With one rank a collective is a copy, queued on the current stream like any other operation.
 void ThreadsTransport::run_alone(const Call& call) {
   if (!call.input || !call.output) return;
@@ -116,6 +132,7 @@ void ThreadsTransport::run_alone(const Call& call) {
 }
 
 void ThreadsTransport::collective(const Call& call) {
+  const OnItsStream scope(call);
   if (team_->size() == 1) return run_alone(call);
   Mover& mover = mover_of(team_->world(), call);
   mover.publish(call);
@@ -133,9 +150,13 @@ void ThreadsTransport::collective(const Call& call) {
   team_->scratch(rank_) = Array();
 }
 
-void ThreadsTransport::receive(const Call& call) {
-  Mover& mover = mover_of(team_->world(), call);
-  team_->take(rank_, call, [&](const Call& sent) {
+void ThreadsTransport::receive(std::span<const Call> calls) {
+  std::vector<const Call*> own;
+  for (const Call& call : calls)
+    if (call.op == CommOp::kRecv) own.push_back(&call);
+  team_->take(rank_, std::move(own), [&](const Call& call, const Call& sent) {
+    const OnItsStream scope(call);
+    Mover& mover = mover_of(team_->world(), call);
     mover.copy(*call.output, 0, *sent.input, 0, call.count);
     mover.finish(call);
   });
@@ -153,8 +174,7 @@ void ThreadsTransport::run(std::span<const Call> calls) {
   try {
     for (const Call& call : calls)
       if (!is_message(call)) collective(call);
-    for (const Call& call : calls)
-      if (call.op == CommOp::kRecv) receive(call);
+    receive(calls);
   } catch (const std::exception& error) {
     team_->world().fail(team_->world_rank(rank_), error.what());
     for (Team::Message& message : sent) {

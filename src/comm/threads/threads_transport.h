@@ -28,7 +28,7 @@ class ThreadsTransport : public Transport {
  private:
   void collective(const Call& call);
   void run_alone(const Call& call);
-  void receive(const Call& call);
+  void receive(std::span<const Call> calls);
 
   std::shared_ptr<Team> team_;
   int rank_;

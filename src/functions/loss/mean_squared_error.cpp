@@ -2,10 +2,8 @@
 #include "catena/functions/loss/mean_squared_error.h"
 
 #include "catena/array/math.h"
-#include "catena/functions/array/cast.h"
 #include "catena/kernels/reduce.h"
-#include "functions/common/advice.h"
-#include "functions/common/support.h"
+#include "functions/common/loss_parts.h"
 
 namespace catena::functions {
 namespace {
@@ -45,26 +43,15 @@ class MeanSquaredErrorNode final : public FunctionNode {
   Array difference_;
 };
 
-std::string advice(const Array& x0, const Array& x1) {
-  const std::string conversion = dtype_advice(x0, x1);
-  return message("Expected are two of one floating dtype and shape.", conversion.empty() ? "" : " ",
-                 conversion);
-}
-
-void check_types(const FunctionCall& call) {
-  const Array &x0 = call[0].data(), &x1 = call[1].data();
-  const TypeOf a(x0, "x0"), b(x1, "x1");
-  const auto checks = Checks(call.named(), a, b).advised([&] { return advice(x0, x1); });
-  checks.require(a.kind() == 'f', b.dtype() == a.dtype(), a.ndim() == b.ndim());
-  for (int i = 0; i < x0.ndim(); ++i) checks.require(a.shape(i) == b.shape(i));
-}
-
 }  // namespace
 
-Variable mean_squared_error(const VariableOperand& operand0, const VariableOperand& operand1) {
+Variable mean_squared_error(const VariableOperand& operand0, const VariableOperand& operand1,
+                            Reduction reduction) {
   FunctionCall call("MeanSquaredError", Autocast::kFloat32, operand0, operand1);
   const Variable &x0 = call[0], &x1 = call[1];
-  check_types(call);
+  check_pair(call, "x0", "x1");
+  if (reduction != Reduction::kMean)
+    return reduced(square(widened(x0) - widened(x1)), reduction, x0.dtype());
   const Array difference = x0.data() - x1.data();
   const Dtype sums = compute_dtype(x0.dtype());
   const Array total = Array::uninitialized(Shape(size_t(difference.ndim()), 1), sums, x0.device());

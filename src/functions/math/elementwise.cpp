@@ -8,6 +8,7 @@
 #include "catena/functions/array/cast.h"
 #include "catena/functions/math/sum.h"
 #include "catena/kernels/elementwise.h"
+#include "functions/activation/second_order.h"
 #include "functions/common/support.h"
 #include "kernels/elementwise_rows.h"
 

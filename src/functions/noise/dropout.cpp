@@ -37,7 +37,7 @@ struct Mask {
 Variable dropout(const VariableOperand& operand, std::optional<double> asked, YesNo train) {
   const double ratio = asked.value_or(0.5);
   check_ratio(ratio);
-  if (!train) return operand.variable(Mask::kName);
+  if (!train || ratio == 0) return operand.variable(Mask::kName);
   FunctionCall call(Mask::kName, Autocast::kNone, operand);
   const Variable& x = call[0];
   const TypeOf in(x.data(), "x");

@@ -6,20 +6,14 @@
 #include "catena/kernels/normalization.h"
 #include "functions/common/advice.h"
 #include "functions/common/support.h"
+#include "functions/common/weighted_layer.h"
 #include "functions/normalization/normalization_node.h"
+#include "functions/normalization/over_ranks.h"
 
 namespace catena::functions {
 namespace {
 
 constexpr const char *kBatch = "BatchNormalization", *kFixed = "FixedBatchNormalization";
-
-// Averages that a call moves.
-struct RunningStatistics {
-  const Array* mean = nullptr;
-  const Array* var = nullptr;
-  double decay = 0;
-  const Array* updates = nullptr;  // counted, and then used instead of the decay
-};
 
 // Checks ----------------------------------------------------------------------------------------
 
@@ -194,14 +188,12 @@ void check_running(const Array& x, const Shape& channels, const RunningStatistic
   }
 }
 
-// Kernels on arrays -----------------------------------------------------------------------------
+void check_exchange(const char* who, const NormalizationOperands& o,
+                    const StatisticsExchange& exchange) {
+  exchange.check(o.x.data(), label_of(who, o));
+}
 
-// Channel operands as kernels take them.
-struct ChannelOperand {
-  explicit ChannelOperand(const Variable* v) : array(v ? v->data().contiguous() : Array()) {}
-  const Array* pointer() const { return array.defined() ? &array : nullptr; }
-  Array array;
-};
+// Kernels on arrays -----------------------------------------------------------------------------
 
 // By the statistics of x.
 NormalizationResult normalize(const NormalizationPlan& p, const NormalizationOperands& o,
@@ -210,7 +202,7 @@ NormalizationResult normalize(const NormalizationPlan& p, const NormalizationOpe
   const Array residual = o.residual ? p.batch_layout.laid_out(o.residual->data()) : Array();
   const ChannelOperand gamma(o.gamma), beta(o.beta);
   NormalizationResult made{
-      p.batch_array(x), {p.channel_array(x), p.channel_array(x), p.channel_array(x)}, {}};
+      p.batch_array(x), {p.channel_array(x), p.channel_array(x), p.channel_array(x), {}}, {}, {}};
   if (running.updates) catena::add(*running.updates, 1, *running.updates);
   kernels::batch_normalization(
       x.device(),
@@ -226,7 +218,7 @@ NormalizationResult normalize(const NormalizationPlan& p, const NormalizationOpe
 NormalizationResult normalize_fixed(const NormalizationPlan& p, const NormalizationOperands& o,
                                     bool recorded) {
   const Array x = p.batch_layout.laid_out(o.x.data());
-  NormalizationResult made{p.batch_array(x), {}, {}};
+  NormalizationResult made{p.batch_array(x), {}, {}, {}};
   if (x.size() == 0) return made;
   const Array residual = o.residual ? p.batch_layout.laid_out(o.residual->data()) : Array();
   const ChannelOperand gamma(o.gamma), beta(o.beta), mean(o.mean), var(o.var);
@@ -247,8 +239,9 @@ struct WideOperand {
   Variable wide;
 };
 
+// `exchange` may be null.
 Variable apply_batch(NormalizationOperands o, const Shape& channels, double eps, bool relu,
-                     const RunningStatistics& running) {
+                     const RunningStatistics& running, const ExchangePtr& exchange = {}) {
   constexpr const char* kWho = kBatch;
   check_eps(kWho, eps);
   const WideOperand gamma(o.gamma, o.x.dtype()), beta(o.beta, o.x.dtype());
@@ -257,8 +250,15 @@ Variable apply_batch(NormalizationOperands o, const Shape& channels, double eps,
   check_devices(kWho, o);
   check_running(o.x.data(), channels, running);
   const NormalizationPlan plan(o.x.data(), channels, eps, relu);
-  check_variance(kWho, o, plan);
   const RunningStatistics moved = is_repeated_forward() ? RunningStatistics() : running;
+  if (exchange && exchange->ranks() > 1) {
+    check_exchange(kWho, o, *exchange);
+    return normalization_variable(
+        call, plan, NormalizationPlaces(o),
+        normalize_over_ranks(
+            plan, o, moved, exchange, [&] { return label_of(kWho, o); }, call.is_recorded()));
+  }
+  check_variance(kWho, o, plan);
   return normalization_variable(call, plan, NormalizationPlaces(o),
                                 normalize(plan, o, moved, call.is_recorded()));
 }
@@ -312,16 +312,15 @@ const Shape& checked_size(const Shape& size) {
   return size;
 }
 
-OwnedParameter start_values(const char* name, const Shape& size, Dtype dtype, double value,
-                            const std::optional<Array>& given) {
-  if (!given) return OwnedParameter(full(size, value, dtype));
-  CATENA_CHECK(ShapeError, given->shape() == size, kLayer, ": ", name, " has shape ",
-               given->shape(), ", expected ", size);
-  return OwnedParameter(given->astype(dtype));
-}
-
 OwnedPersistent average(const Shape& size, Dtype dtype) {
   return OwnedPersistent(zeros(size, compute_dtype(dtype)), OverRanks::kMean);
+}
+
+// What ranks do with a persistent array is fixed when it is made.
+void redeclare(OwnedPersistent& p, OverRanks over_ranks) {
+  if (p.over_ranks() == over_ranks) return;
+  const OwnedPersistent old = std::move(p);
+  p = OwnedPersistent(old.data(), over_ranks);
 }
 
 }  // namespace
@@ -343,8 +342,11 @@ BatchNormalization::BatchNormalization(const Shape& size, const BatchNormalizati
   CATENA_CHECK(DtypeError, is_float(o.dtype), kLayer, ": expected a floating dtype, got ", o.dtype);
   check_decay(kLayer, o.decay);
   check_eps(kLayer, o.eps);
-  if (o.use_gamma) gamma = start_values("initial_gamma", size, o.dtype, 1, o.initial_gamma);
-  if (o.use_beta) beta = start_values("initial_beta", size, o.dtype, 0, o.initial_beta);
+  if (o.use_gamma)
+    gamma =
+        OwnedParameter(initial_scale(kLayer, "initial_gamma", size, o.dtype, o.initial_gamma, 1));
+  if (o.use_beta)
+    beta = OwnedParameter(initial_scale(kLayer, "initial_beta", size, o.dtype, o.initial_beta, 0));
 }
 
 Variable BatchNormalization::apply(const VariableOperand& x, bool train, bool finetune,
@@ -357,10 +359,12 @@ Variable BatchNormalization::apply(const VariableOperand& x, bool train, bool fi
   const Array &mean = avg_mean.data(), &var = avg_var.data(), &updates = N.data();
   if (train) {
     const int64_t samples = o.x.shape().empty() ? 0 : o.x.shape()[0];
-    avg_mean.count_samples(samples);
-    avg_var.count_samples(samples);
+    if (!is_repeated_forward()) {
+      avg_mean.count_samples(samples);
+      avg_var.count_samples(samples);
+    }
     return apply_batch(std::move(o), mean.shape(), eps_, fusion.relu,
-                       {&mean, &var, decay_, finetune ? &updates : nullptr});
+                       {&mean, &var, decay_, finetune ? &updates : nullptr}, exchange_);
   }
   const Variable fixed_mean = Variable::constant(mean), fixed_var = Variable::constant(var);
   o.mean = &fixed_mean;
@@ -388,6 +392,16 @@ Variable BatchNormalization::finetune(const VariableOperand& x) const {
 }
 
 void BatchNormalization::start_finetuning() const { N.data().fill(0); }
+
+void BatchNormalization::share_statistics(std::shared_ptr<const StatisticsExchange> exchange) {
+  CATENA_CHECK(ValueError, avg_mean.defined(),
+               "BatchNormalization: this layer has no statistics; it was moved from");
+  const bool shared = exchange != nullptr;
+  redeclare(avg_mean, shared ? OverRanks::kEqual : OverRanks::kMean);
+  redeclare(avg_var, shared ? OverRanks::kEqual : OverRanks::kMean);
+  redeclare(N, shared ? OverRanks::kEqual : OverRanks::kPerRank);
+  exchange_ = std::move(exchange);
+}
 
 void BatchNormalization::visit_parameters(const Visitor& visitor, const std::string& prefix) {
   if (gamma.defined()) visitor(prefix + "gamma", gamma);

@@ -2,6 +2,7 @@
 
 #include "catena/functions/array.h"
 #include "functions/common/support.h"
+#include "functions/normalization/over_ranks.h"
 
 namespace catena::functions {
 
@@ -49,7 +50,11 @@ class BatchNormalizationNode final : public FunctionNode {
  public:
   BatchNormalizationNode(const NormalizationPlan& plan, const Places& places,
                          const NormalizationResult& result)
-      : plan_(plan), at_(places), own_(result.own), kept_(result.kept) {}
+      : plan_(plan),
+        at_(places),
+        own_(result.own),
+        kept_(result.kept),
+        exchange_(result.exchange) {}
   std::string label() const override {
     return fixed() ? "FixedBatchNormalization" : "BatchNormalization";
   }
@@ -59,7 +64,11 @@ class BatchNormalizationNode final : public FunctionNode {
     const Variable gy = context.grad_output();
     if (!gy.defined()) return;
     if (context.create_graph()) return backward_recorded(context, gy);
-    if (element_count(plan_.x_shape) == 0) return give_zeros(context);
+    if (element_count(plan_.x_shape) == 0) {
+      if (exchange_ && context.needs(0))
+        join_grad_over_ranks(plan_, context.input(0).data(), *exchange_);
+      return give_zeros(context);
+    }
     backward_by_kernel(context, plan_.batch_layout.laid_out(gy.data()));
   }
 
@@ -110,11 +119,29 @@ class BatchNormalizationNode final : public FunctionNode {
                 beta = relu_of_x(plan_, at_) ? channel_operand(context, at_.beta) : Array();
     const BatchStatistics s = statistics(context);
     const auto pointer = [](const Array& a) { return a.defined() ? &a : nullptr; };
-    kernels::batch_normalization_grad(
-        x.device(), {plan_.channel_layout, &x, &g, pointer(y), pointer(gamma), &s.mean,
-                     &s.inverse_deviation, fixed(), pointer(gx), pointer(g_residual),
-                     g_gamma.pointer(), g_beta.pointer(), g_gamma.accumulate, g_beta.accumulate,
-                     &kept_, relu_of_x(plan_, at_), pointer(beta), pointer(s.mean_rest)});
+    const BatchNormalizationGradCall call{plan_.channel_layout,
+                                          &x,
+                                          &g,
+                                          pointer(y),
+                                          pointer(gamma),
+                                          &s.mean,
+                                          &s.inverse_deviation,
+                                          fixed(),
+                                          pointer(gx),
+                                          pointer(g_residual),
+                                          g_gamma.pointer(),
+                                          g_beta.pointer(),
+                                          g_gamma.accumulate,
+                                          g_beta.accumulate,
+                                          &kept_,
+                                          relu_of_x(plan_, at_),
+                                          pointer(beta),
+                                          pointer(s.mean_rest)};
+    // Without a gradient of x the sums of this rank are enough.
+    if (exchange_ && context.needs(0))
+      normalize_grad_over_ranks(call, s.count, *exchange_);
+    else
+      kernels::batch_normalization_grad(x.device(), call);
     if (context.needs(0)) context.set_grad(0, Variable::constant(gx));
     if (wants(context, at_.residual))
       context.set_grad(at_.residual, Variable::constant(masked ? g_residual : g));
@@ -131,6 +158,7 @@ class BatchNormalizationNode final : public FunctionNode {
     const Array var = context.input(at_.var).data();
     return {context.input(at_.mean).data().contiguous(),
             (1 / catena::sqrt(var + plan_.eps)).contiguous(),
+            {},
             {}};
   }
   void give_statistics(BackwardContext& context, const BatchStatistics& s, const Array& gamma,
@@ -162,9 +190,9 @@ class BatchNormalizationNode final : public FunctionNode {
     // The mean, rounded, as a constant takes no gradient, and the mean of what is left is small.
     const Variable whole = cast(context.input(0), wide);
     const Variable x = fixed() ? whole : whole - own_.mean.reshape(kept);
-    const Variable mean = fixed() ? channel(at_.mean) : functions::mean(x, axes, true);
+    const Variable mean = fixed() ? channel(at_.mean) : batch_mean(x);
     const Variable centred = x - mean;
-    const Variable var = fixed() ? channel(at_.var) : functions::mean(square(centred), axes, true);
+    const Variable var = fixed() ? channel(at_.var) : batch_mean(square(centred));
     const Variable inverse = rsqrt(var + plan_.eps), xhat = centred * inverse;
     const Variable factor = at_.gamma >= 0 ? channel(at_.gamma) * inverse : inverse;
     const Variable g_beta = sum(g, axes, true), g_gamma = sum(g * xhat, axes, true);
@@ -179,15 +207,29 @@ class BatchNormalizationNode final : public FunctionNode {
     }
     if (wants(context, at_.residual)) context.set_grad(at_.residual, masked);
     if (!context.needs(0)) return;
-    const double m = double(plan_.channel_layout.count());
-    const Variable gx = fixed() ? factor * g : factor * (g - (g_beta + xhat * g_gamma) / m);
+    const Variable gx =
+        fixed() ? factor * g : factor * (g - (batch_share(g_beta) + xhat * batch_share(g_gamma)));
     context.set_grad(0, cast(gx, own));
   }
+
+  // The mean of each channel over the whole batch, which several ranks may have.
+  Variable batch_mean(const Variable& x) const {
+    const Axes axes = plan_.summed_axes();
+    if (!exchange_) return functions::mean(x, axes, true);
+    return sum_over_exchange(sum(x, axes, true), exchange_, own_count()) / own_.count.reshape({});
+  }
+  // The adjoint of it, of which a batch of this rank alone has sums.
+  Variable batch_share(const Variable& sums) const {
+    if (!exchange_) return sums / own_count();
+    return adjoint_sum_over_exchange(sums, exchange_, own_count()) / own_.count.reshape({});
+  }
+  double own_count() const { return double(plan_.channel_layout.count()); }
 
   NormalizationPlan plan_;
   Places at_;
   BatchStatistics own_;
   Kept<BatchNormalizationGradCall> kept_;
+  ExchangePtr exchange_;
 };
 
 }  // namespace

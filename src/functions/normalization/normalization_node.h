@@ -2,10 +2,13 @@
 // in the graph.
 #pragma once
 
+#include <memory>
+
 #include "catena/array/array.h"
 #include "catena/autograd/function_call.h"
 #include "catena/autograd/persistent.h"
 #include "catena/autograd/variable.h"
+#include "catena/functions/normalization/statistics_exchange.h"
 #include "catena/kernels/normalization.h"
 #include "functions/common/layout.h"
 
@@ -23,9 +26,20 @@ struct NormalizationOperands {
       nullptr;  // of the layer that is called; gives errors the layer's path
 };
 
+using ExchangePtr = std::shared_ptr<const StatisticsExchange>;
+
+// Averages that a call moves.
+struct RunningStatistics {
+  const Array* mean = nullptr;
+  const Array* var = nullptr;
+  double decay = 0;
+  const Array* updates = nullptr;  // counted, and then used instead of the decay
+};
+
 struct BatchStatistics {
   Array mean, inverse_deviation;
   Array mean_rest;  // as in catena/kernels/normalization.h; empty of given statistics
+  Array count;      // (1) of several ranks: the numbers of a channel on all of them
 };
 
 // What the forward pass leaves for the backward pass.
@@ -33,6 +47,7 @@ struct NormalizationResult {
   Array y;
   BatchStatistics own;  // of the batch; empty if the operands have given ones
   Kept<BatchNormalizationGradCall> kept;
+  ExchangePtr exchange;  // null unless the statistics are those of several ranks
 };
 
 struct NormalizationPlan {
@@ -53,6 +68,13 @@ struct NormalizationPlan {
   ChannelLayout channel_layout;
   bool relu;
   double eps;
+};
+
+// Channel operands as kernels take them.
+struct ChannelOperand {
+  explicit ChannelOperand(const Variable* v) : array(v ? v->data().contiguous() : Array()) {}
+  const Array* pointer() const { return array.defined() ? &array : nullptr; }
+  Array array;
 };
 
 // Where the operands are among those of the call, x first; -1 where there is none.

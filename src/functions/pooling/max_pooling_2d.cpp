@@ -2,43 +2,13 @@
 
 #include "catena/autograd/linear_map.h"
 #include "catena/kernels/pooling.h"
-#include "functions/common/layout.h"
+#include "functions/common/image_window.h"
 #include "functions/common/support.h"
 
 namespace catena::functions {
 namespace {
 
 constexpr const char* kName = "MaxPooling2D";
-
-// What a pooling is, decided once for its forward and backward passes.
-struct Plan {
-  Window window;
-  Shape x_shape, y_shape;
-  BatchLayout layout;  // of x, y and their gradients
-};
-
-std::string text_of(const Extent2D& e) { return message("(", e.height, ", ", e.width, ")"); }
-
-void check_least(const char* name, const Extent2D& e, int64_t least) {
-  CATENA_CHECK(ValueError, e.height >= least && e.width >= least, kName, ": expected a ", name,
-               " of at least ", least, ", got ", text_of(e));
-}
-
-std::string image_advice(const Array& x) {
-  if (!is_float(x.dtype()))
-    return "Expected is a floating dtype: convert x with .astype(dtype::float32).";
-  return message("Expected are images (n, channels, height, width); the input has shape ",
-                 x.shape(), x.ndim() == 3 ? ": one image is x.expand_dims(0)." : ".");
-}
-
-void check_types(const FunctionCall& call) {
-  const Array& x = call[0].data();
-  const TypeOf in(x, "x");
-  const Checks all(call.named(), in);
-  const auto images = all.advised([&] { return image_advice(x); });
-  images.require_float(in);
-  images.require(in.ndim() == 4);
-}
 
 // Whether the last position along an axis sees an element, given that there is one.
 bool ends_in_image(const Window& w, int axis, int64_t size, int64_t positions) {
@@ -48,39 +18,38 @@ bool ends_in_image(const Window& w, int axis, int64_t size, int64_t positions) {
 // Of a window: kernels number them in 32 bits.
 constexpr int64_t kMostElements = INT32_MAX;
 
-void check_window(const Window& w, const Shape& image, const int64_t (&positions)[2],
-                  const std::string& who) {
+void check_window(const ImageWindow& over, const Shape& image, const FunctionCall& call) {
+  const Window& w = over.window;
   const Extent2D ksize{w.kernel[0], w.kernel[1]}, pad{w.pad[0], w.pad[1]},
       stride{w.stride[0], w.stride[1]};
-  CATENA_CHECK(ShapeError, positions[0] > 0 && positions[1] > 0, who, ": a window of ",
-               text_of(ksize), " does not fit into an image of (", image[2], ", ", image[3],
-               ") with pad ", text_of(pad),
-               "; use a larger image, more padding or a smaller window");
-  CATENA_CHECK(ShapeError, w.kernel[0] <= kMostElements / w.kernel[1], who, ": a window of ",
-               text_of(ksize), " has more than ", kMostElements, " elements; use a smaller one");
+  over.require_position(call, image, false);
+  CATENA_CHECK(ShapeError, w.kernel[0] <= kMostElements / w.kernel[1], call.label(),
+               ": a window of ", text_of(ksize), " has more than ", kMostElements,
+               " elements; use a smaller one");
   for (int k = 0; k < w.axes; ++k)
-    CATENA_CHECK(ShapeError,
-                 w.pad[k] < w.kernel[k] && ends_in_image(w, k, image[size_t(2 + k)], positions[k]),
-                 who, ": a window of ", text_of(ksize), " with stride ", text_of(stride),
-                 " and pad ", text_of(pad), " would see padding alone at the edge of an image of (",
-                 image[2], ", ", image[3],
-                 "); use a pad below the window's size, a stride of at most that, or no cover_all");
+    CATENA_CHECK(
+        ShapeError,
+        w.pad[k] < w.kernel[k] && ends_in_image(w, k, image[size_t(2 + k)], over.positions[k]),
+        call.label(), ": a window of ", text_of(ksize), " with stride ", text_of(stride),
+        " and pad ", text_of(pad), " would see padding alone at the edge of an image of (",
+        image[2], ", ", image[3],
+        "); use a pad below the window's size, a stride of at most that, or no cover_all");
 }
 
-Plan plan_of(const FunctionCall& call, const Extent2D& ksize, const MaxPoolingOptions& o) {
+ImagePlan plan_of(const FunctionCall& call, const Extent2D& ksize, const MaxPoolingOptions& o) {
   const Array& x = call[0].data();
   const Shape& image = x.shape();
   const Extent2D stride = o.stride.value_or(ksize);
-  Window window{{ksize.height, ksize.width},
-                {stride.height, stride.width},
-                {o.pad.height, o.pad.width},
-                {1, 1}};
-  const int64_t positions[2] = {window.positions(0, image[2], o.cover_all),
-                                window.positions(1, image[3], o.cover_all)};
-  check_window(window, image, positions, call.label());
-  for (int k = 0; k < window.axes; ++k)
-    if (positions[k] == 1) window.stride[k] = 1;  // a number that kernels can multiply
-  return {window, image, {image[0], image[1], positions[0], positions[1]}, BatchLayout::of(x, 1)};
+  const Window window{{ksize.height, ksize.width},
+                      {stride.height, stride.width},
+                      {o.pad.height, o.pad.width},
+                      {1, 1}};
+  const ImageWindow over(window, image, o.cover_all);
+  check_window(over, image, call);
+  return {over.without_idle_distances(),
+          image,
+          {image[0], image[1], over.positions[0], over.positions[1]},
+          BatchLayout::of(x, 1)};
 }
 
 // What the forward call leaves for the gradients.
@@ -94,7 +63,7 @@ const Array* pointer(const Array& a) { return a.defined() ? &a : nullptr; }
 // The map from gy to gx, whose adjoint takes the same elements out of an image.
 struct Gradient {
   static constexpr const char* kName = "MaxPooling2DGrad";
-  Plan plan;
+  ImagePlan plan;
   Left left;
 
   Array forward(const Array& gy) const {
@@ -121,7 +90,7 @@ struct Gradient {
 
 class MaxPooling2DNode final : public FunctionNode {
  public:
-  MaxPooling2DNode(const Plan& plan, const Kept<MaxPoolingGradCall>& kept, bool reads_arrays)
+  MaxPooling2DNode(const ImagePlan& plan, const Kept<MaxPoolingGradCall>& kept, bool reads_arrays)
       : plan_(plan), kept_(kept), reads_arrays_(reads_arrays) {}
   std::string label() const override { return kName; }
 
@@ -137,21 +106,25 @@ class MaxPooling2DNode final : public FunctionNode {
   }
 
  private:
-  Plan plan_;
+  ImagePlan plan_;
   Kept<MaxPoolingGradCall> kept_;
   bool reads_arrays_;
 };
+
+void check_options(Extent2D ksize, const MaxPoolingOptions& options) {
+  check_least(kName, "window", ksize, 1);
+  check_least(kName, "stride", options.stride.value_or(ksize), 1);
+  check_least(kName, "pad", options.pad, 0);
+}
 
 }  // namespace
 
 Variable max_pooling_2d(const VariableOperand& operand, Extent2D ksize,
                         const MaxPoolingOptions& options) {
-  check_least("window", ksize, 1);
-  check_least("stride", options.stride.value_or(ksize), 1);
-  check_least("pad", options.pad, 0);
+  check_options(ksize, options);
   FunctionCall call(kName, Autocast::kNone, operand);
-  check_types(call);
-  const Plan plan = plan_of(call, ksize, options);
+  check_images(call);
+  const ImagePlan plan = plan_of(call, ksize, options);
   const Array x = plan.layout.laid_out(call[0].data());
   const Array y = plan.layout.uninitialized(plan.y_shape, x);
   Kept<MaxPoolingGradCall> kept;
@@ -171,5 +144,16 @@ Variable max_pooling_2d(const VariableOperand& operand, Extent2D ksize,
     return node;
   });
 }
+
+MaxPooling2D::MaxPooling2D(Extent2D ksize, const MaxPoolingOptions& options)
+    : ksize_(ksize), options_(options) {
+  check_options(ksize, options);
+}
+
+Variable MaxPooling2D::operator()(const VariableOperand& x) const {
+  return max_pooling_2d(x, ksize_, options_);
+}
+
+void MaxPooling2D::visit_parameters(const Visitor&, const std::string&) {}
 
 }  // namespace catena::functions

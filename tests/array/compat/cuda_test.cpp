@@ -280,6 +280,7 @@ TEST(CudaFunctions, NameTheMissingGpu) {
 TEST(CudaFunctions, DefaultToTheCurrentGpu) {
   CATENA_NEEDS_GPU();
   EXPECT_EQ(cuda::zeros({2}).device(), cuda_device(0)) << "also while a CPU is current";
+  EXPECT_EQ(cuda::zeros({2}).dtype(), Dtype::kFloat32);
   EXPECT_EQ(cuda::to_gpu(zeros({2})).device(), cuda_device(0));
   EXPECT_EQ(cuda::mem_alloc(16).device(), cuda_device(0));
   const auto last = cuda_device(device_count(DeviceType::kCuda) - 1);
@@ -300,6 +301,8 @@ TEST(CudnnSettings, AreOfTheConfiguration) {
   EXPECT_EQ(config().max_workspace_size, size_t{1} << 20);
   cuda::set_max_workspace_size(before);
   EXPECT_THROW(cuda::should_use_cudnn("auto"), ValueError);
+  EXPECT_EQ(cuda::should_use_cudnn(">=auto", 9000), cuda::cudnn_enabled()) << "9.0 is the oldest";
+  EXPECT_FALSE(cuda::should_use_cudnn(">=auto", 99'99'99));
   const UseCudnn setting = config().use_cudnn;
   config().use_cudnn = UseCudnn::kNever;
   EXPECT_FALSE(cuda::should_use_cudnn(">=auto"));

@@ -86,6 +86,7 @@ TEST(DiagnoseTimeout, BlamesTheRankThatDidNotCome) {
   pair.expect({.sequence = 1}, "sum: rank 1 did not come to call #1; inspect", 3);
   pair.expect({.sequence = 1, .on_gpu = true}, "sum: rank 1 did not come to call #1; inspect", 3);
   pair.expect({}, "sum: rank 1 has made fewer calls than others; inspect", 3);
+  pair.expect({}, " (ranks of a part of the job: 0, 1 are ranks 2, 3 of the job)", 3);
 }
 
 TEST(DiagnoseTimeout, BlamesNobodyForACallThatAllHaveMade) {

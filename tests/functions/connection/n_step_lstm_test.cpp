@@ -7,7 +7,13 @@
 #include "catena/autograd/backward.h"
 #include "catena/core/config.h"
 #include "catena/core/graph.h"
-#include "catena/functions/functions.h"
+#include "catena/functions/array.h"
+#include "catena/functions/connection/linear.h"
+#include "catena/functions/connection/n_step_lstm.h"
+#include "catena/functions/loss.h"
+#include "catena/functions/math.h"
+#include "catena/functions/noise.h"
+#include "catena/functions/recompute.h"
 #include "catena/kernels/rnn.h"
 #include "catena/optimizers/adam.h"
 #include "catena/testing_gtest.h"
@@ -344,6 +350,8 @@ CATENA_ON_DEVICES(NStepLstms);
 
 constexpr Extents kMedium{17, 6, 24, 40, 2};
 const char *const kOurs = "cudnn:off", *const kCudnn = "lstm/cudnn:only";
+// cuDNN where it can, also where it is slower.
+const char* const kCudnnFirst = "lstm/cudnn:always";
 
 Arrays expected(const Extents& z, Dtype rounded) {
   // The same numbers as in the dtype under test.
@@ -367,7 +375,7 @@ TEST(LstmProviders, AgreeWithDouble) {
                         Case{Dtype::kFloat32, Precision::kTf32, 1e-2},
                         Case{Dtype::kFloat16, Precision::kFloat32, 2e-2},
                         Case{Dtype::kBFloat16, Precision::kFloat32, 1e-1}}) {
-    for (const char* rules : {kOurs, c.dtype == Dtype::kBFloat16 ? "" : kCudnn}) {
+    for (const char* rules : {kOurs, c.dtype == Dtype::kBFloat16 ? kCudnnFirst : kCudnn}) {
       SCOPED_TRACE(message(c.dtype, " by ", rules, c.precision == Precision::kTf32 ? " tf32" : ""));
       const Precision before = config().matmul_precision;
       config().matmul_precision = c.precision;
@@ -433,6 +441,40 @@ TEST(LstmProviders, AreReplayedInGraphs) {
     step(eager);
     for (size_t i = 0; i < 6; ++i)
       EXPECT_NO_THROW(assert_allclose(lstm.gradients()[i], eager.gradients()[i], 1e-5, 1e-5));
+  }
+}
+
+// Whether cuDNN takes a forward call for so many sequences under the rules.
+bool cudnn_takes(const char* rules, Dtype dtype, Precision precision, int64_t sequences) {
+  const DeviceScope device(cuda_device(0));
+  const ProviderScope scope(rules);
+  const Precision before = config().matmul_precision;
+  config().matmul_precision = precision;
+  const auto draw = [&](const Shape& shape) {
+    return random_array(shape, -1, 1, dtype, cuda_device(0));
+  };
+  const Array x = draw({3, sequences, 8}), y = draw({3, sequences, 16}), Wx = draw({64, 8}),
+              Wh = draw({64, 16}), b = draw({64}), h = draw({1, sequences, 16}), c = h.copy();
+  LstmCall call{};
+  call.x = &x, call.y = &y, call.hT = &h, call.cT = &c;
+  call.weights = {{&Wx, &Wh, &b}};
+  const bool takes = kernels::lstm.provider(DeviceType::kCuda, "cudnn")(call);
+  config().matmul_precision = before;
+  return takes;
+}
+
+TEST(LstmProviders, CudnnLeavesWhatIsFasterAsProducts) {
+  CATENA_NEEDS_GPU();
+  const auto takes = [](const char* rules, Dtype dtype, Precision precision, int64_t sequences) {
+    return cudnn_takes(rules, dtype, precision, sequences);
+  };
+  for (const char* rules : {"", kCudnnFirst, kCudnn}) {
+    SCOPED_TRACE(rules);
+    const bool asked = *rules != '\0';
+    EXPECT_EQ(takes(rules, Dtype::kFloat16, Precision::kFloat32, 20), asked);
+    EXPECT_EQ(takes(rules, Dtype::kFloat32, Precision::kTf32, 64), asked);
+    EXPECT_TRUE(takes(rules, Dtype::kFloat32, Precision::kTf32, 20));
+    EXPECT_TRUE(takes(rules, Dtype::kFloat32, Precision::kFloat32, 64));
   }
 }
 

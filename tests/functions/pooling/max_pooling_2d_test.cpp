@@ -181,25 +181,30 @@ TEST(MaxPooling2DOnGpu, IsCaptured) {
 // same order.
 TEST(MaxPooling2DOnGpu, HasTheBitsOfTheCpu) {
   CATENA_NEEDS_GPU();
-  const auto run = [](Device device, Dtype dtype, bool last, int64_t kernel, int64_t stride) {
-    const Array drawn = random_array({2, 24, 37, 41}, -4, 4, Dtype::kFloat64, cpu(), 1);
+  const auto run = [](Device device, Dtype dtype, bool last, int64_t kernel, int64_t stride,
+                      int64_t channels) {
+    const Array drawn = random_array({2, channels, 37, 41}, -4, 4, Dtype::kFloat64, cpu(), 1);
     const Array coarse = (drawn * 4.0).astype(Dtype::kInt32).astype(dtype).to(device);
     const Variable x(last ? F::channels_last(coarse) : coarse);
-    const Variable y =
-        F::max_pooling_2d(x, kernel, {.stride = F::Extent2D(stride), .pad = kernel / 2});
+    const Variable y = F::max_pooling_2d(
+        x, kernel,
+        {.stride = F::Extent2D(stride), .pad = (kernel - 1) / 2, .cover_all = stride < 3});
     y.set_grad(random_array(y.shape(), -1, 1, Dtype::kFloat64, cpu(), 2).astype(dtype).to(device));
     y.backward();
     return Arrays{y.data().to_cpu(), x.grad().to_cpu()};
   };
   for (const Dtype dtype : {Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16, Dtype::kBFloat16})
     for (const bool last : {false, true})
-      for (const auto& [kernel, stride] : {std::pair{2, 1}, {3, 2}, {3, 1}, {5, 3}, {17, 4}}) {
-        const Arrays a = run(cpu(), dtype, last, kernel, stride),
-                     b = run(cuda_device(0), dtype, last, kernel, stride);
-        for (size_t i = 0; i < a.size(); ++i)
-          EXPECT_EQ(testing::difference(a[i], b[i]), "")
-              << dtype << ' ' << kernel << ' ' << stride << (last ? " channels last" : "");
-      }
+      for (const auto& [kernel, stride] :
+           {std::pair{2, 1}, {2, 2}, {3, 2}, {3, 1}, {3, 3}, {5, 3}, {17, 4}})
+        for (const int64_t channels : {24, 5}) {
+          const Arrays a = run(cpu(), dtype, last, kernel, stride, channels),
+                       b = run(cuda_device(0), dtype, last, kernel, stride, channels);
+          for (size_t i = 0; i < a.size(); ++i)
+            EXPECT_EQ(testing::difference(a[i], b[i]), "")
+                << dtype << ' ' << kernel << ' ' << stride << ' ' << channels
+                << (last ? " channels last" : "");
+        }
 }
 
 CATENA_ON_DEVICES(MaxPooling2D);

@@ -126,18 +126,22 @@ Plains cell_reference() {
           plain(kCells, [&](int64_t i) { return std::tanh(c(i)) * activated(gate_of(i, 3)); })};
 }
 
-// The activated gates are any numbers here.
+// The activated gates are any numbers here; then they are gates.
 Results cell_grad(Device device) {
   const Array activated = data(device, kGates), c_prev = data(device, kCells, 2),
               c = data(device, kCells, 3), gh = data(device, kCells, 4),
               gh_next = data(device, kCells, 5), gc = data(device, kCells, 6);
-  const Array g_gates = empty(device, kGates);
+  const Array g_gates = empty(device, kGates), of_gates = empty(device, kGates),
+              gc_prev = empty(device, kCells);
+  kernels::lstm_cell_grad(device,
+                          {&activated, &c_prev, &c, &gh, &gh_next, &gc, &of_gates, &gc_prev, true});
   kernels::lstm_cell_grad(device, {&activated, &c_prev, &c, &gh, &gh_next, &gc, &g_gates, &gc});
-  return {g_gates, gc};
+  return {g_gates, gc, of_gates, gc_prev};
 }
 
-Plains cell_grad_reference() {
-  const Plain s = plain_data(kGates), c_prev = plain_data(kCells, 2), c = plain_data(kCells, 3);
+// Of activated gates s.
+Plains cell_gradients_of(const Plain& s) {
+  const Plain c_prev = plain_data(kCells, 2), c = plain_data(kCells, 3);
   const Plain gh = plain_data(kCells, 4), gh_next = plain_data(kCells, 5),
               gc = plain_data(kCells, 6);
   const auto of_h = [&](int64_t i) { return gh(i) + gh_next(i); };
@@ -160,6 +164,11 @@ Plains cell_grad_reference() {
     }
   });
   return {g_gates, plain(kCells, [&](int64_t i) { return of_c(i) * s(gate_of(i, 2)); })};
+}
+Plains cell_grad_reference() {
+  Plains results = cell_gradients_of(plain_data(kGates));
+  for (const Plain& p : cell_gradients_of(cell_reference()[0])) results.push_back(p);
+  return results;
 }
 
 }  // namespace

@@ -123,9 +123,14 @@ TEST_F(ProgramTest, OtherMpisAreRefused) {
   const Result old = dry_run("mpirun (Open MPI) 3.1.4", "--cpu ./train");
   EXPECT_NE(old.status, 0);
   expect_contains(old.out, "is Open MPI 3.1.4; catena-run speaks Open MPI 4 and 5");
-  const Result other = dry_run("HYDRA build details:", "--cpu ./train");
+  const Result mpich = dry_run("HYDRA build details:", "--cpu ./train");
+  EXPECT_EQ(mpich.status, 127);
+  expect_contains(mpich.out, "belongs to MPICH, whose jobs catena-run does not start");
+  expect_contains(mpich.out,
+                  "apt-get install openmpi-bin libopenmpi-dev, or name it with --mpirun");
+  const Result other = dry_run("Platform MPI 9", "--cpu ./train");
   EXPECT_EQ(other.status, 127);
-  expect_contains(other.out, "does not answer as Open MPI does but 'HYDRA build details:'");
+  expect_contains(other.out, "does not answer as Open MPI does but 'Platform MPI 9'");
   expect_contains(other.out,
                   "apt-get install openmpi-bin libopenmpi-dev, or name it with --mpirun");
 }

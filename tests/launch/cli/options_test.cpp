@@ -114,5 +114,14 @@ TEST(Options, Mistakes) {
   EXPECT_NE(error_of({"-n"}).find("--ranks"), std::string::npos);
 }
 
+TEST(Options, Starter) {
+  EXPECT_EQ(parse({"p"}).starter, "");
+  EXPECT_EQ(parse({"--starter", "auto", "p"}).starter, "");
+  const JobSpec job = parse({"--starter", "srun", "--srun-args", "--mpi=pmi2  -v", "p"});
+  EXPECT_EQ(job.starter, "srun");
+  EXPECT_EQ(job.srun_args, (std::vector<std::string>{"--mpi=pmi2", "-v"}));
+  EXPECT_EQ(error_of({"--starter", "ssh", "p"}), "--starter ssh: expected mpirun, srun or auto");
+}
+
 }  // namespace
 }  // namespace catena::launch

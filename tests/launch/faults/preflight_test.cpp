@@ -219,7 +219,7 @@ TEST(Preflight, ManyArgumentsForOtherHostsAreRefused) {
   words.insert(words.end(), 700, std::string(1000, 'x'));
   const Result result = run(words);
   EXPECT_EQ(result.status, 2);
-  EXPECT_NE(result.err.find("too long for mpirun"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("too long for jobs of several hosts"), std::string::npos) << result.err;
 }
 
 }  // namespace

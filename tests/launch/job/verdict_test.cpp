@@ -46,6 +46,50 @@ TEST(Verdict, HowARankFailed) {
   EXPECT_EQ(judge(job).exit_code, 4);
 }
 
+// Slurm kills programs and rank processes one after the other.
+TEST(Verdict, AJobThatSlurmEnded) {
+  JobOutcome job = good_job(3);
+  job.starter_code = 137;
+  job.ranks[0].end.reset();
+  job.ranks[1].end->signal = SIGKILL;
+  EXPECT_EQ(judge(job).ending, Ending::rank_failed);
+  job.findings.ended_for = "TIME LIMIT";
+  EXPECT_EQ(judge(job).ending, Ending::starter_stopped);
+  EXPECT_EQ(judge(job).exit_code, 137);
+  job.ranks[2].end->exit_code = 3;
+  job.ranks[2].end->end_time = 500;
+  EXPECT_EQ(judge(job).rank, 2) << "it failed before";
+  job.ranks[2].end.reset();
+  job.findings.abort_rank = 0;
+  EXPECT_NE(judge(job).ending, Ending::starter_stopped) << "MPI_Abort made Slurm do it";
+}
+
+// srun lost the rank process of rank 1 and asked all others to end; the program of rank 2 did so
+// before its rank process had heard.
+TEST(Verdict, AProgramThatEndedWithTheStepIsNotTheCulprit) {
+  JobOutcome job = good_job(3);
+  job.ranks[1].end.reset();
+  EndReport& early = *job.ranks[2].end;
+  early.signal = SIGTERM;
+  early.end_time = 50;
+  EXPECT_EQ(judge(job).rank, 2) << "nobody else is known to have failed";
+  job.findings.killed_rank = 1;
+  job.findings.killed_signal = SIGKILL;
+  EXPECT_EQ(judge(job).rank, 1);
+  EXPECT_EQ(judge(job).cause, Cause::killed);
+  EXPECT_EQ(judge(job).exit_code, 137);
+  early.error = "out of range";
+  early.error_time = 40;
+  EXPECT_EQ(judge(job).rank, 2) << "it had failed before";
+  early.error.clear();
+  job.findings.killed_rank.reset();
+  job.findings.abort_rank = 1;
+  job.findings.abort_code = 7;
+  EXPECT_EQ(judge(job).rank, 1);
+  EXPECT_EQ(judge(job).cause, Cause::aborted);
+  EXPECT_EQ(judge(job).exit_code, 7);
+}
+
 // mpirun killed the process of the rank that called MPI_Abort before it could say why; another rank
 // had noticed the same.
 TEST(Verdict, AnAbortWhoseReasonAnotherRankKnows) {

@@ -132,6 +132,25 @@ TEST(Plan, BatchSystem) {
   EXPECT_EQ(to_text(plan({}, machine).devices), "auto");
 }
 
+// srun's ranks on this machine alone need nothing of what other machines do.
+TEST(Plan, AllocationOfThisMachine) {
+  Machine machine = with_gpus(0);
+  machine.scheduled_tasks = 16;
+  machine.allocation_is_here = true;
+  const JobSpec job = make_plan({}, machine, {"srun", 64, 0, true});
+  EXPECT_EQ(job.ranks, 16);
+  EXPECT_TRUE(job.by_srun);
+  EXPECT_FALSE(job.remote);
+  EXPECT_FALSE(job.in_allocation);
+  machine = with_gpus(4);
+  machine.scheduled_tasks = 1;
+  machine.allocation_is_here = true;
+  EXPECT_EQ(make_plan({}, machine, {"srun", 64, 0, true}).ranks, 4) << "nobody asked for tasks";
+  machine.allocation_is_here = false;
+  EXPECT_EQ(make_plan({}, machine, {"srun", 64, 0, true}).ranks, 1);
+  EXPECT_TRUE(make_plan({}, machine, {"srun", 64, 0, true}).remote);
+}
+
 // Their programs are compared.
 TEST(Plan, SeveralHosts) {
   JobSpec job;
@@ -154,6 +173,8 @@ TEST(Plan, DeviceOfARank) {
   EXPECT_EQ(device_of_rank(parse_devices("auto"), 3, 4, 0, "no driver"), "cpu:3");
   EXPECT_EQ(device_of_rank(parse_devices("cuda:0,1,3"), 2, 3, 4, ""), "cuda:3");
   EXPECT_THROW(device_of_rank(parse_devices("auto"), 0, 4, 2, ""), UserError);
+  EXPECT_EQ(device_of_rank(parse_devices("auto"), 3, 4, 1, "", true), "cuda:0");
+  EXPECT_EQ(device_of_rank(parse_devices("cpu"), 3, 4, 1, "", true), "cpu:3");
   EXPECT_THROW(device_of_rank(parse_devices("cuda:0,1"), 2, 3, 4, ""), UserError);
   EXPECT_THROW(device_of_rank(parse_devices("cuda:0,5"), 1, 2, 4, ""), UserError);
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "job/rank_pipe.h"
 #include "wire/pipe_name.h"
 
@@ -65,9 +66,13 @@ TEST(RankChannelTest, WritesIntoTheLaunchersPipe) {
 TEST(RankChannelTest, WritesToStandardErrorOtherwise) {
   const Pipe other = make_pipe();
   const std::string name = name_pipe(other.write.get());
-  const std::string path = name.substr(0, name.rfind(':'));
-  for (const std::string& wrong : std::vector<std::string>{"", "/proc/1073741824/fd/3:1", path,
-                                                           path + ":1", path + ":", "/dev/null:"}) {
+  const std::vector<std::string> parts = split(name, ':');
+  ASSERT_EQ(parts.size(), 3u);
+  const std::string &path = parts[0], &number = parts[1], &kernel = parts[2];
+  for (const std::string& wrong :
+       std::vector<std::string>{"", "/proc/1073741824/fd/3:1:" + kernel, path,
+                                path + ":1:" + kernel, path + "::" + kernel, path + ":" + number,
+                                path + ":" + number + ":another", "/dev/null:1:" + kernel}) {
     const Sent sent = send_hello(wrong);
     EXPECT_EQ(sent.to_pipe, "") << wrong;
     EXPECT_EQ(sent.to_standard_error, encode_frames("0badcafe", 1, Stream::output, "hello"))

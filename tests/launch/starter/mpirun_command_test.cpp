@@ -1,6 +1,10 @@
 #include "starter/mpirun_command.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include "base/text.h"
 #include "starter/session_folder.h"
@@ -33,6 +37,23 @@ TEST(MpirunCommand, Version) {
   EXPECT_EQ(parse_mpirun_version("mpirun (Open MPI) 5.0.3rc1\n")->major, 5);
   EXPECT_FALSE(parse_mpirun_version("HYDRA build details:\n    Version: 4.1\n"));
   EXPECT_FALSE(parse_mpirun_version(""));
+}
+
+TEST(MpirunCommand, MpichIsNamedWithWhatToDo) {
+  const std::string mpiexec = testing::TempDir() + "mpiexec-" + std::to_string(getpid());
+  std::ofstream(mpiexec) << "#!/bin/sh\necho 'HYDRA build details:'\n";
+  std::filesystem::permissions(mpiexec, std::filesystem::perms::owner_all);
+  try {
+    find_mpirun(mpiexec);
+    ADD_FAILURE() << "it was taken for Open MPI's";
+  } catch (const UserError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("belongs to MPICH, whose jobs catena-run does not start"),
+              std::string::npos)
+        << text;
+    EXPECT_EQ(error.exit_code(), 127);
+  }
+  std::filesystem::remove(mpiexec);
 }
 
 TEST(MpirunCommand, OpenMpi4) {

@@ -9,11 +9,13 @@
 #include <fstream>
 
 #include "base/text.h"
+#include "launch/variables.h"
 
 namespace catena::launch {
 namespace {
 
 TEST(MpirunStarterTest, IsWhatJobsAreStartedWith) {
+  const SlurmEnvironment outside({});
   const auto starter = choose_starter(JobSpec{});
   EXPECT_EQ(starter->terms().name, "mpirun");
   EXPECT_EQ(starter->needs().name, "mpirun");
@@ -56,11 +58,17 @@ TEST(MpirunStarterTest, WaitStatus) {
 }
 
 TEST(MpirunStarterTest, DoesNotNest) {
+  const SlurmEnvironment outside({});
   const auto starter = choose_starter(JobSpec{});
   EXPECT_NO_THROW(starter->refuse_nesting());
   setenv("OMPI_COMM_WORLD_RANK", "0", 1);
   EXPECT_THROW(starter->refuse_nesting(), UserError);
   unsetenv("OMPI_COMM_WORLD_RANK");
+  VariableMap map = batch_script();
+  map["SLURM_STEP_ID"] = "0";
+  map["SLURM_STEP_NUM_TASKS"] = "4";
+  const SlurmEnvironment task(map);
+  EXPECT_THROW(starter->refuse_nesting(), UserError);
 }
 
 }  // namespace

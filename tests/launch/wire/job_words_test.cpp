@@ -25,6 +25,7 @@ JobSpec example() {
   job.grace = 12.5;
   job.folder = "/home/me\n";
   job.remote = true;
+  job.by_srun = true;
   job.rank_pipe = "/proc/12/fd/3:4567";
   job.program = {"prog", "--", ":", "50%", ""};
   return job;
@@ -50,7 +51,7 @@ TEST(JobWords, ComeBackWhole) {
     EXPECT_EQ(again.terminal, job.terminal);
     EXPECT_EQ(again.grace, job.grace);
     EXPECT_EQ(again.folder, job.folder);
-    EXPECT_TRUE(again.no_bind && again.remote);
+    EXPECT_TRUE(again.no_bind && again.remote && again.by_srun);
     EXPECT_EQ(again.rank_pipe, job.rank_pipe);
     EXPECT_EQ(again.program, job.program);
   }

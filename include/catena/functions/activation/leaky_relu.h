@@ -6,9 +6,9 @@
 namespace catena::functions {
 
 // Element by element x where x >= 0, else slope * x (A. Maas, A. Hannun and A. Ng, Rectifier
-// Nonlinearities Improve Neural Network Acoustic Models, 2013). x: floats; integers are promoted to
-// a float. The slope is a constant, usually a number: a variable that requires a gradient is a
-// GradientError. The gradient at 0 is that of positive numbers; NaN stays.
+// Nonlinearities Improve Neural Network Acoustic Models, 2013). x and slope: floats, broadcast
+// against each other; integers are promoted to a float. The slope is usually a number; a variable
+// gets its gradient, x * gy where x < 0. The gradient at 0 is that of positive numbers; NaN stays.
 Variable leaky_relu(const VariableOperand& x, const VariableOperand& slope = 0.2);
 
 }  // namespace catena::functions

@@ -7,6 +7,7 @@
 #include "catena/autograd/function_set.h"
 #include "catena/autograd/variable.h"
 #include "catena/functions/extent_2d.h"
+#include "catena/functions/initializers.h"
 #include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
@@ -57,12 +58,12 @@ struct Convolution2DOptions {
   Extent2D dilation = 1;
   int64_t groups = 1;
   bool cover_all = false;
-  double wscale = 1;                   // W ~ normal(0, wscale * sqrt(1 / (in / groups * kh * kw)))
-  double bias = 0;                     // initial value of b
-  bool nobias = false;                 // with initial_bias a ValueError
-  std::optional<Array> initialW = {};  // (out, in / groups, kh, kw)
-  std::optional<Array> initial_bias = {};  // (out)
-  std::optional<Dtype> dtype = {};         // float32, or that of initialW
+  double wscale = 1;                // W ~ normal(0, wscale * sqrt(1 / (in / groups * kh * kw)))
+  double bias = 0;                  // initial value of b
+  bool nobias = false;              // with initial_bias a ValueError
+  InitialValue initialW = {};       // (out, in / groups, kh, kw)
+  InitialValue initial_bias = {};   // (out)
+  std::optional<Dtype> dtype = {};  // float32, or that of an array initialW
 };
 
 // Convolutional layer on the current device. ShapeError for initial arrays of other shapes,

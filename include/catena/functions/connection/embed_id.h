@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "catena/autograd/function_set.h"
+#include "catena/functions/initializers.h"
 #include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
@@ -24,9 +25,9 @@ void check_ids(const Array& x, int64_t ids, std::optional<int64_t> ignore_label 
 
 // Start values, the ignored id and the dtype of an EmbedID.
 struct EmbedIDOptions {
-  std::optional<Array> initialW = {};  // (in, out); taken without a copy where dtypes agree
+  InitialValue initialW = {};  // (in, out); taken without a copy where dtypes agree
   std::optional<int64_t> ignore_label = {};
-  std::optional<Dtype> dtype = {};  // float32, or that of initialW
+  std::optional<Dtype> dtype = {};  // float32, or that of an array initialW
 };
 
 // A vector of out_size numbers for each of in_size ids, on the current device, from a normal

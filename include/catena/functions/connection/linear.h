@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "catena/autograd/function_set.h"
+#include "catena/functions/initializers.h"
 #include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
@@ -18,12 +19,12 @@ Variable linear_relu(const VariableOperand& x, const VariableOperand& W, const V
 
 // Initial values, bias and dtype of a Linear.
 struct LinearOptions {
-  double wscale = 1;    // W ~ normal(0, wscale * sqrt(1 / in_size))  (LeCun et al. 1998)
-  double bias = 0;      // initial value of b
-  bool nobias = false;  // with initial_bias a ValueError
-  std::optional<Array> initialW = {};      // (out, in); taken without a copy where dtypes agree
-  std::optional<Array> initial_bias = {};  // (out)
-  std::optional<Dtype> dtype = {};         // float32, or that of initialW
+  double wscale = 1;               // W ~ normal(0, wscale * sqrt(1 / in_size))  (LeCun et al. 1998)
+  double bias = 0;                 // initial value of b
+  bool nobias = false;             // with initial_bias a ValueError
+  InitialValue initialW = {};      // (out, in); taken without a copy where dtypes agree
+  InitialValue initial_bias = {};  // (out)
+  std::optional<Dtype> dtype = {};  // float32, or that of an array initialW
 };
 
 // Fully connected layer y = x W^T + b on the current device. ShapeError for initial arrays of other

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "catena/autograd/function_set.h"
+#include "catena/functions/initializers.h"
 #include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
@@ -29,9 +30,10 @@ struct LstmResult {
 // then each layer is a call of its own, and equal seeds give equal masks on every device.
 //
 // One floating dtype and device, else InvalidType. ValueError for another number of weights than
-// 3 * n_layers, n_layers below 1, or a ratio outside [0, 1). On a GPU cuDNN computes, elsewhere and
-// with CATENA_PROVIDERS=cudnn:off our own kernels. Gradients of any order; those of first order are
-// computed by the provider that computed the forward pass, all in one call.
+// 3 * n_layers, n_layers below 1, or a ratio outside [0, 1). On a GPU cuDNN computes where it is
+// faster, or with CATENA_PROVIDERS=lstm/cudnn:always where it can; else our own kernels. Gradients
+// of any order; those of first order are computed by the provider that computed the forward pass,
+// all in one call.
 LstmResult n_step_lstm(int64_t n_layers, double dropout_ratio, const OptionalVariable& hx,
                        const OptionalVariable& cx, const Variables& weights,
                        const VariableOperand& xs, YesNo train = true);
@@ -42,6 +44,8 @@ struct NStepLSTMOptions {
   double forget_bias = 0;  // initial value of b in block f; 0 elsewhere
   double wscale = 1;       // W ~ normal(0, wscale * sqrt(1 / in))
   Dtype dtype = Dtype::kFloat32;
+  // Instead, of each block of Wx, (out, in), and of Wh, (out, out), of each layer.
+  initializers::Initializer upward_init = {}, lateral_init = {};
 };
 
 // n_step_lstm as a layer on the current device. ValueError for sizes below 1 and a dropout outside

@@ -1,6 +1,9 @@
 // Cross entropy of class scores.
 #pragma once
 
+#include <optional>
+
+#include "catena/functions/loss/reduction.h"
 #include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
@@ -10,9 +13,35 @@ namespace catena::functions {
 // (n, d1, ...). Without valid labels: 0 with zero gradient. 0-d, of x's dtype. A label outside
 // [0, classes) is a ValueError on a CPU; on a GPU, where looking would wait for the device, it
 // makes the loss NaN, and check_labels says where it is. One kernel forward, one backward.
+//
+// t may also be distributions over the classes: floats of x's dtype and shape, whose loss is
+// -sum(t log softmax(x)) over the classes, and which get a gradient. No label is ignored then.
 Variable softmax_cross_entropy(const VariableOperand& x, const VariableOperand& t,
                                YesNo normalize = true, int32_t ignore_label = -1);
-// Throws the ValueError above on any device, which it waits for.
+
+// Options of softmax_cross_entropy, which cost nothing where they are not used.
+struct SoftmaxCrossEntropyOptions {
+  // Whether a mean divides by the number of labels that are not ignored, or by their class weights,
+  // and not by the batch size.
+  bool normalize = true;
+  int32_t ignore_label = -1;
+  // kNone: one loss for each label, of t's shape (of distributions: without the axis of classes), 0
+  // for ignored ones.
+  Reduction reduction = Reduction::kMean;
+  // (classes), floats on x's device, a constant: the loss of a label is multiplied by the weight of
+  // its class. A normalized mean is the weighted mean.
+  std::optional<Array> class_weight = {};
+  // s of [0, 1): labels count 1 - s, and all classes s / classes (Szegedy et al. 2016).
+  double label_smoothing = 0;
+};
+// The same with options: softmax_cross_entropy(x, t, {.label_smoothing = 0.1}). With
+// label_smoothing and class_weight w the loss of label t is
+// (1 - s) w[t] (-log p[t]) + s / classes sum(w[c] (-log p[c])). Backward is one kernel, too. A
+// ValueError for a smoothing or weights that do not fit.
+Variable softmax_cross_entropy(const VariableOperand& x, const VariableOperand& t,
+                               const SoftmaxCrossEntropyOptions& options);
+
+// Throws the ValueError of a label out of range on any device, which it waits for.
 void check_labels(const Array& t, int64_t classes, int32_t ignore_label = -1);
 
 }  // namespace catena::functions

@@ -77,7 +77,8 @@ CATENA_UNARY(trunc)
 #undef CATENA_BINARY
 // minimum(maximum(x, low), high); the bounds are constants.
 Variable clip(const VariableOperand& x, const VariableOperand& low, const VariableOperand& high);
-// Element-wise condition ? x : y; the condition is a bool constant.
+// Element-wise condition ? x : y. The condition is a constant: bool, else InvalidType, or a host
+// number, which is true unless it is 0.
 Variable where(const VariableOperand& condition, const VariableOperand& x,
                const VariableOperand& y);
 

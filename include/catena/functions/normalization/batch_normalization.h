@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "catena/array/arguments.h"
 #include "catena/autograd/function_set.h"
 #include "catena/autograd/variable.h"
+#include "catena/functions/initializers.h"
+#include "catena/functions/normalization/statistics_exchange.h"
 #include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
@@ -60,11 +63,11 @@ Variable fixed_batch_normalization(const VariableOperand& x, const VariableOpera
 struct BatchNormalizationOptions {
   double decay = 0.9;  // of the averages, see NormalizationOptions
   double eps = 2e-5;
-  Dtype dtype = Dtype::kFloat32;            // of gamma and beta; averages: float64 or float32
-  bool use_gamma = true;                    // false: no gamma, as if it were 1
-  bool use_beta = true;                     // false: no beta, as if it were 0
-  std::optional<Array> initial_gamma = {};  // (channels) instead of ones
-  std::optional<Array> initial_beta = {};   // (channels) instead of zeros
+  Dtype dtype = Dtype::kFloat32;    // of gamma and beta; averages: float64 or float32
+  bool use_gamma = true;            // false: no gamma, as if it were 1
+  bool use_beta = true;             // false: no beta, as if it were 0
+  InitialValue initial_gamma = {};  // (channels) instead of ones
+  InitialValue initial_beta = {};   // (channels) instead of zeros
 };
 
 // Batch normalization with learned gamma and beta and with averages of the statistics, on the
@@ -78,7 +81,7 @@ struct BatchNormalizationOptions {
 //   };
 //
 // The averages are persistent arrays: they move, are copied, saved and loaded with the model. Over
-// ranks each has its own until parallel::average_persistents.
+// ranks each has its own until parallel::average_persistents, unless the layer shares statistics.
 class BatchNormalization : public Parameterized {
  public:
   // `size` is the number of channels, or the extents of several channel axes. ValueError for
@@ -100,6 +103,15 @@ class BatchNormalization : public Parameterized {
   // The next finetune() begins anew.
   void start_finetuning() const;
 
+  // From now on calls in train state normalize by the statistics of the batches of all ranks, which
+  // must then make the same calls; a rank's batch may be empty. The averages, equal on all ranks,
+  // become new arrays that are declared so (OverRanks::kEqual): call it before an optimizer or a
+  // checkpoint takes the model. Copies of the layer share as well. Null: alone again. See
+  // parallel::synchronize_normalization, which calls it for the layers of a model.
+  void share_statistics(std::shared_ptr<const StatisticsExchange> exchange);
+  // What was given there; null: none.
+  const std::shared_ptr<const StatisticsExchange>& exchange() const { return exchange_; }
+
   void visit_parameters(const Visitor& visitor, const std::string& prefix = "") override;
   void visit_persistents(const PersistentVisitor& visitor, const std::string& prefix = "") override;
   // The numbers of the layer.
@@ -115,6 +127,7 @@ class BatchNormalization : public Parameterized {
   struct Fusion;
   Variable apply(const VariableOperand& x, bool train, bool finetune, const Fusion& fusion) const;
   double decay_, eps_;
+  std::shared_ptr<const StatisticsExchange> exchange_;
 };
 
 }  // namespace catena::functions

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "catena/autograd/function_set.h"
 #include "catena/autograd/variable.h"
 #include "catena/functions/extent_2d.h"
 #include "catena/functions/variable_operand.h"
@@ -32,5 +33,19 @@ struct MaxPoolingOptions {
 // ShapeError where the window does not fit into the image or would see padding alone.
 Variable max_pooling_2d(const VariableOperand& x, Extent2D ksize,
                         const MaxPoolingOptions& options = {});
+
+// max_pooling_2d as a layer without parameters, for CATENA_FUNCTIONS.
+class MaxPooling2D : public Parameterized {
+ public:
+  explicit MaxPooling2D(Extent2D ksize, const MaxPoolingOptions& options = {});
+  Variable operator()(const VariableOperand& x) const;
+  void visit_parameters(const Visitor& visitor, const std::string& prefix = "") override;
+  Extent2D ksize() const { return ksize_; }
+  const MaxPoolingOptions& options() const { return options_; }
+
+ private:
+  Extent2D ksize_;
+  MaxPoolingOptions options_;
+};
 
 }  // namespace catena::functions

@@ -42,6 +42,15 @@ CATENA_FN void apply(Cells<T>& cells) {
   for (int64_t i = 0; i < kLanes; ++i) cells.v[i] = Op::apply(cells.v[i]);
 }
 
+// The gates of kLanes cells.
+template <class T>
+CATENA_FN void activate(Cells<T>& a, Cells<T>& i, Cells<T>& f, Cells<T>& o) {
+  apply<ops::Tanh>(a);
+  apply<ops::Sigmoid>(i);
+  apply<ops::Sigmoid>(f);
+  apply<ops::Sigmoid>(o);
+}
+
 template <class T>
 void forward(const typename LstmLoops<T>::Forward& r, int64_t n) {
   for (int64_t first = 0; first < n; first += kLanes) {
@@ -52,10 +61,7 @@ void forward(const typename LstmLoops<T>::Forward& r, int64_t n) {
     read(f, r.gates + 2 * n + first, count);
     read(o, r.gates + 3 * n + first, count);
     read(before, at(r.c_prev, first), count);
-    apply<ops::Tanh>(a);
-    apply<ops::Sigmoid>(i);
-    apply<ops::Sigmoid>(f);
-    apply<ops::Sigmoid>(o);
+    activate(a, i, f, o);
     for (int64_t k = 0; k < kLanes; ++k) h.v[k] = c.v[k] = a.v[k] * i.v[k] + before.v[k] * f.v[k];
     apply<ops::Tanh>(h);
     for (int64_t k = 0; k < kLanes; ++k) h.v[k] *= o.v[k];
@@ -83,6 +89,7 @@ void backward(const typename LstmLoops<T>::Backward& r, int64_t n) {
     read(gh, at(r.gh, first), count);
     read(gh_next, at(r.gh_next, first), count);
     read(gc, at(r.gc, first), count);
+    if (r.of_gates) activate(a, i, f, o);
     apply<ops::Tanh>(t);
     for (int64_t k = 0; k < kLanes; ++k) {
       const T g = gh.v[k] + gh_next.v[k];

@@ -22,6 +22,7 @@ struct LstmLoops {
   struct Backward {
     const T *activated, *c_prev, *c, *gh, *gh_next, *gc;
     T *g_gates, *gc_prev;
+    bool of_gates;  // `activated` has the gates before their activation
   };
   void (*backward)(const Backward& b, int64_t n);
 };

@@ -95,6 +95,31 @@ double squares(const void* values, int64_t n) {
   return sum;
 }
 
+// In chunks, whose directions are written side by side, so that both loops are vectorised.
+template <class Rule, class T>
+void step_squares(const RuleBlock& b, double* sums) {
+  using C = typename FloatCompute<T>::type;
+  constexpr int64_t kChunk = 256;
+  C from[kChunk], steps[kChunk], c[kMaxRuleConstants] = {};
+  const C scale = C(b.gradient_scale), d = C(b.decay_factor), decay = C(b.weight_decay) * d;
+  for (int k = 0; k < Rule::kConstants; ++k) c[k] = C(b.constants[k]);
+  for (int64_t begin = 0; begin < b.n; begin += kChunk) {
+    const int64_t n = b.n - begin < kChunk ? b.n - begin : kChunk;
+    const T* const p = static_cast<const T*>(b.parameter) + begin;
+    const T* const g = static_cast<const T*>(b.gradient) + begin;
+    for (int64_t i = 0; i < n; ++i) {
+      C value = widen(p[i]), s[Rule::kStates];
+      if constexpr (sizeof(T) == 2) value = starting_value(b.master[begin + i], p[i]);
+      for (int k = 0; k < Rule::kStates; ++k) s[k] = static_cast<const C*>(b.states[k])[begin + i];
+      from[i] = value;
+      steps[i] =
+          Rule::direction(c, d, rules::decayed(C(widen(g[i])), scale, decay, value), value, s);
+    }
+    sums[0] += squares<C>(from, n);
+    sums[1] += squares<C>(steps, n);
+  }
+}
+
 template <class Rule>
 double ratio(const double* numbers, double parameter_norm, double gradient_norm) {
   return Rule::ratio(numbers, parameter_norm, gradient_norm);
@@ -115,7 +140,18 @@ bool any_nonfinite(const void* values, int64_t n) {
 }
 
 template <class Rule>
+void fill_step_squares(RuleLoops& loops, int id) {
+  if constexpr (Rule::kNormsOfSteps) {
+    loops.step_squares[id][0] = &step_squares<Rule, Half>;
+    loops.step_squares[id][1] = &step_squares<Rule, Brain>;
+    loops.step_squares[id][2] = &step_squares<Rule, float>;
+    loops.step_squares[id][3] = &step_squares<Rule, double>;
+  }
+}
+
+template <class Rule>
 void fill_rule(RuleLoops& loops, int id) {
+  fill_step_squares<Rule>(loops, id);
   loops.prepare[id] = &prepare<Rule>;
   loops.ratio[id] = &ratio<Rule>;
   loops.step[id][0] = &step<Rule, Half>;

@@ -30,6 +30,9 @@ struct RuleLoops {
   void (*prepare[kMaxRules])(double rate, const double* numbers, double t, double* constants);
   void (*step[kMaxRules][kFloatDtypes])(const RuleBlock& block);
   double (*ratio[kMaxRules])(const double* numbers, double parameter_norm, double gradient_norm);
+  // Of rules with norms of steps, else null: adds the squares of the values that the rule starts
+  // from to sums[0], and of its direction to sums[1]. Writes nothing else.
+  void (*step_squares[kMaxRules][kFloatDtypes])(const RuleBlock& block, double* sums);
   // The sum of squares of n contiguous elements, in double.
   double (*squares[kFloatDtypes])(const void* values, int64_t n);
   // Whether n contiguous elements include an infinity or NaN.

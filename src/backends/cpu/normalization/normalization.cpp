@@ -6,6 +6,7 @@
 #include "backends/common/family.h"
 #include "backends/cpu/common/blocks.h"
 #include "backends/cpu/loops/normalization.h"
+#include "backends/cpu/normalization/moments.h"
 #include "backends/cpu/runtime/parallel.h"
 #include "catena/array/array.h"
 #include "catena/kernels/normalization.h"
@@ -102,30 +103,6 @@ class Pieces {
   int64_t step_, per_row_, count_;
 };
 
-// Statistics of n numbers, merged with Chan's formula (see loops/normalization.cpp).
-struct Moments {
-  double n = 0, mean = 0, rest = 0, squares = 0;  // rest: what rounding takes off the mean
-
-  void merge(const Moments& other) {
-    if (n == 0) {
-      *this = other;
-      return;
-    }
-    const double total = n + other.n, delta = (other.mean - mean) + (other.rest - rest);
-    squares += other.squares + delta * delta * (n * other.n / total);
-    move(rest + delta * (other.n / total));
-    n = total;
-  }
-
- private:
-  // The mean becomes mean + step (D. Knuth's sum of two numbers), which replaces the old rest.
-  void move(double step) {
-    const double sum = mean + step, added = sum - mean;
-    rest = (mean - (sum - added)) + (step - added);
-    mean = sum;
-  }
-};
-
 template <class C>
 std::vector<Moments> moments_of(const Pieces& pieces, const Array& x, int64_t channels) {
   const size_t partials = size_t(pieces.partials());
@@ -161,12 +138,6 @@ class PerChannel {
   const C* data_;
   C otherwise_;
 };
-
-// What the mean of a channel lacks where it is stored as a C.
-template <class C>
-C rest_of(const Moments& m) {
-  return C((m.mean - double(C(m.mean))) + m.rest);
-}
 
 template <class C>
 void store_statistics(const BatchNormalizationCall& call, const std::vector<Moments>& moments) {
@@ -231,12 +202,15 @@ void normalize(const BatchNormalizationCall& call) {
 template <class C>
 void normalize_fixed(const FixedBatchNormalizationCall& call) {
   const int64_t channels = call.layout.channels;
-  const PerChannel<C> gamma(call.gamma, 1), beta(call.beta, 0);
-  const C *mean = call.mean->data<C>(), *variance = call.variance->data<C>();
+  const PerChannel<C> gamma(call.gamma, 1), beta(call.beta, 0), rest(call.mean_rest, 0);
+  const C* mean = call.mean->data<C>();
+  const C* variance = call.variance ? call.variance->data<C>() : nullptr;
+  const C* inverse = call.inverse_deviation ? call.inverse_deviation->data<C>() : nullptr;
   std::vector<C> scale(static_cast<size_t>(channels)), shift(scale.size());
   for (int64_t c = 0; c < channels; ++c) {
-    scale[size_t(c)] = gamma[c] * C(1 / std::sqrt(double(variance[c]) + call.eps));
-    shift[size_t(c)] = beta[c];
+    const C deviation = inverse ? inverse[c] : C(1 / std::sqrt(double(variance[c]) + call.eps));
+    scale[size_t(c)] = gamma[c] * deviation;
+    shift[size_t(c)] = beta[c] - rest[c] * scale[size_t(c)];
   }
   apply<C>(Pieces(call.layout), {call.x, call.residual, call.y, call.relu}, mean, scale.data(),
            shift.data());
@@ -276,6 +250,37 @@ std::vector<GradientSums> sums_of(const Pieces& pieces, const BatchNormalization
   return result;
 }
 
+// The sums that a call has been given, or those of its batch where it needs them.
+template <class C>
+std::vector<GradientSums> sums_for(const Pieces& pieces, const BatchNormalizationGradCall& call) {
+  if (call.given_sums == nullptr) {
+    const bool needed = !call.fixed || call.g_gamma || call.g_beta;
+    return needed ? sums_of<C>(pieces, call) : std::vector<GradientSums>();
+  }
+  const auto channels = size_t(call.layout.channels);
+  const C* given = call.given_sums->data<C>();
+  std::vector<GradientSums> sums(channels);
+  for (size_t c = 0; c < channels; ++c) sums[c] = {double(given[c]), double(given[channels + c])};
+  return sums;
+}
+
+template <class C>
+void store_sums(const BatchNormalizationGradCall& call, const std::vector<GradientSums>& sums) {
+  if (call.sums == nullptr) return;
+  C* to = call.sums->data<C>();
+  for (size_t c = 0; c < sums.size(); ++c) {
+    to[c] = C(sums[c].g * call.sums_weight);
+    to[sums.size() + c] = C(sums[c].gx * call.sums_weight);
+  }
+}
+
+// The count of numbers behind the sums of a channel.
+template <class C>
+double count_of(const BatchNormalizationGradCall& call) {
+  if (call.given_count == nullptr) return double(call.layout.count());
+  return double(*call.given_count->data<C>()) * call.sums_weight;
+}
+
 // gx = of_g * g + of_x * (x - mean) + constant.
 template <class C>
 struct Coefficients {
@@ -286,7 +291,7 @@ template <class C>
 Coefficients<C> coefficients_of(const BatchNormalizationGradCall& call,
                                 const std::vector<GradientSums>& sums) {
   const size_t channels = size_t(call.layout.channels);
-  const double m = double(call.layout.count());
+  const double m = count_of<C>(call);
   const PerChannel<C> gamma(call.gamma, 1), rest(call.mean_rest, 0);
   const C* inverse = call.inverse_deviation->data<C>();
   Coefficients<C> k{std::vector<C>(channels), std::vector<C>(channels), std::vector<C>(channels)};
@@ -308,7 +313,8 @@ void store_gradients(const BatchNormalizationGradCall& call,
   const auto store = [](const Array* a, size_t c, double value, bool accumulate) {
     if (a == nullptr) return;
     C& target = a->data<C>()[c];
-    target = accumulate ? C(double(target) + value) : C(value);
+    // Rounded before it is added, as where a pass in parts adds it later.
+    target = accumulate ? target + C(value) : C(value);
   };
   for (size_t c = 0; c < sums.size(); ++c) {
     store(call.g_gamma, c, sums[c].gx * double(inverse[c]), call.accumulate_gamma);
@@ -341,10 +347,25 @@ void store_gx(const Pieces& pieces, const BatchNormalizationGradCall& call,
 template <class C>
 void normalize_grad(const BatchNormalizationGradCall& call) {
   const Pieces pieces(call.layout);
-  std::vector<GradientSums> sums;
-  if (!call.fixed || call.g_gamma || call.g_beta) sums = sums_of<C>(pieces, call);
+  const std::vector<GradientSums> sums = sums_for<C>(pieces, call);
+  store_sums<C>(call, sums);
   if (call.gx) store_gx<C>(pieces, call, coefficients_of<C>(call, sums));
   store_gradients<C>(call, sums);
+}
+
+template <class C>
+void store_moments(const BatchMomentsCall& call) {
+  const int64_t channels = call.layout.channels, count = call.layout.count();
+  const std::vector<Moments> moments = moments_of<C>(Pieces(call.layout), *call.x, channels);
+  C* to = call.moments->data<C>();
+  for (int64_t c = 0; c < channels; ++c) {
+    const Moments& m = moments[size_t(c)];
+    to[c] = C(m.mean);
+    to[channels + c] = rest_of<C>(m);
+    to[2 * channels + c] = C(m.squares);
+  }
+  to[3 * channels] = C(count / kMomentsCountUnit);
+  to[3 * channels + 1] = C(count % kMomentsCountUnit);
 }
 
 void batch_normalization(const BatchNormalizationCall& call) {
@@ -361,6 +382,11 @@ void batch_normalization_grad(const BatchNormalizationGradCall& call) {
                 [&](auto tag) { normalize_grad<typename decltype(tag)::type>(call); });
 }
 
+void batch_moments(const BatchMomentsCall& call) {
+  visit_compute(call.x->dtype(),
+                [&](auto tag) { store_moments<typename decltype(tag)::type>(call); });
+}
+
 }  // namespace
 }  // namespace catena::host
 
@@ -370,4 +396,5 @@ CATENA_FAMILY(cpu, normalization) {
                                                                                "cpu");
   kernels::batch_normalization_grad.provide<&host::batch_normalization_grad>(DeviceType::kCpu,
                                                                              "cpu");
+  kernels::batch_moments.provide<&host::batch_moments>(DeviceType::kCpu, "cpu");
 }

@@ -52,6 +52,15 @@ struct Step {
   double gradient_scale;
 };
 
+Step prepared(const OptimizerCall& call) {
+  const RuleLoops& loops = *tables().rules;
+  const int dtype = float_index("optimizer_update", call.parameter->dtype());
+  Step step{call, loops, loops.step[call.rule->id][dtype], {}, number(call.gradient_scale)};
+  loops.prepare[call.rule->id](number(call.learning_rate), call.numbers, step_of(call),
+                               step.constants);
+  return step;
+}
+
 // The elements [begin, end) of the call.
 RuleBlock block_of(const Step& step, int64_t begin, int64_t end) {
   const OptimizerCall& call = step.call;
@@ -75,9 +84,10 @@ double ratio_of(const Step& step, int64_t s) {
   const OptimizerCall& call = step.call;
   if (!call.rule->needs_norms) return 1;
   const double* squares = call.squares->data<double>();
-  const double gradient = std::sqrt(squares[call.segments->count + s]);
+  // Gradients are those in memory; steps follow from scaled ones.
+  const double factor = call.rule->norms_of_steps ? 1 : std::abs(step.gradient_scale);
   return step.loops.ratio[call.rule->id](call.numbers, std::sqrt(squares[s]),
-                                         gradient * std::abs(step.gradient_scale));
+                                         std::sqrt(squares[call.segments->count + s]) * factor);
 }
 
 // The elements [begin, end) of the call, a segment after the other.
@@ -102,12 +112,8 @@ void update_segments(const Step& step, int64_t begin, int64_t end) {
 
 void optimizer_update(const OptimizerCall& call) {
   if (call.skip != nullptr && *call.skip->data<double>() != 0) return;
-  const RuleLoops& loops = *tables().rules;
   const int64_t size = call.parameter->size();
-  const int dtype = float_index("optimizer_update", call.parameter->dtype());
-  Step step{call, loops, loops.step[call.rule->id][dtype], {}, number(call.gradient_scale)};
-  loops.prepare[call.rule->id](number(call.learning_rate), call.numbers, step_of(call),
-                               step.constants);
+  const Step step = prepared(call);
   parallel_ranges(size, 64, threads_for(size), [&](int64_t begin, int64_t end) {
     if (call.segments != nullptr)
       update_segments(step, begin, end);
@@ -117,11 +123,21 @@ void optimizer_update(const OptimizerCall& call) {
   if (call.counter && call.counts) *call.counter->data<double>() += 1;
 }
 
+// sums[k][s] of the partial sums [k][piece] of one or two arrays.
+void add_pieces(const RuleSegments& segments, int arrays, const Array& partial, const Array& sums) {
+  const int64_t* first = segments.first_piece->data<int64_t>();
+  for (int k = 0; k < arrays; ++k) {
+    const double* of_pieces = partial.data<double>() + k * segments.piece_count;
+    double* of_segments = sums.data<double>() + k * segments.count;
+    for (int64_t s = 0; s < segments.count; ++s)
+      of_segments[s] = std::accumulate(of_pieces + first[s], of_pieces + first[s + 1], 0.0);
+  }
+}
+
 void segment_squares(const SegmentSquaresCall& call) {
   const RuleSegments& segments = *call.segments;
-  const int64_t pieces = segments.piece_count, count = segments.count;
+  const int64_t pieces = segments.piece_count;
   const int64_t* begins = segments.pieces->data<int64_t>();
-  const int64_t* first = segments.first_piece->data<int64_t>();
   for (int k = 0; k < call.count; ++k) {
     const Array& values = *call.values[k];
     const auto squares = tables().rules->squares[float_index("segment_squares", values.dtype())];
@@ -136,10 +152,36 @@ void segment_squares(const SegmentSquaresCall& call) {
       }
     };
     parallel_ranges(pieces, 1, threads_for(values.size()), sum_pieces);
-    double* sums = call.sums->data<double>() + k * count;
-    for (int64_t s = 0; s < count; ++s)
-      sums[s] = std::accumulate(partial + first[s], partial + first[s + 1], 0.0);
   }
+  add_pieces(segments, call.count, *call.partial, *call.sums);
+}
+
+void step_squares(const StepSquaresCall& call) {
+  const OptimizerCall& update = *call.update;
+  const RuleSegments& segments = *update.segments;
+  const Step step = prepared(update);
+  const auto loop =
+      step.loops
+          .step_squares[update.rule->id][float_index("step_squares", update.parameter->dtype())];
+  const int64_t pieces = segments.piece_count, size = update.parameter->size();
+  const int64_t* begins = segments.pieces->data<int64_t>();
+  const int64_t* first = segments.first_piece->data<int64_t>();
+  double* partial = call.partial->data<double>();
+  const auto sum_pieces = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t from = std::clamp<int64_t>(begins[i] - update.first, 0, size);
+      const int64_t to = std::clamp<int64_t>(begins[i + 1] - update.first, 0, size);
+      const int64_t s = std::upper_bound(first, first + segments.count, i) - first - 1;
+      RuleBlock block = block_of(step, from, to);
+      block.decay_factor = segments.factors->data<double>()[3 * s + 1];
+      double sums[2] = {};
+      loop(block, sums);
+      partial[i] = sums[0];
+      partial[pieces + i] = sums[1];
+    }
+  };
+  parallel_ranges(pieces, 1, threads_for(size), sum_pieces);
+  add_pieces(segments, 2, *call.partial, *call.sums);
 }
 
 void find_nonfinite(const NonFiniteCall& call) {
@@ -167,6 +209,7 @@ void advance_loss_scale(const LossScaleCall& call) {
 CATENA_FAMILY(cpu, optimizer) {
   kernels::optimizer_update.provide<&host::optimizer_update>(DeviceType::kCpu, "cpu");
   kernels::segment_squares.provide<&host::segment_squares>(DeviceType::kCpu, "cpu");
+  kernels::step_squares.provide<&host::step_squares>(DeviceType::kCpu, "cpu");
   kernels::find_nonfinite.provide<&host::find_nonfinite>(DeviceType::kCpu, "cpu");
   kernels::advance_loss_scale.provide<&host::advance_loss_scale>(DeviceType::kCpu, "cpu");
 }

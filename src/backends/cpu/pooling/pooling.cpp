@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backends/common/family.h"
-#include "backends/common/pooling_sizes.h"
+#include "backends/common/pooling_places.h"
 #include "backends/cpu/loops/pooling.h"
 #include "backends/cpu/runtime/parallel.h"
 #include "catena/array/array.h"
@@ -67,14 +67,6 @@ struct Memory {
   char* at(int64_t element) const { return data ? data + element * item : nullptr; }
 };
 
-// Places of largest elements, in the memory order of y.
-struct Places final : KeptState {
-  Array of_position;
-};
-Array places_for(const Sizes& s, const Array& y) {
-  const Dtype dtype = s.taps() <= kMostTapsOfByte ? Dtype::kUInt8 : Dtype::kInt32;
-  return Array::uninitialized({y.size()}, dtype, y.device());
-}
 PlaceKind kind_of(const Array& places) {
   if (!places.defined()) return kNoPlaces;
   return places.dtype() == Dtype::kUInt8 ? kPlaceBytes : kPlaceInts;
@@ -158,7 +150,7 @@ void max_pooling_grad(const MaxPoolingGradCall& call);
 void max_pooling(const MaxPoolingCall& call) {
   const Sizes s = pooling_sizes(*call.x, *call.y, call.window);
   if (call.kept == nullptr) return forward(s, *call.x, *call.y, Array());
-  auto* state = new Places;
+  auto* state = new PoolingPlaces;
   IntrusivePtr<const KeptState> owner(state);
   state->of_position = places_for(s, *call.y);
   forward(s, *call.x, *call.y, state->of_position);
@@ -171,7 +163,7 @@ void max_pooling(const MaxPoolingCall& call) {
 template <class Call>
 Array places_of(const Sizes& s, const Call& call, const Array& y) {
   if (call.kept)
-    if (const auto* own = call.kept->template state<&max_pooling_grad, Places>())
+    if (const auto* own = call.kept->template state<&max_pooling_grad, PoolingPlaces>())
       return own->of_position;
   const Array places = places_for(s, y);
   const Array values = Array::uninitialized({y.size()}, y.dtype(), y.device());

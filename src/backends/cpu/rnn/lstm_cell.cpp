@@ -81,9 +81,10 @@ void step_back(const LstmCellGradCall& call) {
         gh_next(call.gh_next, n), gc(call.gc, n), g_gates(call.g_gates, 4 * n),
         gc_prev(call.gc_prev, n);
     for (int64_t s = begin; s < end; ++s) {
-      loops<C>().backward({activated.read(s), c_prev.read(s), c.read(s), gh.read(s),
-                           gh_next.read(s), gc.read(s), g_gates.write(s), gc_prev.write(s)},
-                          n);
+      loops<C>().backward(
+          {activated.read(s), c_prev.read(s), c.read(s), gh.read(s), gh_next.read(s), gc.read(s),
+           g_gates.write(s), gc_prev.write(s), call.of_gates},
+          n);
       g_gates.commit(s);
       gc_prev.commit(s);
     }

@@ -126,24 +126,53 @@ void cross_entropy_rows(const CrossEntropyCall& call) {
   store_number(*call.loss, loss / double(divisor));
 }
 
+// What a sample's probabilities, its label and the spread over all classes weigh in its gradient.
 template <class C>
-void cross_entropy_grad_rows(const CrossEntropyCall& call, const Array& gloss, const Array& gx) {
+class SampleFactors {
+ public:
+  explicit SampleFactors(const CrossEntropyGradCall& call)
+      : spread_(call.spread ? call.spread->data<C>() : nullptr),
+        factors_(call.factors ? call.factors->data<C>() : nullptr),
+        samples_(call.forward.t->size()),
+        common_(factors_ ? C(0)
+                         : Elements<C>(call.gloss, 1).at(0) / *call.forward.count->data<C>()) {}
+  C all(int64_t sample) const { return factors_ ? factors_[sample] : common_; }
+  C label(int64_t sample) const { return spread_ ? factors_[samples_ + sample] : all(sample); }
+  // gx -= spread * the sample's factor
+  void subtract_spread(int64_t sample, C* gx, int64_t n) const {
+    if (spread_ == nullptr) return;
+    const C factor = factors_[2 * samples_ + sample];
+    for (int64_t c = 0; c < n; ++c) gx[c] -= spread_[c] * factor;
+  }
+
+ private:
+  const C* spread_;
+  const C* factors_;
+  int64_t samples_;
+  C common_;
+};
+
+template <class C>
+void cross_entropy_grad_rows(const CrossEntropyGradCall& grad) {
   const SoftmaxLoops<C>& f = loops<C>();
+  const CrossEntropyCall& call = grad.forward;
   const Rows rows(*call.x);
   const int64_t n = rows.classes, step = rows.inner;
   const C *largest = call.lse->data<C>(), *log_sum = largest + rows.count;
   const int32_t* t = call.t->data<int32_t>();
-  const C factor = Elements<C>(gloss, 1).at(0) / *call.count->data<C>();
+  const SampleFactors<C> factors(grad);
   rows.parallel([&](int64_t begin, int64_t end) {
-    Elements<C> in(*call.x, n), out(gx, n);
+    Elements<C> in(*call.x, n), out(grad.gx, n);
     for (int64_t s = begin; s < end; ++s) {
       const int64_t first = rows.first(s);
       C* to = out.write(first, step);
       if (t[s] == call.ignore_label) {
         std::fill_n(to, n, C(0));
       } else {
-        f.cross_entropy_gradient(in.read(first, step, n), largest[s], log_sum[s], factor, to, n);
-        if (t[s] >= 0 && t[s] < n) to[t[s]] -= factor;
+        f.cross_entropy_gradient(in.read(first, step, n), largest[s], log_sum[s], factors.all(s),
+                                 to, n);
+        if (t[s] >= 0 && t[s] < n) to[t[s]] -= factors.label(s);
+        factors.subtract_spread(s, to, n);
       }
       out.commit(first, step, n);
     }
@@ -175,10 +204,8 @@ void softmax_cross_entropy(const CrossEntropyCall& call) {
                 [&](auto tag) { cross_entropy_rows<typename decltype(tag)::type>(call); });
 }
 void softmax_cross_entropy_grad(const CrossEntropyGradCall& call) {
-  const auto& [forward, gloss, gx] = call;
-  visit_compute(forward.x->dtype(), [&](auto tag) {
-    cross_entropy_grad_rows<typename decltype(tag)::type>(forward, gloss, gx);
-  });
+  visit_compute(call.forward.x->dtype(),
+                [&](auto tag) { cross_entropy_grad_rows<typename decltype(tag)::type>(call); });
 }
 
 void accuracy(const AccuracyCall& call) {

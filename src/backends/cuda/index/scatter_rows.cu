@@ -1,6 +1,7 @@
 // Adds slices to the rows of a matrix in any order. The numbers of the slices of each row are first
 // listed side by side: a counting sort in which equal positions come in any order. Then each row is
-// summed in registers and written once.
+// summed in registers and written once. A warp takes a few rows, so that it waits for their lists
+// once; rows of many slices are shared out over all blocks.
 #include "backends/cuda/common/block_reduce.cuh"
 #include "backends/cuda/common/early_launch.cuh"
 #include "backends/cuda/common/float_access.cuh"
@@ -12,24 +13,41 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
+constexpr int kRowsOfWarp = 4, kRowsOfBlock = kRowsOfWarp * kWarps;
 constexpr uint32_t kCrowded = 64;  // more slices than this are shared by a block
 
 // Parts of the scratch memory. Slices of row p: order[begins[p]] and the counts[p] - 1 numbers
 // after it.
 struct RowLists {
   uint32_t *counts, *used;  // `used`: entries of `order` that belong to a row already
+  uint32_t* crowded_count;
   uint32_t *begins, *order;
-  uint32_t* ranks;  // of each slice among those of its row
+  uint32_t* ranks;    // of each slice among those of its row
+  uint32_t* crowded;  // rows of more than kCrowded slices
 
   RowLists(uint32_t* scratch, int64_t rows, int64_t count)
       : counts(scratch),
         used(counts + rows),
-        begins(used + 1),
+        crowded_count(used + 1),
+        begins(crowded_count + 1),
         order(begins + rows),
-        ranks(order + count) {}
+        ranks(order + count),
+        crowded(ranks + count) {}
+  static int64_t words(int64_t rows, int64_t count) {
+    return 2 * rows + 2 + 2 * count + count / (kCrowded + 1);
+  }
 };
 
 // Lists -------------------------------------------------------------------------------------------
+
+// The counters: those of the rows and the two behind them. A kernel, as launches after another kind
+// of work do not start early.
+__global__ void clear_kernel(int64_t rows, RowLists lists) {
+  wait_for_previous_kernel();
+  for (int64_t i = int64_t(blockIdx.x) * kThreads + threadIdx.x; i < rows + 2;
+       i += int64_t(gridDim.x) * kThreads)
+    lists.counts[i] = 0;
+}
 
 template <class I>
 __global__ void count_kernel(Positions positions, int64_t rows, RowLists lists) {
@@ -60,6 +78,7 @@ __global__ void begin_kernel(int64_t rows, RowLists lists) {
     if (lane == 31 && end > 0) base = atomicAdd(lists.used, end);
     base = __shfl_sync(kAllLanes, base, 31);
     if (row < rows) lists.begins[row] = base + end - own;
+    if (own > kCrowded) lists.crowded[atomicAdd(lists.crowded_count, 1u)] = uint32_t(row);
   }
 }
 
@@ -78,6 +97,8 @@ template <class I>
 void launch_lists(const Positions& positions, int64_t rows, const RowLists& lists,
                   const Launch& launch) {
   const unsigned blocks = loop_blocks(positions.count, kThreads, launch);
+  launch_kernel<clear_kernel>(loop_blocks(rows + 2, kThreads, launch), kThreads, launch, rows,
+                              lists);
   launch_kernel<count_kernel<I>>(blocks, kThreads, launch, positions, rows, lists);
   launch_kernel<begin_kernel>(loop_blocks(rows, kThreads, launch), kThreads, launch, rows, lists);
   launch_kernel<order_kernel<I>>(blocks, kThreads, launch, positions, rows, lists);
@@ -85,13 +106,13 @@ void launch_lists(const Positions& positions, int64_t rows, const RowLists& list
 
 // Sums --------------------------------------------------------------------------------------------
 
-// The sums of a warp over a chunk of a row: 128 bytes a lane. Pack q * 32 + lane belongs to the
+// The sums of a warp over a chunk of a row: two packs a lane. Pack q * 32 + lane belongs to the
 // lane.
 template <class T>
 struct RowSums {
   using C = Compute<T>;
   using Unit = Pack<T, kPack<T>>;
-  static constexpr int kSums = 128 / int(sizeof(C)), kPacks = kSums / kPack<T>;
+  static constexpr int kPacks = 2, kSums = kPacks * kPack<T>;
   static constexpr int kChunk = 32 * kPacks;  // packs
   C sums[kSums];
   int lane, width;  // packs of this chunk
@@ -146,6 +167,7 @@ struct RowsArgs {
   Unit* target;
   const Unit* values;
   int64_t rows, packs;  // of a row
+  uint32_t chunks;      // of a row
   bool accumulate;
   RowLists lists;
 };
@@ -159,6 +181,7 @@ __device__ void add_slices(RowSums<T>& sums, const RowsArgs<T>& args, int64_t ch
     const uint32_t number = mine < count ? args.lists.order[begin + mine] : 0;
     const uint32_t left = (count - start + step - 1) / step;
     const int n = left < 32 ? int(left) : 32;
+#pragma unroll 2
     for (int r = 0; r < n; ++r) {
       const int64_t slice = __shfl_sync(kAllLanes, number, r);
       sums.add(args.values + slice * args.packs + chunk);
@@ -166,65 +189,97 @@ __device__ void add_slices(RowSums<T>& sums, const RowsArgs<T>& args, int64_t ch
   }
 }
 
-// A warp for each row; those of many slices are left to the whole block, after the others.
+// The lists of the rows of a warp, one in each of the first lanes.
+struct OwnLists {
+  uint32_t count = 0, begin = 0, slice = 0;  // `slice`: the first one of the list
+
+  __device__ OwnLists(const RowLists& lists, int64_t first_row, int64_t rows) {
+    const int lane = threadIdx.x % 32;
+    const int64_t row = first_row + lane;
+    if (lane >= kRowsOfWarp || row >= rows) return;
+    count = lists.counts[row];
+    begin = lists.begins[row];
+    if (count > 0) slice = lists.order[begin];
+  }
+};
+
+// One chunk of the rows of a warp, except crowded ones.
 template <class T>
-__global__ void __launch_bounds__(kThreads) sum_rows_kernel(RowsArgs<T> args) {
-  wait_for_previous_kernel();
+__device__ void sum_own_rows(const RowsArgs<T>& args, const OwnLists& own, int64_t first_row,
+                             int64_t chunk) {
+#pragma unroll 1
+  for (int r = 0; r < kRowsOfWarp && first_row + r < args.rows; ++r) {
+    const uint32_t count = __shfl_sync(kAllLanes, own.count, r);
+    if (count > kCrowded || (count == 0 && args.accumulate)) continue;
+    typename RowSums<T>::Unit* to = args.target + (first_row + r) * args.packs + chunk;
+    RowSums<T> sums(args.packs, chunk);
+    if (args.accumulate) sums.add(to);
+    if (count > 0) {
+      const int64_t slice = __shfl_sync(kAllLanes, own.slice, r);
+      sums.add(args.values + slice * args.packs + chunk);
+      const uint32_t begin = __shfl_sync(kAllLanes, own.begin, r);
+      add_slices(sums, args, chunk, begin, count, 1, 1);
+    }
+    sums.store(to);
+  }
+}
+
+// The block's share of the chunks of crowded rows: each warp adds some of the slices.
+template <class T>
+__device__ void sum_crowded_rows(const RowsArgs<T>& args) {
   using Sums = RowSums<T>;
   __shared__ typename Sums::C shared[Sums::kSums * 32];
-  const int64_t block_row = int64_t(blockIdx.x) * kWarps, row = block_row + threadIdx.x / 32;
-  const uint32_t count = row < args.rows ? args.lists.counts[row] : 0;
-  const bool crowded = count > kCrowded;
-  if (row < args.rows && !crowded && (count > 0 || !args.accumulate)) {
-    const uint32_t begin = args.lists.begins[row];
-    for (int64_t chunk = 0; chunk < args.packs; chunk += Sums::kChunk) {
-      Sums sums(args.packs, chunk);
-      if (args.accumulate) sums.add(args.target + row * args.packs + chunk);
-      add_slices(sums, args, chunk, begin, count, 0, 1);
-      sums.store(args.target + row * args.packs + chunk);
-    }
+  const int64_t items = int64_t(*args.lists.crowded_count) * args.chunks;
+  for (int64_t item = blockIdx.x; item < items; item += gridDim.x) {
+    const int64_t row = args.lists.crowded[item / args.chunks],
+                  chunk = item % args.chunks * Sums::kChunk;
+    typename Sums::Unit* to = args.target + row * args.packs + chunk;
+    Sums sums(args.packs, chunk);
+    if (args.accumulate && threadIdx.x < 32) sums.add(to);
+    add_slices(sums, args, chunk, args.lists.begins[row], args.lists.counts[row], threadIdx.x / 32,
+               kWarps);
+    sums.combine(shared);
+    if (threadIdx.x < 32) sums.store(to);
   }
-  if (!__syncthreads_or(crowded)) return;
-  for (int w = 0; w < kWarps && block_row + w < args.rows; ++w) {
-    const uint32_t shared_count = args.lists.counts[block_row + w];
-    if (shared_count <= kCrowded) continue;
-    const uint32_t begin = args.lists.begins[block_row + w];
-    for (int64_t chunk = 0; chunk < args.packs; chunk += Sums::kChunk) {
-      typename Sums::Unit* to = args.target + (block_row + w) * args.packs + chunk;
-      Sums sums(args.packs, chunk);
-      if (args.accumulate && threadIdx.x < 32) sums.add(to);
-      add_slices(sums, args, chunk, begin, shared_count, threadIdx.x / 32, kWarps);
-      sums.combine(shared);
-      if (threadIdx.x < 32) sums.store(to);
-    }
-  }
+}
+
+// A block takes one chunk of kRowsOfBlock rows. Crowded rows first, as they take longest.
+template <class T>
+__global__ void __launch_bounds__(kThreads, 4) sum_rows_kernel(RowsArgs<T> args) {
+  wait_for_previous_kernel();
+  const int64_t first_row =
+      int64_t(blockIdx.x / args.chunks) * kRowsOfBlock + int64_t(threadIdx.x / 32) * kRowsOfWarp;
+  const int64_t chunk = int64_t(blockIdx.x % args.chunks) * RowSums<T>::kChunk;
+  const OwnLists own(args.lists, first_row, args.rows);
+  sum_crowded_rows(args);
+  sum_own_rows(args, own, first_row, chunk);
 }
 
 template <class T>
 void launch_sums(bool accumulate, const ScatterArgs& args, const RowLists& lists,
                  const Launch& launch) {
-  using Unit = typename RowSums<T>::Unit;
-  const RowsArgs<T> rows{static_cast<Unit*>(args.target),
-                         static_cast<const Unit*>(args.values),
+  using Sums = RowSums<T>;
+  const int64_t packs = args.inner / kPack<T>, chunks = (packs + Sums::kChunk - 1) / Sums::kChunk;
+  const RowsArgs<T> rows{static_cast<typename Sums::Unit*>(args.target),
+                         static_cast<const typename Sums::Unit*>(args.values),
                          args.extent,
-                         args.inner / kPack<T>,
+                         packs,
+                         uint32_t(chunks),
                          accumulate,
                          lists};
-  const unsigned blocks = unsigned((args.extent + kWarps - 1) / kWarps);
-  launch_kernel<sum_rows_kernel<T>>(blocks, kThreads, launch, rows);
+  const int64_t blocks = (args.extent + kRowsOfBlock - 1) / kRowsOfBlock * chunks;
+  launch_kernel<sum_rows_kernel<T>>(unsigned(blocks), kThreads, launch, rows);
 }
 
 }  // namespace
 
 int64_t row_list_words(const ScatterArgs& args) {
-  return 2 * args.extent + 1 + 2 * args.positions.count;
+  return RowLists::words(args.extent, args.positions.count);
 }
 
 void launch_scatter_rows(ScatterType type, bool accumulate, const ScatterArgs& args,
                          uint32_t* scratch, const Launch& launch) {
   const RowLists lists(scratch, args.extent, args.positions.count);
-  // An error stays for check_launch().
-  cudaMemsetAsync(lists.counts, 0, size_t(args.extent + 1) * sizeof(uint32_t), launch.stream);
   if (args.positions.wide)
     launch_lists<int64_t>(args.positions, args.extent, lists, launch);
   else

@@ -52,11 +52,13 @@ void cross_entropy(const CrossEntropyCall& call) {
 }
 
 void cross_entropy_grad(const CrossEntropyGradCall& call) {
-  const auto& [forward, gloss, gx] = call;
+  const auto& [forward, gloss, gx, factors, spread] = call;
   if (gx.size() == 0) return;
   CrossEntropyArgs args = arguments(forward);
   args.gloss = gloss.raw_data();
   args.gx = gx.raw_data();
+  args.factors = factors ? factors->raw_data() : nullptr;
+  args.spread = spread ? spread->raw_data() : nullptr;
   args.aligned = aligned16(args.samples.x) && aligned16(args.gx);
   launch_cross_entropy_grad(float_code("softmax_cross_entropy_grad", gx.dtype()), args,
                             launch_for(gx));

@@ -150,6 +150,22 @@ __global__ void __launch_bounds__(kOneBlockThreads) cross_entropy_kernel(CrossEn
   });
 }
 
+// What a sample's probabilities, its label and the spread over all classes weigh in its gradient.
+template <class C>
+struct SampleFactors {
+  C all, label, spread;
+};
+
+template <class C>
+__device__ SampleFactors<C> factors_of(const CrossEntropyArgs& args, int64_t sample, C common) {
+  if (args.factors == nullptr) return {common, common, C(0)};
+  const C* factors = static_cast<const C*>(args.factors);
+  const C all = factors[sample];
+  if (args.spread == nullptr) return {all, all, C(0)};
+  const int64_t samples = args.samples.outer * args.samples.inner;
+  return {all, factors[samples + sample], factors[2 * samples + sample]};
+}
+
 // Elements of a row in packs of N. With kThreadColumn all elements are read one at a time.
 template <class T, Sharing kSharing, int N>
 __global__ void __launch_bounds__(kThreads) cross_entropy_grad_kernel(CrossEntropyArgs args) {
@@ -161,11 +177,16 @@ __global__ void __launch_bounds__(kThreads) cross_entropy_grad_kernel(CrossEntro
   T* gx = static_cast<T*>(args.gx);
   const C* largest = static_cast<const C*>(args.lse);
   const C* log_sum = largest + s.outer * s.inner;
-  const C factor = widen(*static_cast<const T*>(args.gloss)) / *static_cast<const C*>(args.count);
-  auto value = [&](C v, const LogSumExp<C>& lse, int32_t label, int64_t index) {
+  const C* spread = static_cast<const C*>(args.spread);
+  const C common =
+      args.factors ? C(0)
+                   : widen(*static_cast<const T*>(args.gloss)) / *static_cast<const C*>(args.count);
+  auto value = [&](C v, const LogSumExp<C>& lse, const SampleFactors<C>& factor, int32_t label,
+                   int64_t index) {
     if (label == s.ignore_label) return C(0);
-    const C g = exp_of((v - lse.largest) - lse.log_sum) * factor;
-    return index == label ? g - factor : g;
+    C g = exp_of((v - lse.largest) - lse.log_sum) * factor.all;
+    if (index == label) g -= factor.label;
+    return spread == nullptr ? g : g - factor.spread * spread[index];
   };
   if constexpr (kSharing == kThreadColumn) {
     const int64_t size = s.outer * s.classes * s.inner, stride = int64_t(gridDim.x) * blockDim.x;
@@ -173,12 +194,14 @@ __global__ void __launch_bounds__(kThreads) cross_entropy_grad_kernel(CrossEntro
       const int64_t column = i % s.inner, rest = i / s.inner;
       const int64_t sample = rest / s.classes * s.inner + column;
       const LogSumExp<C> lse{largest[sample], log_sum[sample]};
-      gx[i] = Narrow<T>::from(value(widen(x[i]), lse, s.t[sample], rest % s.classes));
+      gx[i] = Narrow<T>::from(
+          value(widen(x[i]), lse, factors_of(args, sample, common), s.t[sample], rest % s.classes));
     }
   } else {
     const int members = kSharing == kWarpRow ? 32 : blockDim.x;
     for_samples<kSharing>(s, [&](int64_t row) {
       const LogSumExp<C> lse{largest[row], log_sum[row]};
+      const SampleFactors<C> factor = factors_of(args, row, common);
       const int32_t label = s.t[row];
       const P* from = reinterpret_cast<const P*>(x + row * s.classes);
       P* to = reinterpret_cast<P*>(gx + row * s.classes);
@@ -186,7 +209,7 @@ __global__ void __launch_bounds__(kThreads) cross_entropy_grad_kernel(CrossEntro
         P v = from[i];
 #pragma unroll
         for (int k = 0; k < N; ++k)
-          v.v[k] = Narrow<T>::from(value(widen(v.v[k]), lse, label, i * N + k));
+          v.v[k] = Narrow<T>::from(value(widen(v.v[k]), lse, factor, label, i * N + k));
         to[i] = v;
       }
     });

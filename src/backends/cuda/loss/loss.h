@@ -32,7 +32,9 @@ struct CrossEntropyArgs {
   // Gradient only.
   const void* gloss;  // storage type
   void* gx;
-  bool aligned;  // x and gx are aligned to 16 bytes
+  const void* factors;  // compute type; null: gloss / count for every sample
+  const void* spread;   // compute type; null: factors has one part, not three
+  bool aligned;         // x and gx are aligned to 16 bytes
 };
 
 // The number of blocks of a reduction over these samples; one block needs no scratch memory.

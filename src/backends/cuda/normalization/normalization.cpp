@@ -9,6 +9,8 @@
 namespace catena::gpu {
 namespace {
 
+static_assert(kMomentsUnit == kMomentsCountUnit);
+
 void* data_of(const Array* a) { return a ? a->raw_data() : nullptr; }
 
 // A null pointer counts as aligned.
@@ -22,13 +24,19 @@ Array scratch(const Array& x, int64_t numbers) {
   return Array::uninitialized({numbers}, compute_dtype(x.dtype()), x.device());
 }
 
+template <class Args>
+Args arguments_for(const ChannelLayout& layout) {
+  Args args{};
+  args.outer = layout.outer;
+  args.channels = layout.channels;
+  args.inner = layout.inner;
+  return args;
+}
+
 // The arguments that training and fixed statistics share.
 template <class Call>
 NormalizationArgs arguments(const Call& call) {
-  NormalizationArgs args{};
-  args.outer = call.layout.outer;
-  args.channels = call.layout.channels;
-  args.inner = call.layout.inner;
+  auto args = arguments_for<NormalizationArgs>(call.layout);
   args.x = call.x->raw_data();
   args.gamma = data_of(call.gamma);
   args.beta = data_of(call.beta);
@@ -95,10 +103,46 @@ void batch_normalization(const BatchNormalizationCall& call) {
   check_launch("batch_normalization");
 }
 
+void batch_moments(const BatchMomentsCall& call) {
+  const Float type = float_code("batch_moments", call.x->dtype());
+  auto args = arguments_for<NormalizationArgs>(call.layout);
+  args.x = call.x->raw_data();
+  args.aligned = all_aligned(args.x);
+  args.moments = call.moments->raw_data();
+  const Launch launch = launch_for(*call.x);
+  const NormalizationWalk walk = walk_for(type, call.layout, args.aligned, launch);
+  const Array partials = scratch(*call.x, walk.partials);
+  args.splits = walk.splits;
+  args.partials = partials.raw_data();
+  launch_normalization_statistics(type, args, launch);
+  check_launch("batch_moments");
+}
+
+void merge_moments(const MergeMomentsCall& call) {
+  MergeMomentsArgs args{};
+  args.parts = call.moments->shape()[0];
+  args.channels = call.mean->size();
+  args.moments = call.moments->raw_data();
+  args.eps = call.eps;
+  args.mean = call.mean->raw_data();
+  args.mean_rest = call.mean_rest->raw_data();
+  args.inverse_deviation = call.inverse_deviation->raw_data();
+  args.count = call.count->raw_data();
+  args.running_mean = data_of(call.running_mean);
+  args.running_variance = data_of(call.running_variance);
+  args.decay = call.decay;
+  args.updates = call.updates ? call.updates->data<int64_t>() : nullptr;
+  launch_merge_moments(float_code("merge_moments", call.mean->dtype()), args,
+                       launch_for(*call.mean));
+  check_launch("merge_moments");
+}
+
 void fixed_batch_normalization(const FixedBatchNormalizationCall& call) {
   const Float type = float_code("fixed_batch_normalization", call.x->dtype());
   NormalizationArgs args = arguments(call);
-  args.variance = call.variance->raw_data();
+  args.variance = data_of(call.variance);
+  args.inverse_deviation = data_of(call.inverse_deviation);
+  args.mean_rest = data_of(call.mean_rest);
   const Launch launch = launch_for(*call.x);
   if (call.kept != nullptr)
     args.mask = keep_mask(call, walk_for(type, call.layout, args.aligned, launch));
@@ -107,10 +151,7 @@ void fixed_batch_normalization(const FixedBatchNormalizationCall& call) {
 }
 
 NormalizationGradArgs arguments(const BatchNormalizationGradCall& call) {
-  NormalizationGradArgs args{};
-  args.outer = call.layout.outer;
-  args.channels = call.layout.channels;
-  args.inner = call.layout.inner;
+  auto args = arguments_for<NormalizationGradArgs>(call.layout);
   args.x = call.x->raw_data();
   args.gy = call.gy->raw_data();
   args.gamma = data_of(call.gamma);
@@ -125,6 +166,9 @@ NormalizationGradArgs arguments(const BatchNormalizationGradCall& call) {
   args.g_beta = data_of(call.g_beta);
   args.accumulate_gamma = call.accumulate_gamma;
   args.accumulate_beta = call.accumulate_beta;
+  args.sums = data_of(call.given_sums ? call.given_sums : call.sums);
+  args.count = data_of(call.given_count);
+  args.sums_weight = call.sums_weight;
   args.aligned = all_aligned(args.x, args.gy, static_cast<const void*>(args.gx),
                              static_cast<const void*>(args.g_residual));
   return args;
@@ -158,12 +202,14 @@ void batch_normalization_grad(const BatchNormalizationGradCall& call) {
   const Array mask = args.relu == Relu::kMask ? backward_mask(type, call, walk, launch) : Array();
   if (mask.defined()) args.mask = mask.data<uint8_t>();
   args.splits = walk.splits;
-  const bool needs_sums = !call.fixed || call.g_gamma != nullptr || call.g_beta != nullptr;
+  const bool needs_sums = call.given_sums == nullptr &&
+                          (!call.fixed || call.g_gamma != nullptr || call.g_beta != nullptr);
   const Array partials =
       needs_sums ? scratch(*call.x, walk.partials + 2 * call.layout.channels) : Array();
   if (needs_sums) {
     args.partials = partials.raw_data();
-    args.sums = static_cast<char*>(args.partials) + walk.partials * partials.itemsize();
+    if (args.sums == nullptr)
+      args.sums = static_cast<char*>(args.partials) + walk.partials * partials.itemsize();
     launch_normalization_sums(type, args, launch);
   }
   if (call.gx != nullptr) launch_normalization_gradient(type, args, launch);
@@ -180,4 +226,6 @@ CATENA_FAMILY(cuda, normalization) {
                                                                               "cuda");
   kernels::batch_normalization_grad.provide<&gpu::batch_normalization_grad>(DeviceType::kCuda,
                                                                             "cuda");
+  kernels::batch_moments.provide<&gpu::batch_moments>(DeviceType::kCuda, "cuda");
+  kernels::merge_moments.provide<&gpu::merge_moments>(DeviceType::kCuda, "cuda");
 }

@@ -8,6 +8,9 @@ namespace catena::gpu {
 // A mask says where y is positive, in the order of memory: bit i of a byte is its element i. A byte
 // has as many elements as normalization_walk() says of the pass that writes or reads the mask.
 
+// kMomentsCountUnit of catena/kernels/normalization.h.
+constexpr int64_t kMomentsUnit = int64_t(1) << 20;
+
 // Where the backward pass finds where y is positive: no relu; in a mask; computed from x once more.
 enum class Relu : uint8_t { kNone, kMask, kFromX };
 
@@ -22,6 +25,7 @@ struct NormalizationArgs {
   void* y;
   void* mean;
   void* mean_rest;          // what rounding takes off the mean; null of given statistics
+  void* moments;            // written instead of all statistics; null: not wanted
   void* inverse_deviation;  // null: computed from `variance`
   const void* variance;     // given statistics
   double eps;
@@ -55,7 +59,24 @@ struct NormalizationGradArgs {
   bool accumulate_gamma, accumulate_beta;
   int splits;
   void* partials;
-  void* sums;  // 2 * channels numbers: sums of g and of g * (x - mean); may be null
+  void* sums;          // 2 * channels numbers: sums of g and of g * (x - mean); may be null
+  double sums_weight;  // they are stored times this
+  const void* count;   // given sums are over count * sums_weight numbers; null: outer * inner
+};
+
+// Channel arrays are of the compute type; see MergeMomentsCall.
+struct MergeMomentsArgs {
+  int64_t parts, channels;
+  const void* moments;
+  double eps;
+  void* mean;
+  void* mean_rest;
+  void* inverse_deviation;
+  void* count;
+  void* running_mean;  // null: not wanted
+  void* running_variance;
+  double decay;
+  const int64_t* updates;
 };
 
 // How a batch is walked over.
@@ -67,7 +88,7 @@ struct NormalizationWalk {
 NormalizationWalk normalization_walk(Float type, int64_t outer, int64_t channels, int64_t inner,
                                      bool aligned, const Launch& launch);
 
-// Computes mean, inverse_deviation and the running statistics from x.
+// Computes mean, inverse_deviation and the running statistics from x, or `moments`.
 void launch_normalization_statistics(Float type, const NormalizationArgs& args,
                                      const Launch& launch);
 // Computes y with the statistics of `args`, which the kernel before it may have made.
@@ -77,6 +98,9 @@ void launch_normalization_sums(Float type, const NormalizationGradArgs& args, co
 // Computes gx and g_residual, using `sums` unless the statistics were given.
 void launch_normalization_gradient(Float type, const NormalizationGradArgs& args,
                                    const Launch& launch);
+
+// Joins the moments of parts. `type` is that of the channel arrays.
+void launch_merge_moments(Float type, const MergeMomentsArgs& args, const Launch& launch);
 
 // Makes a mask from y, of `size` elements, with `elements` of them in a byte.
 void launch_normalization_mask(Float type, const void* y, int64_t size, uint8_t* mask, int elements,

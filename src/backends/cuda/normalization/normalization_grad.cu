@@ -31,8 +31,8 @@ struct Sums {
     // The mean of the sums lacks its rest.
     const C centred = fused(-number_at(args.mean_rest, channel, C(0)), v[0], v[1]);
     C* sums = static_cast<C*>(args.sums);
-    sums[channel] = v[0];
-    sums[args.channels + channel] = centred;
+    sums[channel] = v[0] * C(args.sums_weight);
+    sums[args.channels + channel] = centred * C(args.sums_weight);
     const C inverse = static_cast<const C*>(args.inverse_deviation)[channel];
     store_gradient(args.g_gamma, channel, centred * inverse, args.accumulate_gamma);
     store_gradient(args.g_beta, channel, v[0], args.accumulate_beta);
@@ -109,7 +109,8 @@ struct GradientBody {
                           bool active)
       : x(args.x), gy(args.gy), relu(args), gx(args.gx), g_residual(args.g_residual) {
     if (!active) return;
-    const C m = C(args.outer * args.inner);
+    const C m = args.count ? static_cast<const C*>(args.count)[0] * C(args.sums_weight)
+                           : C(args.outer * args.inner);
     each_channel<kChannels>(first, inner, [&](int k, int64_t c) {
       const C inverse = number_at(args.inverse_deviation, c, C(0));
       mean[k] = number_at(args.mean, c, C(0));

@@ -54,8 +54,7 @@ SegmentArgs segment_args(const OptimizerCall& call) {
 }
 constexpr int64_t kLargestPack = 8;
 
-void optimizer_update(const OptimizerCall& call) {
-  const char* who = "optimizer_update";
+OptimizerArgs optimizer_args(const char* who, const OptimizerCall& call) {
   const Device device = call.parameter->device();
   OptimizerArgs args{};
   args.aligned = true;
@@ -82,28 +81,52 @@ void optimizer_update(const OptimizerCall& call) {
   if (call.skip) args.skip = device_numbers(who, "skip", *call.skip, 1, device);
   args.weight_decay = call.weight_decay;
   for (int k = 0; k < kMaxRuleNumbers; ++k) args.numbers[k] = call.numbers[k];
-  launch_optimizer(call.rule->id, float_code(who, call.parameter->dtype()), args,
-                   launch_for(*call.parameter));
+  return args;
+}
+
+void optimizer_update(const OptimizerCall& call) {
+  const char* who = "optimizer_update";
+  launch_optimizer(call.rule->id, float_code(who, call.parameter->dtype()),
+                   optimizer_args(who, call), launch_for(*call.parameter));
   check_launch(who);
+}
+
+// All but the values.
+SquaresArgs squares_args(const RuleSegments& segments, const Array& partial, const Array& sums) {
+  SquaresArgs args{};
+  args.pieces = segments.pieces->data<int64_t>();
+  args.first_piece = segments.first_piece->data<int64_t>();
+  args.piece_count = segments.piece_count;
+  args.segment_count = segments.count;
+  args.partial = partial.data<double>();
+  args.sums = sums.data<double>();
+  return args;
 }
 
 void segment_squares(const SegmentSquaresCall& call) {
   const RuleSegments& segments = *call.segments;
   for (int k = 0; k < call.count; ++k) {
     const Array& values = *call.values[k];
-    SquaresArgs args{};
+    SquaresArgs args = squares_args(segments, *call.partial, *call.sums);
     args.values = values.raw_data();
     args.first = call.first;
     args.count = values.size();
-    args.pieces = segments.pieces->data<int64_t>();
-    args.first_piece = segments.first_piece->data<int64_t>();
-    args.piece_count = segments.piece_count;
-    args.segment_count = segments.count;
-    args.partial = call.partial->data<double>() + k * args.piece_count;
-    args.sums = call.sums->data<double>() + k * args.segment_count;
+    args.partial += k * args.piece_count;
+    args.sums += k * args.segment_count;
     launch_segment_squares(float_code("segment_squares", values.dtype()), args, launch_for(values));
   }
   check_launch("segment_squares");
+}
+
+void step_squares(const StepSquaresCall& call) {
+  const char* who = "step_squares";
+  const OptimizerCall& update = *call.update;
+  SquaresArgs squares = squares_args(*update.segments, *call.partial, *call.sums);
+  squares.first = update.first;
+  squares.count = update.parameter->size();
+  launch_step_squares(update.rule->id, float_code(who, update.parameter->dtype()),
+                      optimizer_args(who, update), squares, launch_for(*update.parameter));
+  check_launch(who);
 }
 
 void find_nonfinite(const NonFiniteCall& call) {
@@ -134,6 +157,7 @@ void advance_loss_scale(const LossScaleCall& call) {
 CATENA_FAMILY(cuda, optimizer) {
   kernels::optimizer_update.provide<&gpu::optimizer_update>(DeviceType::kCuda, "cuda");
   kernels::segment_squares.provide<&gpu::segment_squares>(DeviceType::kCuda, "cuda");
+  kernels::step_squares.provide<&gpu::step_squares>(DeviceType::kCuda, "cuda");
   kernels::find_nonfinite.provide<&gpu::find_nonfinite>(DeviceType::kCuda, "cuda");
   kernels::advance_loss_scale.provide<&gpu::advance_loss_scale>(DeviceType::kCuda, "cuda");
 }

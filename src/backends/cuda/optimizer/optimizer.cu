@@ -69,21 +69,29 @@ struct Factors {
   int64_t begin = 0, end = INT64_MAX;
 };
 
-template <class Rule, class C>
-__device__ Factors<C> factors_of(const OptimizerArgs& args, int64_t element) {
-  const SegmentArgs& segments = args.segments;
+// The segment that an element is in.
+__device__ inline int64_t segment_at(const SegmentArgs& segments, int64_t element) {
   int64_t low = 0, high = segments.count;  // starts[low] <= element < starts[high]
   while (high - low > 1) {
     const int64_t middle = (low + high) / 2;
     (segments.starts[middle] <= element ? low : high) = middle;
   }
+  return low;
+}
+
+template <class Rule, class C>
+__device__ Factors<C> factors_of(const OptimizerArgs& args, int64_t element) {
+  const SegmentArgs& segments = args.segments;
+  const int64_t low = segment_at(segments, element);
   const double* factors = segments.factors + 3 * low;
   double rate = factors[0];
-  if constexpr (Rule::kNeedsNorms)
-    rate *= Rule::ratio(
-        args.numbers, ::sqrt(segments.squares[low]),
-        ::sqrt(segments.squares[segments.count + low]) * ::fabs(read(args.gradient_scale)));
-  return {C(rate), C(factors[1]), factors[2] != 0, segments.starts[low], segments.starts[high]};
+  if constexpr (Rule::kNeedsNorms) {
+    // Gradients are those in memory; steps follow from scaled ones.
+    const double factor = Rule::kNormsOfSteps ? 1 : ::fabs(read(args.gradient_scale));
+    rate *= Rule::ratio(args.numbers, ::sqrt(segments.squares[low]),
+                        ::sqrt(segments.squares[segments.count + low]) * factor);
+  }
+  return {C(rate), C(factors[1]), factors[2] != 0, segments.starts[low], segments.starts[low + 1]};
 }
 
 // The value from which the rule starts: the master copy, unless other code has written the
@@ -126,11 +134,17 @@ struct Elements {
 #pragma unroll
     for (int j = 0; j < kStates; ++j) states[j] = static_cast<const Pack<C, N>*>(args.states[j])[i];
   }
+  // The value of element k from which the rule starts.
+  __device__ __forceinline__ C start(int k) const {
+    if constexpr (kHasMaster)
+      return starting_value(master.v[k], p.v[k]);
+    else
+      return widen(p.v[k]);
+  }
   __device__ __forceinline__ void update(const Numbers<C, Rule>& n, const Factors<C>& f) {
 #pragma unroll
     for (int k = 0; k < N; ++k) {
-      C value = widen(p.v[k]), s[kStates > 0 ? kStates : 1];
-      if constexpr (kHasMaster) value = starting_value(master.v[k], p.v[k]);
+      C value = start(k), s[kStates > 0 ? kStates : 1];
 #pragma unroll
       for (int j = 0; j < kStates; ++j) s[j] = states[j].v[k];
       const C gradient = rules::decayed(C(widen(g.v[k])), n.scale, n.decay * f.decay, value);
@@ -227,7 +241,7 @@ __device__ double sum_of_block(double value) {
     __syncthreads();
     if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
   }
-  return sums[0];
+  return threadIdx.x == 0 ? sums[0] : 0;
 }
 
 // A block for each piece of a segment; of its elements those count that there are values of.
@@ -245,6 +259,53 @@ __global__ void __launch_bounds__(kThreads) piece_squares_kernel(SquaresArgs arg
   }
   sum = sum_of_block(sum);
   if (threadIdx.x == 0) args.partial[blockIdx.x] = sum;
+}
+
+// The same of what a rule is about to do: a block for each piece, which sums both arrays.
+template <class T, class Rule>
+__global__ void __launch_bounds__(kThreads)
+    step_squares_kernel(OptimizerArgs args, SquaresArgs squares) {
+  wait_for_previous_kernel();
+  using C = Compute<T>;
+  __shared__ Numbers<C, Rule> n;
+  __shared__ C decay;  // factor of the piece's segment
+  if (threadIdx.x == 0) {
+    prepare(args, n);
+    decay = C(args.segments.factors[3 * segment_at(args.segments, squares.pieces[blockIdx.x]) + 1]);
+  }
+  __syncthreads();
+  const int64_t from = squares.pieces[blockIdx.x] - squares.first;
+  const int64_t to = squares.pieces[blockIdx.x + 1] - squares.first;
+  const int64_t end = to < squares.count ? to : squares.count;
+  double values = 0, steps = 0;
+  for (int64_t i = (from > 0 ? from : 0) + threadIdx.x; i < end; i += kThreads) {
+    Elements<T, Rule, 1> e;
+    e.load(args, i);
+    C s[Rule::kStates];
+    for (int j = 0; j < Rule::kStates; ++j) s[j] = e.states[j].v[0];
+    const C value = e.start(0);
+    const C g = rules::decayed(C(widen(e.g.v[0])), n.scale, n.decay * decay, value);
+    const double step = Rule::direction(n.constants, decay, g, value, s);
+    values += double(value) * value;
+    steps += step * step;
+  }
+  values = sum_of_block(values);
+  __syncthreads();  // the second sum reuses the shared memory of the first
+  steps = sum_of_block(steps);
+  if (threadIdx.x == 0) {
+    squares.partial[blockIdx.x] = values;
+    squares.partial[squares.piece_count + blockIdx.x] = steps;
+  }
+}
+
+template <class Rule>
+void launch_step_squares_of(Float type, const OptimizerArgs& args, const SquaresArgs& squares,
+                            const Launch& launch) {
+  if constexpr (Rule::kNormsOfSteps)
+    CATENA_FLOAT_SWITCH(type, {
+      launch_kernel<step_squares_kernel<T, Rule>>(unsigned(squares.piece_count), kThreads, launch,
+                                                  args, squares);
+    })
 }
 
 // A block for each segment.
@@ -322,6 +383,23 @@ void launch_segment_squares(Float type, const SquaresArgs& args, const Launch& l
       launch_kernel<piece_squares_kernel<T>>(unsigned(args.piece_count), kThreads, launch, args);
     })
   launch_kernel<segment_squares_kernel>(unsigned(args.segment_count), kThreads, launch, args);
+}
+
+void launch_step_squares(int rule, Float type, const OptimizerArgs& args,
+                         const SquaresArgs& squares, const Launch& launch) {
+  int id = 0;
+  if (squares.piece_count > 0) {
+#define CATENA_RULE(functor, ...) \
+  if (rule == id++) launch_step_squares_of<rules::functor>(type, args, squares, launch);
+#include "catena/kernels/detail/optimizer_rules.def"
+#undef CATENA_RULE
+  }
+  for (int k = 0; k < 2; ++k) {
+    SquaresArgs array = squares;
+    array.partial += k * squares.piece_count;
+    array.sums += k * squares.segment_count;
+    launch_kernel<segment_squares_kernel>(unsigned(squares.segment_count), kThreads, launch, array);
+  }
 }
 
 void launch_find_nonfinite(Float type, const void* values, int64_t count, double* found,

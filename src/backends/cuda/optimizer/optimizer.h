@@ -62,6 +62,11 @@ struct SquaresArgs {
 };
 void launch_segment_squares(Float type, const SquaresArgs& args, const Launch& launch);
 
+// The same of the values from which a rule with norms of steps starts and of its direction, see
+// StepSquaresCall: `squares` has everything but `values`, of the first array.
+void launch_step_squares(int rule, Float type, const OptimizerArgs& args,
+                         const SquaresArgs& squares, const Launch& launch);
+
 // *found = 1 if one of `count` values is not finite.
 void launch_find_nonfinite(Float type, const void* values, int64_t count, double* found,
                            const Launch& launch);

@@ -2,21 +2,12 @@
 #include "backends/cuda/pooling/pooling.h"
 
 #include "backends/common/family.h"
+#include "backends/common/pooling_places.h"
 #include "backends/cuda/runtime/glue.h"
 #include "catena/kernels/pooling.h"
 
 namespace catena::gpu {
 namespace {
-
-// Places of largest elements, in the memory order of y.
-struct Places final : KeptState {
-  Array of_position;
-};
-
-Array places_for(const PoolingSizes& s, const Array& y) {
-  const Dtype dtype = s.taps() <= kMostTapsOfByte ? Dtype::kUInt8 : Dtype::kInt32;
-  return Array::uninitialized({y.size()}, dtype, y.device());
-}
 
 // Of an image, a result and the window.
 PoolingArgs arguments(const Array& x, const Array& y, const Window& window) {
@@ -46,7 +37,7 @@ void max_pooling_grad(const MaxPoolingGradCall& call);
 
 void max_pooling(const MaxPoolingCall& call) {
   if (call.kept == nullptr) return forward(*call.x, *call.y, call.window, *call.y, Array());
-  auto* state = new Places;
+  auto* state = new PoolingPlaces;
   IntrusivePtr<const KeptState> owner(state);
   state->of_position = places_for(pooling_sizes(*call.x, *call.y, call.window), *call.y);
   forward(*call.x, *call.y, call.window, *call.y, state->of_position);
@@ -57,7 +48,7 @@ void max_pooling(const MaxPoolingCall& call) {
 template <class Call>
 Array places_of(const Call& call, const Array& y) {
   if (call.kept)
-    if (const auto* own = call.kept->template state<&max_pooling_grad, Places>())
+    if (const auto* own = call.kept->template state<&max_pooling_grad, PoolingPlaces>())
       return own->of_position;
   const Array places = places_for(pooling_sizes(*call.x, y, call.window), y);
   forward(*call.x, y, call.window, Array::uninitialized({y.size()}, y.dtype(), y.device()), places);

@@ -35,6 +35,7 @@ void lstm_cell_grad(const LstmCellGradCall& call) {
   args.gc_prev = data_of(call.gc_prev);
   args.sequences = call.c->shape()[0];
   args.cells = call.c->shape()[1];
+  args.of_gates = call.of_gates;
   launch_lstm_cell_grad(float_code("lstm_cell_grad", call.c->dtype()), args, launch_for(*call.c));
   check_launch("lstm_cell_grad");
 }

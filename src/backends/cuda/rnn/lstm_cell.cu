@@ -67,8 +67,9 @@ __global__ void cell_grad_kernel(LstmCellGradArgs args) {
   using C = Compute<T>;
   const int64_t n = args.cells;
   for_cells(args, [&](int64_t cell, int64_t gate) {
-    const C a = value<T>(args.activated, gate), i = value<T>(args.activated, gate + n);
-    const C f = value<T>(args.activated, gate + 2 * n), o = value<T>(args.activated, gate + 3 * n);
+    C a = value<T>(args.activated, gate), i = value<T>(args.activated, gate + n);
+    C f = value<T>(args.activated, gate + 2 * n), o = value<T>(args.activated, gate + 3 * n);
+    if (args.of_gates) a = tanh_of(a), i = sigmoid_of(i), f = sigmoid_of(f), o = sigmoid_of(o);
     const C before = value<T>(args.c_prev, cell), t = tanh_of(value<T>(args.c, cell));
     const C g = value<T>(args.gh, cell) + value<T>(args.gh_next, cell);
     const C of_c = value<T>(args.gc, cell) + g * o * (C(1) - t * t);

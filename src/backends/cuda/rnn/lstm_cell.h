@@ -14,6 +14,7 @@ struct LstmCellGradArgs {
   const void *activated, *c_prev, *c, *gh, *gh_next, *gc;
   void *g_gates, *gc_prev;
   int64_t sequences, cells;
+  bool of_gates;
 };
 
 void launch_lstm_cell(Float type, const LstmCellArgs& args, const Launch& launch);

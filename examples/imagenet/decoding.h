@@ -1,0 +1,24 @@
+// Pictures out of JPEG and PNG files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace imagenet {
+
+struct Picture {
+  int64_t height = 0, width = 0;
+  std::vector<uint8_t> rgb;  // (height, width, 3)
+};
+
+// Reads a JPEG or PNG file; gray ones become coloured, and what is transparent becomes white.
+// IoError, without the path, that says why: not there, neither of them, damaged, cut short, of more
+// than 2^28 pixels. ValueError where this program was built without the library for the file.
+Picture read_picture(const std::string& path);
+
+// Bilinear; where the picture shrinks, over all pixels that fall together. ValueError for sizes
+// below 1 and pictures without pixels.
+Picture resized(Picture picture, int64_t height, int64_t width);
+
+}  // namespace imagenet

@@ -1,0 +1,33 @@
+#include "mean.h"
+
+#include "catena/core/error.h"
+#include "decoding.h"
+
+namespace imagenet {
+
+Mean mean_of(const std::vector<LabelledPath>& list, int64_t size, int64_t threads) {
+  const auto pixels = static_cast<size_t>(size * size);
+  std::vector<uint64_t> sums(pixels * 3);
+  Skipped skipped;
+  std::mutex mutex;
+  on_threads(std::ssize(list), threads, [&](int64_t i) {
+    const std::string& path = list[size_t(i)].path;
+    try {
+      const Picture picture = resized(read_picture(path), size, size);
+      const std::lock_guard lock(mutex);
+      for (size_t k = 0; k < sums.size(); ++k) sums[k] += picture.rgb[k];
+    } catch (const catena::IoError& error) {
+      skipped.add(path, error.what(), std::ssize(list));
+    }
+  });
+  const auto n = static_cast<double>(std::ssize(list) - skipped.count());
+  Mean mean{catena::Array::uninitialized({3, size, size}, catena::Dtype::kFloat32, catena::cpu()),
+            skipped.count()};
+  float* const to = mean.picture.data<float>();
+  for (size_t k = 0; k < sums.size(); ++k)
+    to[k % 3 * pixels + k / 3] = static_cast<float>(static_cast<double>(sums[k]) / n);
+  mean.picture.note_write();
+  return mean;
+}
+
+}  // namespace imagenet

@@ -1,0 +1,93 @@
+// MovingAverage: exponential moving averages of weights, which often test better than the weights.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "catena/optimizers/optimizer.h"
+
+namespace catena::optimizers {
+
+// Follows an optimizer: average = decay * average + (1 - decay) * parameter after every update, in
+// one kernel for all parameters of a device and dtype (B. Polyak, A. Juditsky, Acceleration of
+// stochastic approximation by averaging, 1992, with exponential weights). An average begins as its
+// parameter is when the optimizer is set up, or gets the stage. It is float32, of float64
+// parameters float64; of 16-bit parameters it is that of the master copies where these are whole
+// here.
+//
+// Nothing waits for a device, and replays of a captured update go on averaging. Skipped updates do
+// not count. Averages follow the parameters to other devices and are saved with the optimizer's
+// state ("average/l1/W"); a state without them cannot be loaded. Ranks that train together have
+// equal averages, which need the whole parameters in every process.
+//
+// Persistent arrays of the model, such as the running statistics of batch normalization, are not
+// averaged: those of training stay, or are computed anew for the averaged weights by a pass in
+// train state.
+//
+//   const auto average = optimizers::add_moving_average(optimizer, 0.999);
+//   ... training ...
+//   {
+//     const optimizers::MovingAverage::Scope averaged(*average);
+//     evaluate(model); serializers::save("averaged.npz", model);
+//   }
+class MovingAverage : public UpdateStage {
+ public:
+  // ValueError unless 0 <= decay < 1.
+  explicit MovingAverage(double decay = 0.999);
+  // A captured update keeps the decay that it was captured with.
+  double decay() const { return decay_; }
+
+  // The parameters become their averages, and what they were again, bit for bit. Meanwhile an
+  // update is a ValueError, and so is a second use(), or a restore() without use(). A replay
+  // of a captured update is not noticed, and restore() would undo it: launch none. A model that is
+  // saved meanwhile has the averages.
+  void use();
+  void restore();
+  bool in_use() const { return !saved_.empty(); }
+  // use() while it lives.
+  class Scope {
+   public:
+    explicit Scope(MovingAverage& average) : average_(average) { average_.use(); }
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    MovingAverage& average_;
+  };
+
+  // The average of a parameter, a view. ValueError for one of another optimizer.
+  const Array& of(const Parameter& parameter) const;
+
+  // Before the rule, so that a refused update changes nothing; averages are moved after all stages.
+  UpdatePhase phase() const override { return UpdatePhase::kClip; }
+  const char* name() const override { return "moving average"; }
+  void run(UpdateContext& update) override;
+  void after_update(Optimizer& optimizer) override;
+  void after_setup(Optimizer& optimizer) override;
+  void before_layout_moves(Optimizer& optimizer) override;
+  void prepare_for_capture(Optimizer& optimizer) override;
+  NamedArrays state() override;
+
+ private:
+  struct Part {
+    Parameter parameter;
+    std::string name;
+    Array average;  // a view of blocks_
+  };
+  void lay_out(Optimizer& optimizer);
+  void average_arena(const ParameterArena& arena, const Array& average, const Array& skip) const;
+
+  double decay_;
+  bool moved_ = true;  // the blocks are not laid out as the parameters are
+  Arrays blocks_;      // one for each arena
+  Arrays skips_;       // of the running update
+  std::vector<Part> parts_;
+  Arrays saved_;  // the parameters, while the averages are in use
+};
+
+// Adds a MovingAverage to an optimizer, before or after setup.
+std::shared_ptr<MovingAverage> add_moving_average(Optimizer& optimizer, double decay = 0.999);
+
+}  // namespace catena::optimizers

@@ -1,0 +1,97 @@
+// Host glue of the slots of row normalization.
+#include "backends/cuda/normalization/row_normalization.h"
+
+#include "backends/common/family.h"
+#include "backends/cuda/normalization/normalization.h"
+#include "backends/cuda/runtime/glue.h"
+#include "catena/kernels/row_normalization.h"
+#include "core/compute_dtype.h"
+
+namespace catena::gpu {
+namespace {
+
+// Null counts as aligned.
+template <class... Arrays>
+bool all_aligned(const Arrays*... arrays) {
+  return ((arrays == nullptr || aligned16(arrays->raw_data())) && ...);
+}
+void* data_of(const Array* a) { return a ? a->raw_data() : nullptr; }
+
+template <class Call>
+RowNormalizationArgs arguments(const Call& call) {
+  const auto& [samples, positions, channels, inner, groups] = call.layout;
+  RowNormalizationArgs args{samples, positions, channels, inner, groups};
+  args.centred = call.centred;
+  args.x = call.x->raw_data();
+  args.gamma = data_of(call.gamma);
+  args.statistics = call.statistics->raw_data();
+  return args;
+}
+
+// Decides on the parts of a row, and returns their scratch.
+Array divide(Float type, RowNormalizationArgs& args, const Array& x, const Launch& launch) {
+  args.parts = row_parts(type, args, launch);
+  if (args.parts == 1) return {};
+  const Array partials = Array::uninitialized({4 * args.samples * args.groups * args.parts},
+                                              compute_dtype(x.dtype()), x.device());
+  args.partials = partials.raw_data();
+  return partials;
+}
+
+void row_normalization(const RowNormalizationCall& call) {
+  const Float type = float_code("row_normalization", call.x->dtype());
+  const Launch launch = launch_for(*call.x);
+  RowNormalizationArgs args = arguments(call);
+  args.eps = call.eps;
+  args.beta = data_of(call.beta);
+  args.y = call.y->raw_data();
+  args.aligned = all_aligned(call.x, call.gamma, call.beta, call.y);
+  const Array partials = divide(type, args, *call.x, launch);
+  launch_row_normalization(type, args, launch);
+  check_launch("row_normalization");
+}
+
+void find_parameters(Float type, const RowNormalizationGradCall& call, const Launch& launch) {
+  const RowLayout& l = call.layout;
+  RowParameterArgs args{
+      l.samples * l.positions, l.channels, l.inner, l.positions, l.groups, l.rows()};
+  args.aligned = all_aligned(call.x, call.gy);
+  args.centred = call.centred;
+  args.x = call.x->raw_data();
+  args.gy = call.gy->raw_data();
+  args.statistics = call.statistics->raw_data();
+  args.g_gamma = data_of(call.g_gamma);
+  args.g_beta = data_of(call.g_beta);
+  args.accumulate_gamma = call.accumulate_gamma;
+  args.accumulate_beta = call.accumulate_beta;
+  const NormalizationWalk walk =
+      normalization_walk(type, args.outer, args.channels, args.inner, args.aligned, launch);
+  const Array partials =
+      Array::uninitialized({walk.partials}, compute_dtype(call.x->dtype()), call.x->device());
+  args.splits = walk.splits;
+  args.partials = partials.raw_data();
+  launch_row_parameters(type, args, launch);
+}
+
+void row_normalization_grad(const RowNormalizationGradCall& call) {
+  const Float type = float_code("row_normalization_grad", call.x->dtype());
+  const Launch launch = launch_for(*call.x);
+  if (call.gx != nullptr) {
+    RowNormalizationArgs args = arguments(call);
+    args.gy = call.gy->raw_data();
+    args.y = call.gx->raw_data();
+    args.aligned = all_aligned(call.x, call.gy, call.gamma, call.gx);
+    const Array partials = divide(type, args, *call.x, launch);
+    launch_row_gradient(type, args, launch);
+  }
+  if (call.g_gamma != nullptr || call.g_beta != nullptr) find_parameters(type, call, launch);
+  check_launch("row_normalization_grad");
+}
+
+}  // namespace
+}  // namespace catena::gpu
+
+CATENA_FAMILY(cuda, row_normalization) {
+  kernels::row_normalization.provide<&gpu::row_normalization>(DeviceType::kCuda, "cuda");
+  kernels::row_normalization_grad.provide<&gpu::row_normalization_grad>(DeviceType::kCuda, "cuda");
+}

@@ -1,0 +1,54 @@
+// Normalization of rows: plain arguments. Names as in catena/kernels/row_normalization.h.
+#pragma once
+
+#include "backends/cuda/runtime/launch.h"
+
+namespace catena::gpu {
+
+// gamma, beta, their gradients, statistics and scratch are of the compute type.
+struct RowNormalizationArgs {
+  int64_t samples, positions, channels, inner, groups;
+  bool aligned;  // all addresses are multiples of 16
+  bool centred;
+  double eps;
+  const void* x;
+  const void* gy;     // gradient only
+  const void* gamma;  // may be null
+  const void* beta;   // may be null
+  void* y;            // y, or gx
+  void* statistics;   // written by the forward kernel
+  int parts;          // of a row, as row_parts() says
+  void* partials;     // of several parts: four numbers for each
+};
+
+struct RowParameterArgs {
+  int64_t outer, channels, inner;  // as batch normalization has them; outer: samples * positions
+  int64_t positions, groups, rows;
+  bool aligned;  // x and gy
+  bool centred;
+  const void* x;
+  const void* gy;
+  const void* statistics;
+  void* g_gamma;  // null: not wanted
+  void* g_beta;   // null: not wanted
+  bool accumulate_gamma, accumulate_beta;
+  int splits;      // as normalization_walk() says
+  void* partials;  // as many numbers as it says
+};
+
+void launch_row_normalization(Float type, const RowNormalizationArgs& args, const Launch& launch);
+// Computes gx.
+void launch_row_gradient(Float type, const RowNormalizationArgs& args, const Launch& launch);
+// In how many parts rows should be computed: several where there are few and long ones.
+int row_parts(Float type, const RowNormalizationArgs& args, const Launch& launch);
+// The same in several parts.
+void launch_row_parts(Float type, const RowNormalizationArgs& args, const Launch& launch);
+void launch_row_parts_gradient(Float type, const RowNormalizationArgs& args, const Launch& launch);
+// The same for groups of few channels that are last in memory, for which has_strips() holds.
+bool has_strips(const RowNormalizationArgs& args);
+void launch_strips(Float type, const RowNormalizationArgs& args, const Launch& launch);
+void launch_strip_gradient(Float type, const RowNormalizationArgs& args, const Launch& launch);
+// Computes g_gamma and g_beta.
+void launch_row_parameters(Float type, const RowParameterArgs& args, const Launch& launch);
+
+}  // namespace catena::gpu

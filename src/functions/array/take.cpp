@@ -1,0 +1,142 @@
+// take and take_along_axis: linear maps of x that depend on positions.
+#include "catena/functions/array/take.h"
+
+#include <limits>
+
+#include "catena/array/creation.h"
+#include "catena/array/indexing.h"
+#include "catena/core/entry_scope.h"
+#include "catena/functions/array/reshape.h"
+#include "catena/kernels/index.h"
+#include "functions/common/along_axis.h"
+#include "functions/common/axes.h"
+#include "functions/common/support.h"
+
+namespace catena::functions {
+namespace {
+
+// Slices of the extent along an axis by position; those that are out of range are NaN.
+struct Take {
+  static constexpr const char* kName = "Take";
+  Array positions;  // contiguous int64; none counts from the end
+  Shape from, to;
+  AxisView view;  // of the input
+
+  Array forward(const Array& x) const {
+    const Array y = Array::uninitialized(to, x.dtype(), x.device());
+    if (y.size() > 0)
+      kernels::take(x.device(), {view.of(x), positions.reshape({positions.size()}),
+                                 static_cast<uint8_t>(0), y.reshape(taken()), IdRule{true, {}}});
+    return y;
+  }
+  void adjoint(const Array& gy, const Array& gx, bool accumulate) const {
+    if (gx.size() == 0) return;
+    const bool direct = gx.is_contiguous();
+    const Array sums = direct ? gx : Array::uninitialized(gx.shape(), gx.dtype(), gx.device());
+    kernels::scatter_add(
+        gx.device(), {sums.reshape(view.shape()), positions.reshape({positions.size()}),
+                      gy.contiguous().reshape(taken()), direct && accumulate, IdRule{true, {}}});
+    if (!direct) detail::assign_or_add(gx, sums, accumulate);
+  }
+
+ private:
+  Shape taken() const { return {view.outer, positions.size(), view.inner}; }
+};
+
+// One element of each line of the input along an axis for each position.
+struct TakeAlongAxis {
+  static constexpr const char* kName = "TakeAlongAxis";
+  Array positions;  // int64 with the axes of x, none counts from the end
+  Array outside;    // bool: which are out of range; null where that is an error
+  Shape from;
+  int axis;
+
+  Array forward(const Array& x) const {
+    const Array y = pick_along_axis(x, positions, axis);
+    return outside.defined() ? catena::where(outside, std::numeric_limits<double>::quiet_NaN(), y)
+                             : y;
+  }
+  Array adjoint(const Array& gy) const {
+    const Array gx = zeros(from, {gy.dtype(), gy.device()});
+    if (gx.size() == 0 || gy.size() == 0) return gx;
+    const std::vector<AnyIndex> places = along_axis(from, positions, axis);
+    index_add(gx, std::span<const AnyIndex>(places),
+              outside.defined() ? catena::where(outside, 0.0, gy) : gy, OutOfRange::kClip);
+    return gx;
+  }
+};
+
+// A linear map of input 0, with positions made of input 1.
+template <class Map>
+class PositionsNode final : public FunctionNode {
+ public:
+  explicit PositionsNode(const Map& map) : map_(map) {}
+  std::string label() const override { return Map::kName; }
+  void backward(BackwardContext& context) override {
+    const Variable gy = context.grad_output();
+    if (gy.defined()) give_linear<true>(context, 0, *inputs()[0], map_, gy);
+  }
+
+ private:
+  Map map_;
+};
+
+void check_types(const FunctionCall& call) {
+  const TypeOf in(call[0].data(), "x"), indices(call[1].data(), "indices");
+  const auto checks = Checks(call.named(), in, indices).advised([] {
+    return "Positions are integers: convert them with .astype(dtype::int32).";
+  });
+  if (!is_unsigned_int(call[1].dtype())) checks.require(indices.kind() == 'i');
+  call.require_one_device();
+}
+
+// Positions as int64 of which none counts from the end: a copy. IndexError on a CPU.
+Array positions_of(const FunctionCall& call, const Array& indices, int64_t extent, int axis) {
+  const Array given = indices.astype(Dtype::kInt64, false).contiguous();
+  if (given.device().is_cpu()) {
+    const int64_t* p = given.data<int64_t>();
+    for (int64_t i = 0; i < given.size(); ++i)
+      CATENA_CHECK(IndexError, p[i] >= -extent && p[i] < extent, call.label(), ": position ", p[i],
+                   " is out of bounds for axis ", axis, " of extent ", extent);
+  }
+  return catena::where(less(given, 0), given + extent, given).contiguous();
+}
+
+}  // namespace
+
+Variable take(const VariableOperand& x_operand, const VariableOperand& indices, OptionalAxis axis) {
+  FunctionCall call(Take::kName, Autocast::kNone, x_operand, indices);
+  check_types(call);
+  if (!axis) return take(reshape(call[0], {call[0].size()}), call[1], 0);
+  const Variable& x = call[0];
+  const TypeOf in(x.data(), "x");
+  require_axis(Checks(call.named(), in), in, *axis);
+  const int a = normalize_axis(call.name(), *axis, x.ndim());
+  Shape to = x.shape();
+  to.erase(to.begin() + a);
+  const Shape& chosen = call[1].shape();
+  to.insert(to.begin() + a, chosen.begin(), chosen.end());
+  const AxisView view(x.shape(), a);
+  const Take map{positions_of(call, call[1].data(), view.extent, a), x.shape(), to, view};
+  return call.record(map.forward(x.data()), [&] { return make_node<PositionsNode<Take>>(map); });
+}
+
+Variable take_along_axis(const VariableOperand& x_operand, const VariableOperand& indices,
+                         Axis axis) {
+  FunctionCall call(TakeAlongAxis::kName, Autocast::kNone, x_operand, indices);
+  check_types(call);
+  const Variable& x = call[0];
+  const TypeOf in(x.data(), "x");
+  require_axis(Checks(call.named(), in), in, axis);
+  const int a = normalize_axis(call.name(), axis, x.ndim());
+  const int64_t extent = x.shape()[size_t(a)];
+  CATENA_CHECK(ShapeError, call[1].ndim() == x.ndim(), call.label(), ": positions of shape ",
+               call[1].shape(), " for a variable of shape ", x.shape(), "; expected as many axes");
+  TakeAlongAxis map{positions_of(call, call[1].data(), extent, a), {}, x.shape(), a};
+  if (!x.device().is_cpu())
+    map.outside = logical_or(less(map.positions, 0), greater_equal(map.positions, extent));
+  return call.record(map.forward(x.data()),
+                     [&] { return make_node<PositionsNode<TakeAlongAxis>>(map); });
+}
+
+}  // namespace catena::functions

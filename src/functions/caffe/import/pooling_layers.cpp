@@ -1,0 +1,150 @@
+// Makers of pooling and of normalization over neighbouring channels.
+#include "catena/functions/math/sum.h"
+#include "catena/functions/normalization/local_response_normalization.h"
+#include "catena/functions/pooling/average_pooling_2d.h"
+#include "catena/functions/pooling/max_pooling_2d.h"
+#include "functions/caffe/import/builder.h"
+
+namespace catena::functions::caffe {
+namespace {
+
+enum : int64_t { kMax = 0, kAverage = 1 };
+
+struct PoolingFields {
+  int64_t pool = kMax;
+  bool global = false, rounds_up = true;
+  ExtentOption kernel, stride, pad;
+};
+
+PoolingFields pooling_fields(const LayerSource& source) {
+  PoolingFields f;
+  source.each_option([&](Message& m) {
+    switch (m.field()) {
+      case 1:
+        f.pool = m.integer();
+        break;
+      case 2:
+        m.add_to(f.kernel.numbers);
+        break;
+      case 3:
+        m.add_to(f.stride.numbers);
+        break;
+      case 4:
+        m.add_to(f.pad.numbers);
+        break;
+      case 5:
+        f.kernel.height = m.integer();
+        break;
+      case 6:
+        f.kernel.width = m.integer();
+        break;
+      case 7:
+        f.stride.height = m.integer();
+        break;
+      case 8:
+        f.stride.width = m.integer();
+        break;
+      case 9:
+        f.pad.height = m.integer();
+        break;
+      case 10:
+        f.pad.width = m.integer();
+        break;
+      case 12:
+        f.global = m.flag();
+        break;
+      case 13:
+        f.rounds_up = m.integer() == 0;
+        break;
+    }
+  });
+  return f;
+}
+
+struct Pooling {
+  Extent2D kernel, stride, pad;
+  bool rounds_up;
+};
+
+// How the last position of an axis lies that rounding up adds.
+enum class Rest { kNone, kInImage, kInPadding };
+Rest rest_of(int64_t size, int64_t kernel, int64_t stride, int64_t pad) {
+  const int64_t way = size + 2 * pad - kernel;
+  if (way < 0 || way % stride == 0) return Rest::kNone;
+  return (way / stride + 1) * stride - pad < size ? Rest::kInImage : Rest::kInPadding;
+}
+
+// Caffe rounds up, but leaves out a position that would see padding alone.
+Variable caffe_max_pooling(const Variable& x, const Pooling& p) {
+  bool cover_all = p.rounds_up;
+  if (cover_all && x.ndim() == 4) {
+    const Rest h = rest_of(x.shape()[2], p.kernel.height, p.stride.height, p.pad.height);
+    const Rest w = rest_of(x.shape()[3], p.kernel.width, p.stride.width, p.pad.width);
+    cover_all = h == Rest::kInImage || w == Rest::kInImage;
+  }
+  return max_pooling_2d(x, p.kernel, {.stride = p.stride, .pad = p.pad, .cover_all = cover_all});
+}
+
+Variable whole_image_max(const Variable& x) {
+  CATENA_CHECK(ShapeError, x.ndim() == 4,
+               "Pooling: expected (n, channels, height, width), got shape ", x.shape());
+  return max_pooling_2d(x, {x.shape()[2], x.shape()[3]}, {.cover_all = false});
+}
+
+}  // namespace
+
+Step make_pooling(Builder& b) {
+  const LayerSource& source = b.source;
+  const PoolingFields f = pooling_fields(source);
+  if (f.pool != kMax && f.pool != kAverage)
+    source.refuse("pooling ", f.pool,
+                  " (stochastic is 2) is not supported; maximum and average are");
+  if (f.global && f.pool == kMax) return step([](const Variable& x) { return whole_image_max(x); });
+  if (f.global) return step([](const Variable& x) { return mean(x, {2, 3}, /*keepdims=*/true); });
+  const Pooling p{f.kernel.value(source, "kernel_size", 0), f.stride.value(source, "stride", 1),
+                  f.pad.value(source, "pad", 0), f.rounds_up};
+  const auto at_least = [&](const char* name, const Extent2D& e, int64_t least) {
+    if (e.height < least || e.width < least)
+      source.refuse(name, " is (", e.height, ", ", e.width, "), expected at least ", least);
+  };
+  at_least("kernel_size", p.kernel, 1);
+  at_least("stride", p.stride, 1);
+  at_least("pad", p.pad, 0);
+  if (f.pool == kMax) return step([p](const Variable& x) { return caffe_max_pooling(x, p); });
+  return step([p](const Variable& x) {
+    return average_pooling_2d(x, p.kernel, {.stride = p.stride, .pad = p.pad});
+  });
+}
+
+Step make_lrn(Builder& b) {
+  const LayerSource& source = b.source;
+  int64_t size = 5, region = 0;
+  double alpha = 1, beta = 0.75, k = 1;
+  source.each_option([&](Message& m) {
+    switch (m.field()) {
+      case 1:
+        size = m.integer();
+        break;
+      case 2:
+        alpha = m.number();
+        break;
+      case 3:
+        beta = m.number();
+        break;
+      case 4:
+        region = m.integer();
+        break;
+      case 5:
+        k = m.number();
+        break;
+    }
+  });
+  if (region != 0)
+    source.refuse("normalization within channels is not supported; that across channels is");
+  if (size < 1) source.refuse("local_size is ", size, ", expected at least 1");
+  return step([size, k, alpha, beta](const Variable& x) {
+    return local_response_normalization(x, size, k, alpha / double(size), beta);
+  });
+}
+
+}  // namespace catena::functions::caffe

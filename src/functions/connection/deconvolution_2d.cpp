@@ -1,0 +1,203 @@
+#include "catena/functions/connection/deconvolution_2d.h"
+
+#include <cmath>
+
+#include "catena/array/math.h"
+#include "functions/common/advice.h"
+#include "functions/common/support.h"
+#include "functions/common/weighted_layer.h"
+#include "functions/connection/convolution_products.h"
+
+namespace catena::functions {
+namespace {
+
+constexpr const char* kName = "Deconvolution2D";
+
+void check_options(const DeconvolutionOptions& o) {
+  check_moves(kName, o);
+  if (o.outsize) check_least(kName, "outsize", *o.outsize, 1);
+}
+
+std::string image_advice(const Array& x, const Array& W) {
+  if (x.dtype() != W.dtype()) return layer_dtype_advice(x, W);
+  const int64_t channels = W.shape()[0];
+  return message(
+      "The layer takes (n, ", channels, ", height, width), n images of ", channels,
+      " channels; the input has shape ", x.shape(),
+      x.ndim() == 3 && x.shape()[0] == channels ? ": one image is x.expand_dims(0)." : ".");
+}
+
+std::string filter_advice(const Array& W, int64_t groups) {
+  if (W.ndim() != 4) return "The filters W are expected as (in, out / groups, height, width).";
+  return message("W takes ", W.shape()[0], " channels, which cannot be divided into ", groups,
+                 " groups: use a multiple of ", groups, " channels, or other groups.");
+}
+
+void check_types(const FunctionCall& call, int64_t groups) {
+  const Array &x = call[0].data(), &W = call[1].data();
+  const Array* b = call.optional(2) ? &call[2].data() : nullptr;
+  const TypeOf in(x, "x"), w(W, "W"), bias(b, "b");
+  const Checks all(call.named(), in, w, bias);
+  all.require_float(w);
+  const auto filters = all.advised([&] { return filter_advice(W, groups); });
+  filters.require(w.ndim() == 4);
+  all.advised([&] { return image_advice(x, W); })
+      .require(in.dtype() == W.dtype(), in.ndim() == 4, in.shape(1) == w.shape(0));
+  filters.require(shown(w.shape(0) % groups, "W.shape[0] % groups") == 0);
+  if (b == nullptr) return;
+  const auto outputs =
+      shown(w.shape(1) * groups, groups == 1 ? "W.shape[1]" : "W.shape[1] * groups");
+  all.advised([&] {
+       return message("The bias has one number for each of the ", W.shape()[1] * groups,
+                      " channels of the result; b has shape ", b->shape(), ".");
+     })
+      .require(bias.dtype() == w.dtype(), bias.ndim() == 1, bias.shape(0) == outputs);
+}
+
+// The smallest size along an axis of which a convolution has `size` positions; below 1 where there
+// is none, and for sizes beyond any image.
+int64_t smallest_size(const Window& w, int axis, int64_t size) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  const int64_t range = w.range(axis);
+  if (range < 1 || range > kMost || w.pad[axis] > kMost || (size > 1 && w.stride[axis] > kMost) ||
+      (size > 1 && size - 1 > kMost / w.stride[axis]))
+    return 0;
+  return (size > 1 ? w.stride[axis] * (size - 1) : 0) + range - 2 * w.pad[axis];
+}
+
+// The size of the result along an axis; ShapeError unless a convolution makes that of x of it.
+int64_t result_size(const FunctionCall& call, const Window& w, int axis, int64_t size,
+                    const std::optional<Extent2D>& outsize) {
+  const char* name = axis == 0 ? "height" : "width";
+  const int64_t smallest = size < 1 ? 0 : smallest_size(w, axis, size);
+  if (!outsize) {
+    CATENA_CHECK(ShapeError, smallest >= 1, call.label(), ": the ", name, " ", size,
+                 " of x, with a window of ", w.kernel[axis], ", stride ", w.stride[axis], ", pad ",
+                 w.pad[axis], " and dilation ", w.dilation[axis], ", gives no ", name,
+                 " of at least 1; use less padding or a larger x");
+    return smallest;
+  }
+  const int64_t asked = axis == 0 ? outsize->height : outsize->width;
+  CATENA_CHECK(ShapeError,
+               size >= 1 && (w.positions(axis, asked) == size ||
+                             w.positions(axis, asked, /*cover_all=*/true) == size),
+               call.label(), ": a ", name, " of ", asked,
+               " was asked for, but a convolution makes ", w.positions(axis, asked),
+               " of it, and x has ", size, "; without outsize the result has ", smallest);
+  return asked;
+}
+
+// That of the convolution whose transpose this is: its y is our x.
+ConvolutionPlan plan_of(const FunctionCall& call, const DeconvolutionOptions& o) {
+  const Array &x = call[0].data(), &W = call[1].data();
+  const Shape &w = W.shape(), &from = x.shape();
+  CATENA_CHECK(ShapeError, w[2] > 0 && w[3] > 0, call.label(), ": a window of (", w[2], ", ", w[3],
+               ") has no elements");
+  const Window window = window_of(w, o);
+  const Shape result{from[0], w[1] * o.groups, result_size(call, window, 0, from[2], o.outsize),
+                     result_size(call, window, 1, from[3], o.outsize)};
+  ImageWindow over(window, result, false);
+  over.positions[0] = from[2], over.positions[1] = from[3];
+  const BatchLayout layout = BatchLayout::of(x, 1);
+  const bool filters_last = layout.last && BatchLayout::of(W, 1).last;
+  return {
+      {over.without_idle_distances(), result, from, layout}, int(o.groups), w, {1, filters_last}};
+}
+
+class DeconvolutionNode final : public FunctionNode {
+ public:
+  DeconvolutionNode(const ConvolutionPlan& plan, bool bias) : plan_(plan), bias_(bias) {}
+  std::string label() const override { return kName; }
+
+  void backward(BackwardContext& context) override {
+    const Variable gy = context.grad_output();
+    if (!gy.defined()) return;
+    if (context.create_graph()) return backward_recorded(context, gy);
+    const Array g = plan_.layout.laid_out(gy.data());
+    if (context.needs(0))
+      context.set_grad(0,
+                       Variable::constant(convolved(plan_, g, context.input(1).data(), nullptr)));
+    if (context.needs(1)) give_grad_w(context, plan_, g, context.input(0).data());
+    if (bias_ && context.needs(2)) give_grad_b(context, g);
+  }
+
+ private:
+  void backward_recorded(BackwardContext& context, const Variable& gy) const {
+    if (context.needs(0)) context.set_grad(0, convolve(plan_, gy, context.input(1)));
+    if (context.needs(1)) context.set_grad(1, grad_w_of(plan_, gy, context.input(0)));
+    if (bias_ && context.needs(2)) context.set_grad(2, sum(gy, {0, 2, 3}));
+  }
+
+  ConvolutionPlan plan_;
+  bool bias_;
+};
+
+// Of x, W and, if there is one, b.
+Variable apply(FunctionCall& call, const DeconvolutionOptions& options) {
+  check_options(options);
+  check_types(call, options.groups);
+  call.require_one_device();
+  const ConvolutionPlan plan = plan_of(call, options);
+  const Variable &x = call[0], &W = call[1], *b = call.optional(2);
+  const Array y = plan.layout.uninitialized(plan.x_shape, x.data());
+  write_grad_x(plan, x.data(), W.data(), y, false);
+  if (b != nullptr && y.size() > 0) add(y, b->data().reshape({1, -1, 1, 1}), y);
+  return call.record(y, [&] {
+    auto node = make_node<DeconvolutionNode>(plan, b != nullptr);
+    if (W.requires_grad()) node->save_input(0, x);
+    if (x.requires_grad()) node->save_input(1, W);
+    return node;
+  });
+}
+
+Array initial_filters(int64_t in, int64_t out, const Extent2D& ksize,
+                      const Deconvolution2DOptions& o) {
+  CATENA_CHECK(ValueError, in > 0 && out > 0 && ksize.height > 0 && ksize.width > 0, kName,
+               ": expected channels and window of at least 1, got ", in, " channels in, ", out,
+               " out and a window of ", text_of(ksize));
+  CATENA_CHECK(ValueError, o.groups >= 1 && in % o.groups == 0 && out % o.groups == 0, kName, ": ",
+               in, " channels in and ", out, " out cannot be divided into ", o.groups, " groups");
+  const double fan_in = double(in / o.groups * ksize.height * ksize.width);
+  return initial_weight(kName, {in, out / o.groups, ksize.height, ksize.width},
+                        "(in, out / groups, kh, kw)", o.initialW, o.dtype,
+                        o.wscale * std::sqrt(1 / fan_in));
+}
+
+}  // namespace
+
+Variable deconvolution_2d(const VariableOperand& x, const VariableOperand& W,
+                          const DeconvolutionOptions& options) {
+  FunctionCall call(kName, Autocast::kLow, x, W);
+  return apply(call, options);
+}
+
+Variable deconvolution_2d(const VariableOperand& x, const VariableOperand& W,
+                          const VariableOperand& b, const DeconvolutionOptions& options) {
+  FunctionCall call(kName, Autocast::kLow, x, W, b);
+  return apply(call, options);
+}
+
+Deconvolution2D::Deconvolution2D(int64_t in_channels, int64_t out_channels, Extent2D ksize,
+                                 const Deconvolution2DOptions& options)
+    : W(initial_filters(in_channels, out_channels, ksize, options)),
+      options_{options.stride, options.pad, options.dilation, options.groups, options.outsize} {
+  check_options(options_);
+  CATENA_CHECK(ValueError, !options.nobias || !options.initial_bias, kName,
+               ": nobias and initial_bias contradict each other; leave out one of them");
+  if (options.nobias) return;
+  const Array by_output = W.data().reshape({out_channels, -1});  // W begins with the inputs
+  b = OwnedParameter(initial_bias(kName, by_output, options.initial_bias, options.bias));
+}
+
+Variable Deconvolution2D::operator()(const VariableOperand& x) const {
+  CATENA_CHECK(ValueError, W.defined(), kName, ": this layer has no weights; it was moved from");
+  FunctionCall call(kName, Autocast::kLow, x, W.variable(), b.defined() ? &b.variable() : nullptr);
+  return apply(call, options_);
+}
+
+void Deconvolution2D::visit_parameters(const Visitor& visitor, const std::string& prefix) {
+  visitor(prefix + "W", W);
+  if (b.defined()) visitor(prefix + "b", b);
+}
+
+}  // namespace catena::functions

@@ -1,0 +1,105 @@
+#include "catena/functions/normalization/layer_normalization.h"
+
+#include "functions/common/weighted_layer.h"
+#include "functions/normalization/row_normalization.h"
+
+namespace catena::functions {
+namespace {
+
+constexpr const char *kLayer = "LayerNormalization", *kRms = "RMSNormalization";
+
+// "(..., 2, 3)"
+std::string rows_text(const Shape& size) {
+  std::string text = "(...";
+  for (const int64_t extent : size) text += message(", ", extent);
+  return text + ")";
+}
+
+void check_rows(const FunctionCall& call, const Shape& size) {
+  const Array& x = call[0].data();
+  const TypeOf in(x, "x");
+  const auto advised = Checks(call.named(), in).advised([&] {
+    return message("Expected is ", rows_text(size), ", whose last ",
+                   size.ndim() == 1 ? "axis is" : "axes are", " normalized.");
+  });
+  const int first = x.ndim() - size.ndim();
+  advised.require(in.ndim() >= size.ndim());
+  for (int i = 0; i < size.ndim(); ++i) advised.require(in.shape(first + i) == size[size_t(i)]);
+}
+
+// `beta` is null for root mean squares.
+Variable apply(const char* name, const Variable& x, const Variable* gamma, const Variable* beta,
+               const Shape& size, double eps) {
+  check_eps(name, eps);
+  const RowParameters parameters(x, gamma, beta);
+  FunctionCall call(name, Autocast::kNone, x, parameters.gamma(), parameters.beta());
+  check_row_types(call, parameters, size);
+  check_rows(call, size);
+  call.require_one_device();
+  return normalize_rows(call, RowPlan::of_last_axes(call[0].data(), size, eps, name == kLayer),
+                        parameters);
+}
+
+const Shape& checked(const char* layer, const Shape& size, double eps) {
+  check_size(layer, size);
+  check_eps(layer, eps);
+  return size;
+}
+
+}  // namespace
+
+Variable layer_normalization(const VariableOperand& x, const VariableOperand& gamma,
+                             const VariableOperand& beta, double eps) {
+  const Variable& scale = gamma.variable(kLayer);
+  return apply(kLayer, x.variable(kLayer), &scale, &beta.variable(kLayer), scale.shape(), eps);
+}
+
+Variable rms_normalization(const VariableOperand& x, const VariableOperand& gamma, double eps) {
+  const Variable& scale = gamma.variable(kRms);
+  return apply(kRms, x.variable(kRms), &scale, nullptr, scale.shape(), eps);
+}
+
+LayerNormalization::LayerNormalization(int64_t size, const LayerNormalizationOptions& options)
+    : LayerNormalization(Shape{size}, options) {}
+
+LayerNormalization::LayerNormalization(const Shape& size, const LayerNormalizationOptions& o)
+    : size_(checked(kLayer, size, o.eps)),
+      eps_(o.eps),
+      use_gamma_(o.use_gamma),
+      use_beta_(o.use_beta) {
+  if (o.use_gamma)
+    gamma =
+        OwnedParameter(initial_scale(kLayer, "initial_gamma", size, o.dtype, o.initial_gamma, 1));
+  if (o.use_beta)
+    beta = OwnedParameter(initial_scale(kLayer, "initial_beta", size, o.dtype, o.initial_beta, 0));
+}
+
+Variable LayerNormalization::operator()(const VariableOperand& x) const {
+  return apply(kLayer, x.variable(kLayer), used_parameter(kLayer, gamma, use_gamma_),
+               used_parameter(kLayer, beta, use_beta_), size_, eps_);
+}
+
+void LayerNormalization::visit_parameters(const Visitor& visitor, const std::string& prefix) {
+  if (gamma.defined()) visitor(prefix + "gamma", gamma);
+  if (beta.defined()) visitor(prefix + "beta", beta);
+}
+
+RMSNormalization::RMSNormalization(int64_t size, const RMSNormalizationOptions& options)
+    : RMSNormalization(Shape{size}, options) {}
+
+RMSNormalization::RMSNormalization(const Shape& size, const RMSNormalizationOptions& o)
+    : size_(checked(kRms, size, o.eps)), eps_(o.eps), use_gamma_(o.use_gamma) {
+  if (o.use_gamma)
+    gamma = OwnedParameter(initial_scale(kRms, "initial_gamma", size, o.dtype, o.initial_gamma, 1));
+}
+
+Variable RMSNormalization::operator()(const VariableOperand& x) const {
+  return apply(kRms, x.variable(kRms), used_parameter(kRms, gamma, use_gamma_), nullptr, size_,
+               eps_);
+}
+
+void RMSNormalization::visit_parameters(const Visitor& visitor, const std::string& prefix) {
+  if (gamma.defined()) visitor(prefix + "gamma", gamma);
+}
+
+}  // namespace catena::functions

@@ -1,0 +1,220 @@
+#include "functions/normalization/row_normalization.h"
+
+#include <cmath>
+
+#include "catena/array/creation.h"
+#include "catena/array/reduction.h"
+#include "catena/functions/array.h"
+#include "functions/common/advice.h"
+
+namespace catena::functions {
+
+RowPlan RowPlan::of_last_axes(const Array& x, const Shape& size, double eps, bool centred) {
+  const int64_t numbers = element_count(size);
+  int64_t rows = 1;
+  for (int i = 0; i < x.ndim() - size.ndim(); ++i) rows *= x.shape()[size_t(i)];
+  return {{rows, 1, numbers, 1, 1}, {}, size, eps, centred};
+}
+
+RowPlan RowPlan::of_groups(const Array& x, int64_t groups, double eps) {
+  const Shape& shape = x.shape();
+  RowPlan plan{{shape[0], 1, shape[1], 1, groups}, BatchLayout::of(x, 1), {shape[1]}, eps, true};
+  for (size_t i = 2; i < shape.size(); ++i)
+    (plan.batch_layout.last ? plan.layout.positions : plan.layout.inner) *= shape[i];
+  return plan;
+}
+
+namespace {
+
+// Gradients of row normalizations.
+class RowNormalizationNode final : public FunctionNode {
+ public:
+  RowNormalizationNode(const char* label, const RowPlan& plan, const Shape& x_shape,
+                       const Array& statistics, bool gamma, bool beta)
+      : label_(label),
+        plan_(plan),
+        x_shape_(x_shape),
+        statistics_(statistics),
+        gamma_(gamma ? 1 : -1),
+        beta_(beta ? 1 + int(gamma) : -1) {}
+  std::string label() const override { return label_; }
+  bool splits() const override { return false; }  // one call makes all gradients
+
+  void backward(BackwardContext& context) override {
+    const Variable gy = context.grad_output();
+    if (!gy.defined()) return;
+    if (context.create_graph()) return backward_recorded(context, gy);
+    if (element_count(x_shape_) == 0) return give_zeros(context);
+    backward_by_kernel(context, plan_.batch_layout.laid_out(gy.data()));
+  }
+
+ private:
+  bool wants(const BackwardContext& context, int place) const {
+    return place >= 0 && context.needs(place);
+  }
+
+  // The gradient of a parameter: a new array, or the memory where it shall be.
+  struct Target {
+    Array array;
+    bool accumulate = false, in_place = false;
+    const Array* pointer() const { return array.defined() ? &array : nullptr; }
+  };
+  Target target(BackwardContext& context, int place) const {
+    if (!wants(context, place)) return {};
+    // The kernel writes both at once, so that one parameter as gamma and beta needs two places.
+    const bool shared =
+        gamma_ >= 0 && beta_ >= 0 && inputs()[size_t(gamma_)] == inputs()[size_t(beta_)];
+    const auto d = context.destination(place);
+    if (d && !shared && d.array->is_contiguous() && d.array->dtype() == statistics_.dtype())
+      return {*d.array, d.accumulate, true};
+    return {Array::uninitialized(plan_.channels, statistics_.dtype(), statistics_.device())};
+  }
+  void give(BackwardContext& context, int place, const Target& t) const {
+    if (!t.array.defined()) return;
+    if (t.in_place)
+      context.written(place);
+    else
+      context.set_grad(place, Variable::constant(t.array));
+  }
+
+  void backward_by_kernel(BackwardContext& context, const Array& g) const {
+    const Array x = plan_.batch_layout.laid_out(context.input(0).data());
+    const Array gx = context.needs(0) ? plan_.batch_layout.uninitialized(x_shape_, x) : Array();
+    // x alone serves the gradient of gamma.
+    const Array gamma =
+        gamma_ >= 0 && context.needs(0) ? context.input(gamma_).data().contiguous() : Array();
+    const Target g_gamma = target(context, gamma_), g_beta = target(context, beta_);
+    kernels::row_normalization_grad(
+        x.device(), {plan_.layout, &x, &g, gamma.defined() ? &gamma : nullptr, &statistics_,
+                     plan_.centred, gx.defined() ? &gx : nullptr, g_gamma.pointer(),
+                     g_beta.pointer(), g_gamma.accumulate, g_beta.accumulate});
+    if (gx.defined()) context.set_grad(0, Variable::constant(gx));
+    give(context, gamma_, g_gamma);
+    give(context, beta_, g_beta);
+  }
+
+  void give_zeros(BackwardContext& context) const {
+    for (size_t i = 0; i < inputs().size(); ++i) {
+      const VariableNode& input = *inputs()[i];
+      if (context.needs(int(i)))
+        context.set_grad(int(i),
+                         Variable::constant(zeros(input.shape, {input.dtype, input.device})));
+    }
+  }
+
+  // The same formulas on variables; the statistics are made anew, as functions of x.
+  void backward_recorded(BackwardContext& context, const Variable& gy) const {
+    const RowLayout& l = plan_.layout;
+    const Dtype own = inputs()[0]->dtype, wide = compute_dtype(own);
+    const Shape rows{l.rows(), l.size()};
+    const Shape channels{l.samples, l.channels, l.positions * l.inner};
+    const Variable g = reshape(cast(gy, wide), channels);
+    const Variable inside = centred_rows(cast(context.input(0), wide), rows);
+    const Variable inverse = rsqrt(mean(square(inside), 1, true) + plan_.eps);
+    const Variable xhat = inside * inverse;
+    if (wants(context, gamma_))
+      context.set_grad(gamma_,
+                       reshape(sum(g * reshape(xhat, channels), Axes{0, 2}), plan_.channels));
+    if (wants(context, beta_)) context.set_grad(beta_, reshape(sum(g, Axes{0, 2}), plan_.channels));
+    if (!context.needs(0)) return;
+    const Variable scaled = gamma_ < 0 ? g : g * reshape(context.input(gamma_), {1, l.channels, 1});
+    const Variable h = reshape(scaled, rows);
+    Variable gx = h - xhat * mean(h * xhat, 1, true);
+    if (plan_.centred) gx = gx - mean(h, 1, true);
+    context.set_grad(0, cast(reshape(inverse * gx, x_shape_), own));
+  }
+
+  // Rows of x, less their mean if that is taken off.
+  Variable centred_rows(const Variable& x, const Shape& rows) const {
+    const Variable whole = reshape(x, rows);
+    if (!plan_.centred) return whole;
+    // The mean, rounded, as a constant takes no gradient, and the mean of what is left is small.
+    const Variable near = whole - catena::mean(whole.data(), 1, true);
+    return near - mean(near, 1, true);
+  }
+
+  const char* label_;
+  RowPlan plan_;
+  Shape x_shape_;
+  Array statistics_;
+  int gamma_, beta_;  // places among the operands; -1: none
+};
+
+// 16-bit parameters of 16-bit inputs.
+Variable widened(const Variable& x, const Variable* parameter) {
+  const Dtype own = x.dtype(), wide = compute_dtype(own);
+  return parameter && own != wide && parameter->dtype() == own ? cast(*parameter, wide)
+                                                               : Variable();
+}
+
+std::string parameter_advice(const Array& x, const Variable* named, const Shape& channels) {
+  const Dtype wide = compute_dtype(x.dtype());
+  if (named && is_float(named->dtype()) && named->dtype() != wide)
+    return layer_dtype_advice(x, named->data());
+  return message("For x of ", x.dtype(), " gamma and beta are expected as ", wide, " ", channels,
+                 ".");
+}
+
+}  // namespace
+
+RowParameters::RowParameters(const Variable& x, const Variable* gamma, const Variable* beta)
+    : wide_gamma_(widened(x, gamma)),
+      wide_beta_(widened(x, beta)),
+      gamma_(wide_gamma_.defined() ? &wide_gamma_ : gamma),
+      beta_(wide_beta_.defined() ? &wide_beta_ : beta) {}
+
+void check_row_types(const FunctionCall& call, const RowParameters& parameters,
+                     const Shape& channels) {
+  const Array& x = call[0].data();
+  const auto data_of = [](const Variable* v) { return v ? &v->data() : nullptr; };
+  const TypeOf in(x, "x"), gamma(data_of(parameters.gamma()), "gamma"),
+      beta(data_of(parameters.beta()), "beta");
+  const Checks checks(call.named(), in, gamma, beta);
+  checks.require_float(in);
+  for (const TypeOf* t : {&gamma, &beta}) {
+    if (t->array == nullptr) continue;
+    const Variable* named = t == &gamma ? parameters.gamma() : parameters.beta();
+    const auto advised = checks.advised([&] { return parameter_advice(x, named, channels); });
+    advised.require(t->dtype() == compute_dtype(x.dtype()), t->ndim() == channels.ndim());
+    for (int i = 0; i < channels.ndim(); ++i) advised.require(t->shape(i) == channels[size_t(i)]);
+  }
+}
+
+Variable normalize_rows(FunctionCall& call, const RowPlan& plan, const RowParameters& parameters) {
+  const Array x = plan.batch_layout.laid_out(call[0].data());
+  const Array y = plan.batch_layout.uninitialized(x.shape(), x);
+  const Array statistics = Array::uninitialized({(plan.centred ? 3 : 1) * plan.layout.rows()},
+                                                compute_dtype(x.dtype()), x.device());
+  const auto contiguous = [](const Variable* v) { return v ? v->data().contiguous() : Array(); };
+  const Array gamma = contiguous(parameters.gamma()), beta = contiguous(parameters.beta());
+  if (x.size() > 0)
+    kernels::row_normalization(
+        x.device(), {plan.layout, &x, gamma.defined() ? &gamma : nullptr,
+                     beta.defined() ? &beta : nullptr, plan.eps, plan.centred, &y, &statistics});
+  return call.record(y, [&] {
+    auto node = make_node<RowNormalizationNode>(call.name(), plan, x.shape(), statistics,
+                                                gamma.defined(), beta.defined());
+    node->save_input(0, call[0]);
+    if (gamma.defined() && call[0].requires_grad()) node->save_input(1, call[1]);
+    return node;
+  });
+}
+
+void check_eps(const char* layer, double eps) {
+  CATENA_CHECK(ValueError, eps >= 0 && std::isfinite(eps), layer,
+               ": expected an eps of at least 0, got ", eps);
+}
+
+void check_size(const char* layer, const Shape& size) {
+  CATENA_CHECK(ValueError, size.ndim() >= 1 && element_count(size) > 0, layer,
+               ": expected a size of at least 1, got ", size);
+}
+
+const Variable* used_parameter(const char* layer, const OwnedParameter& parameter, bool used) {
+  if (!used) return nullptr;
+  CATENA_CHECK(ValueError, parameter.defined(), layer,
+               ": this layer has no parameters; it was moved from");
+  return &parameter.variable();
+}
+
+}  // namespace catena::functions

@@ -1,0 +1,426 @@
+// Steps and test passes.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "catena/array/creation.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+#include "catena/array/random_source.h"
+#include "catena/autograd/grad_mode.h"
+#include "catena/autograd/test_scope.h"
+#include "catena/comm/internals.h"
+#include "catena/core/graph.h"
+#include "catena/parallel/data_parallel.h"
+#include "catena/parallel/no_sync.h"
+#include "core/compute_dtype.h"
+#include "parallel/pipeline/executor.h"
+#include "parallel/synchronised_layers.h"
+
+namespace catena::parallel::pipeline {
+namespace {
+
+// The number of samples of a batch, -1 if there is nothing.
+int64_t samples_of(const char* who, const Arrays& arrays, int64_t n = -1) {
+  for (const Array& a : arrays) {
+    CATENA_CHECK(ValueError, a.defined(), "Pipeline::", who,
+                 ": an array of the batch is undefined");
+    CATENA_CHECK(ShapeError, a.ndim() > 0 && (n < 0 || a.length() == n), "Pipeline::", who,
+                 ": the arrays of the batch have shapes with ", n < 0 ? 1 : n,
+                 " and other numbers of samples, one of them ", a.shape(),
+                 "; the first axis must be the samples");
+    n = a.length();
+  }
+  return n;
+}
+
+Arrays moved(const Arrays& arrays, Device device) {
+  Arrays result;
+  for (const Array& a : arrays) result.push_back(a.to(device));
+  return result;
+}
+
+}  // namespace
+
+// A batch ----------------------------------------------------------------------------------------
+
+// The micro-batches of n samples.
+void Pipeline::Executor::cut_batch(int64_t n, int parts, Boundary::Mode mode) {
+  samples_ = n;
+  mode_ = mode;
+  shards_.clear();
+  int64_t begin = 0;
+  for (int i = 0; i < parts; ++i) {
+    shards_.push_back({begin, shard_size(n, size_t(parts), size_t(i))});
+    begin += shards_.back().size;
+  }
+  for (const Shard& shard : shards_)
+    CATENA_CHECK(Error,
+                 !is_over_ranks() || learnt_.count({shard.size, mode}) > 0 ||
+                     !place_.comm->device().is_cuda() || cuda::capture_id() == 0,
+                 "Pipeline::step: micro-batches of ", shard.size,
+                 " samples are new, so that ranks must send each other shapes, which a graph "
+                 "cannot record; run a step on such a batch before the capture");
+}
+
+void Pipeline::Executor::begin_batch(const Samples& x, const Samples& t) {
+  x_.clear();
+  t_.clear();
+  if (has_stage(0)) x_ = moved(x.arrays(), stage(0).device());
+  const int last = schedule.stages() - 1;
+  if (has_stage(last)) t_ = moved(t.arrays(), stage(last).device());
+}
+
+Arrays Pipeline::Executor::part(const Arrays& batch, int micro_batch) const {
+  const Shard& shard = shards_[size_t(micro_batch)];
+  Arrays result;
+  for (const Array& a : batch) result.push_back(a(Slice(shard.begin, shard.begin + shard.size)));
+  return result;
+}
+
+void Pipeline::Executor::begin_step() {
+  const auto parts = static_cast<int>(shards_.size());
+  for (const auto& one : stages_)
+    if (one) one->begin_step(parts);
+  const std::vector<Parcel> none(shards_.size());
+  for (Parcels* parcels : {&inputs_, &gradients_, &outgoing_results_, &outgoing_gradients_})
+    parcels->assign(stages_.size(), none);
+  losses_.assign(shards_.size(), Variable());
+  learn_messages();
+  link_->begin_step();
+}
+
+// Shapes of messages -----------------------------------------------------------------------------
+
+// Ranks learn them from the rank before, stage by stage, once for each size of micro-batch.
+void Pipeline::Executor::learn_messages() {
+  if (!is_over_ranks()) return;
+  for (size_t m = 0; m < shards_.size(); ++m) {
+    const Boundary::Key key = key_of(int(m));
+    if (!learnt_.insert(key).second) continue;
+    learn(key, has_stage(0) ? part(x_, int(m)) : Arrays());
+  }
+}
+
+void Pipeline::Executor::learn(const Boundary::Key& key, const Arrays& first_inputs) {
+  for (int s = 0; s < schedule.stages(); ++s) {
+    if (!has_stage(s)) continue;
+    if (s > 0 && rank_of(s - 1) != rank_of(s))
+      boundaries_[size_t(s) - 1].learn(key, receive_info(rank_of(s - 1), key));
+    if (is_last(s)) return;
+    const Variables ys = stage(s).try_out(trial_inputs(s, key, first_inputs), numbers_);
+    const MessageInfo info = info_of(ys);
+    boundaries_[size_t(s)].learn(key, info);
+    if (rank_of(s + 1) != rank_of(s))
+      place_.comm->send_bytes(pack({samples_, key, info}), rank_of(s + 1));
+  }
+}
+
+// What the rank before has learnt, if it runs the same batch in the same way.
+MessageInfo Pipeline::Executor::receive_info(int rank, const Boundary::Key& key) {
+  BoundaryHeader there = unpack(place_.comm->recv_bytes(rank));
+  const std::string theirs = text_of(there.samples, there.key), ours = text_of(samples_, key);
+  CATENA_CHECK(ValueError, theirs == ours, "Pipeline: rank ", rank, " of the pipeline ", theirs,
+               ", rank ", place_.comm->rank(), " ", ours,
+               "; all ranks of a pipeline pass the same numbers of samples, and have the model in "
+               "the same state");
+  return std::move(there.message);
+}
+
+Variables Pipeline::Executor::trial_inputs(int s, const Boundary::Key& key,
+                                           const Arrays& first_inputs) {
+  Variables xs;
+  if (s == 0) {  // as forward makes them
+    for (const Array& x : first_inputs) xs.push_back(Variable::constant(x));
+    return xs;
+  }
+  for (const ArrayInfo& info : boundaries_[size_t(s) - 1].at(key)) {
+    const Array zero = info.uninitialized(stage(s).device());
+    zero.fill(0);
+    xs.push_back(info.wants_gradient ? Variable(zero) : Variable::constant(zero));
+  }
+  return xs;
+}
+
+// Failures ---------------------------------------------------------------------------------------
+
+// Runs what one rank may fail in alone. The others then end with its name even if it catches the
+// exception and goes on.
+template <class F>
+auto Pipeline::Executor::or_end_all(const char* what, F part) {
+  try {
+    return part();
+  } catch (const CommError& error) {
+    end_others(error.what(), true);
+    throw;
+  } catch (const std::exception& error) {
+    end_others(message(what, " threw on rank ", rank_in_job(), ": ", error.what()), false);
+    throw;
+  } catch (...) {
+    end_others(message(what, " threw on rank ", rank_in_job(), " what is no std::exception"),
+               false);
+    throw;
+  }
+}
+
+// In a grid they end others again, until all rows and columns have ended.
+void Pipeline::Executor::end_others(const std::string& text, bool by_peer) const {
+  for (Communicator* comm : {place_.comm, place_.data}) {
+    if (!comm || comm->size() == 1) continue;
+    comm::internals(*comm).note_failure(text, by_peer, -1);
+    comm->abort(text);
+  }
+}
+
+int Pipeline::Executor::rank_in_job() const {
+  if (!place_.comm) return 0;
+  return comm::internals(*place_.comm).rank_in_job(place_.comm->rank());
+}
+
+// Its layers wait for those of the other replicas, in forward passes that it does not make.
+void Pipeline::Executor::refuse_synchronised_layers() {
+  for (const auto& one : stages_)
+    CATENA_CHECK(ValueError, !one || !has_synchronised_layer(one->units()),
+                 "Pipeline::step: this replica has no samples, but the model has "
+                 "BatchNormalization layers that are synchronised over ranks and wait for it; give "
+                 "each replica at least ",
+                 schedule.micro_batches, " samples in every step");
+}
+
+// Actions ----------------------------------------------------------------------------------------
+
+Array Pipeline::Executor::step(const Samples& x, const Samples& t, const Loss& loss) {
+  require_setup("step");
+  require_same_units("step");
+  last_step_ = LastStep::kThrown;
+  const comm::PurposeScope purpose(place_.comm, "pipeline step");
+  const int64_t n = samples_of("step", t.arrays(), samples_of("step", x.arrays()));
+  const bool is_empty = n == 0 && place_.data != nullptr;
+  CATENA_CHECK(ValueError, n < 0 || is_empty || n >= schedule.micro_batches,
+               "Pipeline::step: a batch of ", n, " samples cannot be cut into the ",
+               schedule.micro_batches, " micro-batches of the schedule '", schedule.name,
+               "'; use a larger batch, or a schedule of fewer micro-batches");
+  cut_batch(std::max<int64_t>(n, 0), is_empty ? 0 : schedule.micro_batches,
+            model.training() ? Boundary::Mode::kTrain : Boundary::Mode::kTrainInTestState);
+  or_end_all("a pipeline step", [&] {
+    const int last = schedule.stages() - 1;
+    CATENA_CHECK(ValueError,
+                 n >= 0 && !(has_stage(0) && x.empty()) && !(has_stage(last) && t.empty()),
+                 "Pipeline::step: the rank of the first stage needs x, that of the last one t, and "
+                 "every other one of them, for the number of samples");
+    if (is_empty) refuse_synchronised_layers();
+    run_step(x, t, loss);
+  });
+  last_step_ = LastStep::kDone;
+  return loss_;
+}
+
+void Pipeline::Executor::run_step(const Samples& x, const Samples& t, const Loss& loss) {
+  std::optional<NoSync> only_add;
+  if (place_.data) only_add.emplace(*place_.data);
+  const Device device = device_of_rank(0);
+  numbers_.begin_step(next_step_, device);
+  updates_.begin_step();
+  loss_ = {};
+  loss_function_ = &loss;
+  begin_batch(x, t);
+  begin_step();
+  run_actions();
+  updates_.finish_step(has_updates_);
+  link_->end_step();
+  numbers_.end_step(next_step_);
+}
+
+void Pipeline::Executor::run_actions() {
+  const bool is_empty = shards_.empty();
+  for (size_t i = 0; i < order_.size();) {
+    const Kind kind = order_[i].action.kind;
+    size_t end = i + 1;
+    if (is_message(kind)) {
+      while (is_over_ranks() && end < order_.size() && is_message(order_[end].action.kind)) ++end;
+      if (!is_empty) exchange(&order_[i], &order_[i] + (end - i));
+    } else if (!is_empty || kind == Kind::kReduce || kind == Kind::kUpdate) {
+      run(order_[i].action);
+    }
+    i = end;
+  }
+}
+
+void Pipeline::Executor::run(const Action& action) {
+  const int s = action.stage, m = action.micro_batch;
+  switch (action.kind) {
+    case Kind::kForward:
+      return forward(s, m);
+    case Kind::kBackward:
+      return backward(s, m, false);
+    case Kind::kBackwardInputs:
+      return backward(s, m, true);
+    case Kind::kBackwardWeights:
+      // The first stage's inputs want no gradients: its schedule may leave that half out.
+      return stage(s).is_split(m) ? stage(s).backward_weights(m) : backward(s, m, false);
+    case Kind::kReduce:
+      return updates_.reduce(s);
+    case Kind::kUpdate:
+      return updates_.update(s);
+    default:
+      return;
+  }
+}
+
+void Pipeline::Executor::exchange(const Issued* begin, const Issued* end) {
+  std::vector<Message> group;
+  for (const Issued* issued = begin; issued != end; ++issued)
+    group.push_back(message_of(issued->action));
+  link_->exchange(group);
+}
+
+Message Pipeline::Executor::message_of(const Action& action) {
+  const auto s = size_t(action.stage), m = size_t(action.micro_batch);
+  const int here = rank_of(action.stage);
+  const Boundary::Key key = key_of(action.micro_batch);
+  switch (action.kind) {
+    case Kind::kSendOutput:
+      return {
+          true, here, rank_of(action.stage + 1), &outgoing_results_[s][m], &boundaries_[s].at(key),
+          false};
+    case Kind::kRecvInput:
+      return {false,          rank_of(action.stage - 1),   here,
+              &inputs_[s][m], &boundaries_[s - 1].at(key), false};
+    case Kind::kSendGradient:
+      return {true,
+              here,
+              rank_of(action.stage - 1),
+              &outgoing_gradients_[s][m],
+              &boundaries_[s - 1].at(key),
+              true};
+    default:
+      return {false, rank_of(action.stage + 1), here, &gradients_[s][m], &boundaries_[s].at(key),
+              true};
+  }
+}
+
+// Computation ------------------------------------------------------------------------------------
+
+Arrays Pipeline::Executor::take_inputs(int s, int m) {
+  if (s == 0) return part(x_, m);
+  Parcel parcel = std::exchange(inputs_[size_t(s)][size_t(m)], {});
+  wait_for(parcel, stage(s).device());
+  return std::move(parcel.arrays);
+}
+
+void Pipeline::Executor::forward(int s, int m) {
+  const MessageInfo* before = s == 0 ? nullptr : &boundaries_[size_t(s) - 1].at(key_of(m));
+  const Variables ys = stage(s).forward(m, take_inputs(s, m), before, numbers_);
+  if (is_last(s)) return compute_loss(m);
+  boundaries_[size_t(s)].check(key_of(m), ys);
+  hand_on(s, m, ys);
+}
+
+// To the next stage, if it is on this rank, or to where a send takes it from.
+void Pipeline::Executor::hand_on(int s, int m, const Variables& results) {
+  Arrays arrays;
+  for (const Variable& y : results) arrays.push_back(y.data());
+  Parcel& target = rank_of(s + 1) == rank_of(s) ? inputs_[size_t(s) + 1][size_t(m)]
+                                                : outgoing_results_[size_t(s)][size_t(m)];
+  target = {std::move(arrays), {}};
+}
+
+void Pipeline::Executor::compute_loss(int m) {
+  Stage& last = stage(schedule.stages() - 1);
+  const DeviceScope device(last.device());
+  const RandomSourceScope scope(numbers_.of(static_cast<int>(model.size()), m));
+  const Variable loss = (*loss_function_)(last.take_results(m), part(t_, m));
+  CATENA_CHECK(ValueError, loss.defined(), "Pipeline::step: the loss is undefined");
+  CATENA_CHECK(ShapeError, loss.size() == 1, "Pipeline::step: the loss of a micro-batch has shape ",
+               loss.shape(), ", expected a single element, its mean");
+  CATENA_CHECK(GradientError, loss.requires_grad(),
+               "Pipeline::step: the loss does not depend on anything that wants a gradient; is it "
+               "computed from data() or under NoBackprop?");
+  const Array value = loss.data().reshape(Shape{}).astype(compute_dtype(loss.dtype()), false);
+  const Array share = multiply(value, weight_of(m));
+  loss_ = loss_.defined() ? add(loss_, share) : share;
+  losses_[size_t(m)] = updates_.scaled(loss);
+}
+
+void Pipeline::Executor::backward(int s, int m, bool split) {
+  Variables results;
+  Arrays gradients;
+  if (is_last(s)) {
+    results = {std::exchange(losses_[size_t(m)], {})};
+    gradients = {full_like(results[0].data(), weight_of(m))};
+  } else {
+    Parcel parcel = std::exchange(gradients_[size_t(s)][size_t(m)], {});
+    wait_for(parcel, stage(s).device());
+    results = stage(s).take_results(m);
+    gradients = std::move(parcel.arrays);
+  }
+  Arrays of_inputs = stage(s).backward(m, results, gradients, split);
+  if (s == 0) return;
+  const bool stays = rank_of(s - 1) == rank_of(s);
+  Parcel& target =
+      stays ? gradients_[size_t(s) - 1][size_t(m)] : outgoing_gradients_[size_t(s)][size_t(m)];
+  target = {std::move(of_inputs), {}};
+}
+
+// Test passes -------------------------------------------------------------------------------------
+
+Arrays Pipeline::Executor::predict(const Samples& x) {
+  require_setup("predict");
+  require_same_units("predict");
+  const comm::PurposeScope purpose(place_.comm, "pipeline predict");
+  const int64_t n = or_end_all("Pipeline::predict", [&] {
+    const int64_t own = has_stage(0) ? samples_of("predict", x.arrays()) : 0;
+    return is_over_ranks() ? place_.comm->broadcast_object(own, rank_of(0)) : own;
+  });
+  CATENA_CHECK(ValueError, n > 0,
+               "Pipeline::predict: the rank of the first stage needs x, of at "
+               "least one sample");
+  const TestScope test(model);
+  const NoBackprop no_graph;
+  cut_batch(n, static_cast<int>(std::min<int64_t>(n, schedule.micro_batches)),
+            Boundary::Mode::kPredict);
+  return or_end_all("Pipeline::predict", [&] { return run_prediction(x); });
+}
+
+Arrays Pipeline::Executor::run_prediction(const Samples& x) {
+  begin_batch(x, {});
+  begin_step();
+  std::vector<Arrays> results;
+  for (size_t m = 0; m < shards_.size(); ++m) predict_part(int(m), results);
+  link_->end_step();
+  Arrays whole;
+  for (const Arrays& parts : results)
+    whole.push_back(parts.size() == 1 ? parts[0] : concatenate(parts, 0));
+  return whole;
+}
+
+// Appended to `results`, which has a list for each.
+void Pipeline::Executor::keep_results(const Variables& ys, std::vector<Arrays>& results) {
+  results.resize(ys.size());
+  for (size_t k = 0; k < ys.size(); ++k) {
+    CATENA_CHECK(ShapeError, ys[k].ndim() > 0, "Pipeline::predict: result ", k,
+                 " of the last stage has shape (), so that those of the micro-batches cannot be "
+                 "put together; let the model return a value for each sample, and take means of "
+                 "what predict returns");
+    results[k].push_back(ys[k].data());
+  }
+}
+
+void Pipeline::Executor::predict_part(int m, std::vector<Arrays>& results) {
+  for (int s = 0; s < schedule.stages(); ++s) {
+    if (!has_stage(s)) continue;
+    if (s > 0 && rank_of(s - 1) != rank_of(s)) {
+      const Issued receive{rank_of(s), {Kind::kRecvInput, s, m}};
+      exchange(&receive, &receive + 1);
+    }
+    const Variables ys = stage(s).forward(m, take_inputs(s, m), nullptr, numbers_);
+    if (is_last(s)) return keep_results(ys, results);
+    boundaries_[size_t(s)].check(key_of(m), ys);
+    hand_on(s, m, ys);
+    if (rank_of(s + 1) == rank_of(s)) continue;
+    const Issued send{rank_of(s), {Kind::kSendOutput, s, m}};
+    exchange(&send, &send + 1);
+  }
+}
+
+}  // namespace catena::parallel::pipeline

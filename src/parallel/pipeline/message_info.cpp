@@ -1,0 +1,97 @@
+#include "parallel/pipeline/message_info.h"
+
+#include <cstring>
+
+#include "catena/core/error.h"
+
+namespace catena::parallel::pipeline {
+
+MessageInfo info_of(const Variables& outputs) {
+  MessageInfo message;
+  for (const Variable& y : outputs)
+    message.push_back({y.dtype(), y.shape(), y.requires_grad(),
+                       y.data().is_dense() ? y.data().order() : MemoryOrder()});
+  return message;
+}
+
+std::string text_of(const MessageInfo& message) {
+  std::string text;
+  for (const ArrayInfo& a : message) {
+    if (!text.empty()) text += ", ";
+    text += catena::message(a.shape, " ", a.dtype, a.wants_gradient ? "" : " without gradient");
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+namespace {
+
+void put(std::string& bytes, int64_t number) {
+  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+int64_t take(std::string_view& bytes) {
+  int64_t number = 0;
+  CATENA_CHECK(CommError, bytes.size() >= sizeof number,
+               "Pipeline: a header of a message between stages is too short; do all ranks run the "
+               "same program?");
+  std::memcpy(&number, bytes.data(), sizeof number);
+  bytes.remove_prefix(sizeof number);
+  return number;
+}
+
+}  // namespace
+
+std::string text_of(int64_t samples, const Boundary::Key& key) {
+  using Mode = Boundary::Mode;
+  const char* way = key.second == Mode::kTrain     ? "to train"
+                    : key.second == Mode::kPredict ? "to predict"
+                                                   : "to train, with the model in test state";
+  return message("has a batch of ", samples, " samples with a micro-batch of ", key.first, ", ",
+                 way);
+}
+
+std::string pack(const BoundaryHeader& header) {
+  std::string bytes;
+  put(bytes, header.samples);
+  put(bytes, header.key.first);
+  put(bytes, int64_t(header.key.second));
+  put(bytes, int64_t(header.message.size()));
+  for (const ArrayInfo& a : header.message) {
+    put(bytes, int64_t(a.dtype));
+    put(bytes, a.wants_gradient);
+    put(bytes, int64_t(a.shape.size()));
+    for (const int64_t extent : a.shape) put(bytes, extent);
+    for (const int64_t axis : a.order.axes(int(a.shape.size()))) put(bytes, axis);
+  }
+  return bytes;
+}
+
+BoundaryHeader unpack(std::string_view bytes) {
+  BoundaryHeader header;
+  header.samples = take(bytes);
+  header.key.first = take(bytes);
+  header.key.second = static_cast<Boundary::Mode>(take(bytes));
+  header.message.resize(size_t(take(bytes)));
+  for (ArrayInfo& a : header.message) {
+    a.dtype = static_cast<Dtype>(take(bytes));
+    a.wants_gradient = take(bytes) != 0;
+    a.shape.resize(size_t(take(bytes)));
+    for (int64_t& extent : a.shape) extent = take(bytes);
+    Axes order(a.shape.size(), int64_t{0});
+    for (int64_t& axis : order) axis = take(bytes);
+    a.order = MemoryOrder(order);
+  }
+  return header;
+}
+
+void Boundary::check(const Key& key, const Variables& outputs) {
+  const MessageInfo now = info_of(outputs);
+  const auto known = known_.try_emplace(key, now).first;
+  if (known->second == now) return;
+  fail<ShapeError>("Pipeline: stage ", stage_, " gave ", text_of(now), " for a micro-batch of ",
+                   key.first, " samples, and ", text_of(known->second),
+                   " in earlier ones; the results of a stage must depend on the size of the "
+                   "micro-batch alone");
+}
+
+}  // namespace catena::parallel::pipeline

@@ -1,0 +1,66 @@
+// What the messages between two stages hold: learnt once for each size of micro-batch, checked
+// whenever one is sent.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "catena/array/memory_order.h"
+#include "catena/autograd/variable.h"
+
+namespace catena::parallel::pipeline {
+
+// One array that a stage gives to the next.
+struct ArrayInfo {
+  Dtype dtype{};
+  Shape shape;
+  bool wants_gradient = false;  // the stage has something to do with the gradient
+  MemoryOrder order = {};       // of the array, and of the one that receives it
+  friend bool operator==(const ArrayInfo& a, const ArrayInfo& b) {
+    return a.dtype == b.dtype && a.shape == b.shape && a.wants_gradient == b.wants_gradient;
+  }
+  Array uninitialized(Device device) const {
+    return Array::uninitialized(shape, dtype, device, order);
+  }
+};
+using MessageInfo = std::vector<ArrayInfo>;
+
+MessageInfo info_of(const Variables& outputs);
+// "(2, 3) float32, (2) int32 without gradient", "nothing".
+std::string text_of(const MessageInfo& message);
+// The boundary behind a stage.
+class Boundary {
+ public:
+  explicit Boundary(int stage) : stage_(stage) {}
+  // Micro-batches of so many samples, in one way of running the model.
+  enum class Mode : uint8_t { kTrain, kTrainInTestState, kPredict };
+  using Key = std::pair<int64_t, Mode>;
+
+  bool knows(const Key& key) const { return known_.count(key) > 0; }
+  const MessageInfo& at(const Key& key) const { return known_.at(key); }
+  void learn(const Key& key, MessageInfo message) { known_[key] = std::move(message); }
+  // ShapeError or DtypeError unless the outputs are those that were learnt; what is not known yet
+  // is learnt.
+  void check(const Key& key, const Variables& outputs);
+
+ private:
+  int stage_;
+  std::map<Key, MessageInfo> known_;
+};
+
+// What a rank tells the next one about a boundary between them, and for which batch.
+struct BoundaryHeader {
+  int64_t samples = 0;  // of the batch
+  Boundary::Key key;
+  MessageInfo message;
+};
+// "has a batch of 8 samples with a micro-batch of 4, to train".
+std::string text_of(int64_t samples, const Boundary::Key& key);
+// For the host, and back.
+std::string pack(const BoundaryHeader& header);
+BoundaryHeader unpack(std::string_view bytes);
+
+}  // namespace catena::parallel::pipeline

@@ -1,0 +1,25 @@
+// What code that runs models asks about layers whose statistics are those of several ranks.
+#pragma once
+
+#include "catena/autograd/function_set.h"
+
+namespace catena::parallel {
+
+// While it lives, synchronised layers of the calling thread wait for nobody, and take this rank's
+// batch for that of every rank: for forward passes that other ranks do not make, of which only the
+// shapes count. A single sample is enough.
+class OwnStatistics {
+ public:
+  OwnStatistics();
+  ~OwnStatistics();
+  OwnStatistics(const OwnStatistics&) = delete;
+  OwnStatistics& operator=(const OwnStatistics&) = delete;
+
+ private:
+  bool previous_;
+};
+
+// Whether the model has a layer that waits for other ranks in train state.
+bool has_synchronised_layer(Parameterized& model);
+
+}  // namespace catena::parallel

@@ -1,0 +1,286 @@
+#include "catena/training/model_summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <ostream>
+#include <set>
+#include <string_view>
+
+#include "catena/array/random.h"
+#include "catena/autograd/function_call.h"
+#include "catena/autograd/grad_mode.h"
+#include "catena/functions/activation/lstm.h"
+#include "catena/functions/connection/stateful_gru.h"
+
+namespace catena::training {
+namespace {
+
+// What a forward pass moves: arrays that are not trained, random states, and those of recurrent
+// layers.
+class MovedState {
+ public:
+  explicit MovedState(Parameterized& model) {
+    note(current_device());
+    for (const Parameter& parameter : model.parameters()) note(parameter.device());
+    for (const Persistent& persistent : model.persistents()) {
+      note(persistent.device());
+      persistents_.push_back({persistent, persistent.data().copy(), persistent.samples()});
+    }
+    take_states(model);
+  }
+  void bring_back() const {
+    for (const auto& [persistent, values, samples] : persistents_) {
+      persistent.copy_from(values);
+      persistent.forget_samples();
+      persistent.count_samples(samples);
+    }
+    for (const auto& [device, state] : random_) random::default_state(device).set_state(state);
+    for (const auto& [layer, c, h] : lstm_) layer->set_state(c, h);
+    for (const auto& [layer, h] : gru_) layer->set_state(h);
+  }
+
+ private:
+  struct Kept {
+    Persistent persistent;
+    Array values;
+    int64_t samples;
+  };
+  // Recurrent layers begin anew.
+  void take_states(Parameterized& part) {
+    if (auto* const lstm = dynamic_cast<functions::LSTM*>(&part)) {
+      lstm_.push_back({lstm, lstm->c, lstm->h});
+      lstm->reset_state();
+    } else if (auto* const gru = dynamic_cast<functions::StatefulGRU*>(&part)) {
+      gru_.push_back({gru, gru->h});
+      gru->reset_state();
+    }
+    part.visit_functions(
+        [&](const std::string&, Parameterized& function) { take_states(function); });
+  }
+  void note(Device device) {
+    for (const auto& [known, state] : random_)
+      if (known == device) return;
+    random_.emplace_back(device, random::default_state(device).state());
+  }
+  struct LstmStates {
+    functions::LSTM* layer;
+    Variable c, h;
+  };
+  struct GruState {
+    functions::StatefulGRU* layer;
+    Variable h;
+  };
+  std::vector<LstmStates> lstm_;
+  std::vector<GruState> gru_;
+  std::vector<Kept> persistents_;
+  std::vector<std::pair<Device, RandomState::State>> random_;
+};
+
+constexpr const char* kCast = "Cast";  // also of parameters, by autocast
+
+// The parameter that an operand is, or of which autocast has made a copy; else null.
+const ParameterState* parameter_of(const Variable& v) {
+  const VariableNode* node = v.body()->node.get();
+  if (node == nullptr) return nullptr;
+  if (node->parameter == nullptr && node->creator && node->creator->label() == kCast)
+    node = node->creator->inputs()[0].get();
+  return node->parameter;
+}
+
+int64_t elements(const Shape& shape) {
+  int64_t n = 1;
+  for (const int64_t extent : shape) n *= extent;
+  return n;
+}
+
+// Sum over the weights of the products of their elements by which each position is multiplied.
+int64_t weight_elements(const FunctionCall& call) {
+  int64_t n = 0;
+  for (size_t i = 1; i < call.size(); ++i)
+    if (call[i].ndim() >= 2 && parameter_of(call[i])) n += call[i].size();
+  return n;
+}
+
+int64_t matrix_product(const Shape& a, const Shape& b, const Shape& y, bool is_batch) {
+  const double matrices = is_batch ? double(std::max<int64_t>(1, y[0])) : 1;
+  // (m k)(k n)(m n) is the square of the multiply-adds of one product.
+  const double square = double(elements(a)) * double(elements(b)) * double(elements(y));
+  return std::llround(std::sqrt(square / matrices));
+}
+
+// What the call multiplies and adds, or nothing where that is the sum over the calls in it.
+std::optional<int64_t> multiply_adds(const FunctionCall& call) {
+  const std::string_view name = call.name();
+  if (call.outputs().empty() || call.size() < 2) return {};
+  const Array& y = call.outputs()[0];
+  const Shape& w = call[1].shape();
+  const auto per_row = [&] { return w.empty() || w[0] == 0 ? 0 : call[1].size() / w[0]; };
+  if (name == "MatMul" || name == "BatchMatMul")
+    return matrix_product(call[0].shape(), w, y.shape(), name == "BatchMatMul");
+  if (name.starts_with("Deconvolution")) return call[0].size() * per_row();
+  if (name.starts_with("Linear") || name.starts_with("Convolution")) return y.size() * per_row();
+  if (name == "NStepLSTM") {
+    const Shape& ys = call.outputs().back().shape();
+    return ys.empty() || ys.back() == 0 ? 0 : elements(ys) / ys.back() * weight_elements(call);
+  }
+  return {};
+}
+
+// Notes the outermost calls of functions and layers.
+class Observer : public FunctionHook {
+ public:
+  explicit Observer(Parameterized& model) {
+    for (const auto& [path, parameter] : model.named_parameters()) {
+      paths_.emplace(parameter.state(), path);
+      result_.parameters += parameter.size();
+      result_.parameter_bytes += parameter.size() * itemsize(parameter.dtype());
+    }
+    for (const auto& [path, persistent] : model.named_persistents())
+      result_.persistents += persistent.size();
+  }
+  void forward_begins(const FunctionCall&) override {
+    if (depth_++ == 0) inner_ = 0;
+  }
+  void forward_ends(const FunctionCall& call) override {
+    for (size_t i = 0; i < call.size(); ++i) used_.insert(parameter_of(call[i]));
+    const std::optional<int64_t> costs = multiply_adds(call);
+    if (--depth_ == 0)
+      add(call, costs.value_or(inner_));
+    else
+      inner_ += costs.value_or(0);
+  }
+  ModelSummary result() {
+    for (const LayerSummary& layer : result_.layers) {
+      result_.multiply_adds += layer.multiply_adds;
+      result_.activation_bytes += layer.activation_bytes;
+    }
+    for (const auto& [state, path] : paths_)
+      if (used_.count(state) == 0) result_.unused.push_back(path);
+    std::sort(result_.unused.begin(), result_.unused.end());
+    return std::move(result_);
+  }
+
+ private:
+  void add(const FunctionCall& call, int64_t costs) {
+    LayerSummary layer;
+    layer.type = call.name();
+    layer.multiply_adds = costs;
+    std::vector<Array> data;
+    for (size_t i = 0; i < call.size(); ++i) {
+      const auto found = paths_.find(parameter_of(call[i]));
+      if (found == paths_.end()) {
+        layer.inputs.push_back(call[i].shape());
+        data.push_back(call[i].data());
+        continue;
+      }
+      const size_t end = found->second.rfind('/');
+      if (layer.path.empty() && end != std::string::npos) layer.path = found->second.substr(0, end);
+      if (layer.type != kCast && counted_.insert(found->first).second)
+        layer.parameters += call[i].size();
+    }
+    for (const Array& y : call.outputs()) {
+      layer.outputs.push_back(y.shape());
+      const bool is_view = std::any_of(data.begin(), data.end(),
+                                       [&](const Array& x) { return y.shares_memory_with(x); });
+      if (!is_view) layer.activation_bytes += y.nbytes();
+    }
+    result_.layers.push_back(std::move(layer));
+  }
+
+  ModelSummary result_;
+  std::map<const ParameterState*, std::string> paths_;
+  std::set<const ParameterState*> used_, counted_;
+  int depth_ = 0;
+  int64_t inner_ = 0;  // multiply-adds of the calls in the running outermost one
+};
+
+// Text ------------------------------------------------------------------------------------------
+
+// "1,234,567"; "" for 0.
+std::string grouped(int64_t n) {
+  if (n == 0) return "";
+  std::string text = std::to_string(n);
+  for (int64_t at = int64_t(text.size()) - 3; at > 0; at -= 3) text.insert(size_t(at), ",");
+  return text;
+}
+
+// "12.5 KiB"; "" for 0.
+std::string bytes_text(int64_t bytes) {
+  if (bytes == 0) return "";
+  if (bytes < 1024) return std::to_string(bytes) + " B";
+  const char* const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double value = double(bytes) / 1024;
+  size_t unit = 0;
+  for (; value >= 1023.95 && unit < 5; ++unit) value /= 1024;
+  const int64_t tenths = std::llround(value * 10);
+  return message(tenths / 10, ".", tenths % 10, " ", units[unit]);
+}
+
+// The first three, and how many more.
+std::string shapes_text(const std::vector<Shape>& shapes) {
+  std::string text;
+  for (size_t i = 0; i < std::min<size_t>(shapes.size(), 3); ++i)
+    text += message(i == 0 ? "" : " ", shapes[i]);
+  return shapes.size() <= 3 ? text : message(text, " and ", shapes.size() - 3, " more");
+}
+
+using Line = std::vector<std::string>;
+constexpr size_t kTextColumns = 4;  // aligned on the left; the numbers behind them on the right
+
+std::string table(const std::vector<Line>& lines) {
+  std::vector<size_t> widths(lines[0].size(), 0);
+  for (const Line& line : lines)
+    for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  std::string text;
+  for (const Line& line : lines) {
+    std::string row;
+    for (size_t i = 0; i < line.size(); ++i) {
+      const std::string space(widths[i] - line[i].size(), ' ');
+      row += (i == 0 ? "" : "  ") + (i < kTextColumns ? line[i] + space : space + line[i]);
+    }
+    text += row.substr(0, row.find_last_not_of(' ') + 1) + '\n';
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string ModelSummary::to_string() const {
+  std::vector<Line> lines = {
+      {"layer", "type", "input", "output", "parameters", "multiply-adds", "activations"}};
+  for (const LayerSummary& l : layers)
+    lines.push_back({l.path, l.type, shapes_text(l.inputs), shapes_text(l.outputs),
+                     grouped(l.parameters), grouped(l.multiply_adds),
+                     bytes_text(l.activation_bytes)});
+  lines.push_back({"total", "", "", "", grouped(parameters), grouped(multiply_adds),
+                   bytes_text(activation_bytes)});
+  std::string text = table(lines);
+  if (parameters > 0) text += "parameters: " + bytes_text(parameter_bytes) + '\n';
+  if (persistents > 0) text += "not trained: " + grouped(persistents) + " elements\n";
+  for (size_t i = 0; i < unused.size(); ++i)
+    text += (i == 0 ? "not used by this call: " : ", ") + unused[i];
+  return unused.empty() ? text : text + '\n';
+}
+
+std::ostream& operator<<(std::ostream& os, const ModelSummary& summary) {
+  return os << summary.to_string();
+}
+
+ModelSummary summarize(Parameterized& model, const std::function<void()>& forward) {
+  const MovedState before(model);
+  Observer observer(model);
+  try {
+    const ForceBackprop recorded;
+    const FunctionHookScope scope(observer);
+    forward();
+  } catch (...) {
+    before.bring_back();
+    throw;
+  }
+  before.bring_back();
+  return observer.result();
+}
+
+}  // namespace catena::training

@@ -1,0 +1,152 @@
+// Calls that wait for each other in a circle: found at the call that closes it, over threads. Over
+// processes: tests/mpi/deadlocks.cpp.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+#include "catena/comm/factory.h"
+#include "comm/suite.h"
+#include "error_text.h"
+
+namespace catena {
+namespace {
+
+using comm::run_threads;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+Array some(Communicator& comm) { return comm_suite::make(comm, {4}, Dtype::kFloat32, comm.rank()); }
+
+struct Outcome {
+  std::vector<std::string> texts;  // of every rank; "" if it threw nothing
+  double seconds = 0;
+};
+
+Outcome outcome_of(int n, const std::function<void(Communicator&)>& fn) {
+  Outcome outcome{std::vector<std::string>(static_cast<size_t>(n)), 0};
+  const auto start = Clock::now();
+  try {
+    run_threads(n,
+                [&](Communicator& comm) {
+                  try {
+                    fn(comm);
+                  } catch (const CommError& error) {
+                    outcome.texts[size_t(comm.rank())] = error.what();
+                    throw;
+                  }
+                },
+                {.timeout = 30});
+  } catch (const std::exception&) {
+  }
+  outcome.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return outcome;
+}
+
+TEST(ThreadsDeadlock, TwoRanksThatReceiveFromEachOther) {
+  const Outcome o = outcome_of(2, [](Communicator& comm) {
+    comm.recv(some(comm), 1 - comm.rank());
+    comm.send(some(comm), 1 - comm.rank());
+  });
+  for (const std::string& text : o.texts)
+    expect_contains(text, {"deadlock", "rank 0 waited in recv #1 float32[4] from rank 1",
+                           "rank 1 waited in recv #1 float32[4] from rank 0", "group"});
+  EXPECT_LT(o.seconds, 0.3);
+}
+
+TEST(ThreadsDeadlock, ARingOfSends) {
+  const Outcome o = outcome_of(3, [](Communicator& comm) {
+    comm.send(some(comm), (comm.rank() + 1) % 3);
+    comm.recv(some(comm), (comm.rank() + 2) % 3);
+  });
+  for (const std::string& text : o.texts)
+    expect_contains(text, {"rank 0 waited in send #1 float32[4] to rank 1",
+                           "rank 1 waited in send #1 float32[4] to rank 2",
+                           "rank 2 waited in send #1 float32[4] to rank 0"});
+  EXPECT_LT(o.seconds, 0.3);
+}
+
+// It ends the others as well, who would not wait for each other.
+TEST(ThreadsDeadlock, DoesNotWaitForRanksThatCompute) {
+  const Outcome o = outcome_of(3, [](Communicator& comm) {
+    if (comm.rank() == 2) std::this_thread::sleep_for(milliseconds(500));
+    if (comm.rank() < 2) comm.recv(some(comm), 1 - comm.rank());
+    comm.barrier();
+  });
+  for (const std::string& text : o.texts) expect_contains(text, {"deadlock", "rank 0 waited in"});
+  EXPECT_LT(o.seconds, 1);
+}
+
+TEST(ThreadsDeadlock, OfGroups) {
+  const Outcome o = outcome_of(
+      2, [](Communicator& comm) { comm.group([&] { comm.recv(some(comm), 1 - comm.rank()); }); });
+  for (const std::string& text : o.texts)
+    expect_contains(text, {"rank 0 waited in recv #1", "rank 1 waited in recv #1"});
+}
+
+TEST(ThreadsDeadlock, OfAMessageAndACollective) {
+  const Outcome o = outcome_of(3, [](Communicator& comm) {
+    if (comm.rank() == 0)
+      comm.recv(some(comm), 1);
+    else if (comm.rank() == 1)
+      comm.all_reduce(some(comm));
+    else
+      std::this_thread::sleep_for(milliseconds(300));
+  });
+  expect_contains(o.texts[0], {"rank 0 waited in recv #1", "rank 1 waited in all_reduce #1"});
+  expect_contains(o.texts[1], {"rank 0 waited in recv #1", "rank 1 waited in all_reduce #1"});
+}
+
+TEST(ThreadsDeadlock, IsNotAPeerThatIsLate) {
+  const Outcome o = outcome_of(3, [](Communicator& comm) {
+    const Array x = some(comm);
+    for (int round = 0; round < 3; ++round) {
+      if (comm.rank() == 2) std::this_thread::sleep_for(milliseconds(100));
+      if (comm.rank() < 2) comm.send(x, comm.rank() + 1);
+      if (comm.rank() > 0) comm.recv(x, comm.rank() - 1);
+      comm.barrier();
+    }
+  });
+  for (const std::string& text : o.texts) EXPECT_EQ(text, "");
+}
+
+// Orders without a deadlock, with late ranks, many times.
+TEST(ThreadsDeadlock, IsNotFoundInOrdersThatEnd) {
+  const Outcome o = outcome_of(4, [](Communicator& comm) {
+    const Array x = some(comm), y = some(comm);
+    const int next = (comm.rank() + 1) % 4, previous = (comm.rank() + 3) % 4;
+    for (int round = 0; round < 300; ++round) {
+      if (round % 7 == comm.rank()) std::this_thread::yield();
+      if (comm.rank() % 2 == 0) {
+        comm.send(x, next);
+        comm.recv(y, previous);
+      } else {
+        comm.recv(y, previous);
+        comm.send(x, next);
+      }
+      comm.group([&] {
+        comm.recv(y, previous);
+        comm.recv(y, next);
+        comm.send(x, next);
+        comm.send(x, previous);
+      });
+      if (round % 5 == 0) comm.all_reduce(x);
+    }
+  });
+  for (const std::string& text : o.texts) EXPECT_EQ(text, "");
+}
+
+TEST(ThreadsDeadlock, OfAPartNamesTheRanksOfTheJob) {
+  const Outcome o = outcome_of(4, [](Communicator& comm) {
+    const CommunicatorPtr part = comm.split(comm.rank() / 2);
+    if (comm.rank() >= 2) part->recv(some(comm), 1 - part->rank());
+    comm.barrier();
+  });
+  for (const std::string& text : o.texts)
+    expect_contains(text, {"rank 0 waited in recv #1",
+                           " (ranks of a part of the job: 0, 1 are ranks 2, 3 of the job)"});
+}
+
+}  // namespace
+}  // namespace catena

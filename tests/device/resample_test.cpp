@@ -1,0 +1,126 @@
+// The CUDA kernels of resampling, run on the host one thread after the other, against dense
+// matrices.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "backends/cuda/pooling/resample.h"
+#include "kernels/resample_case.h"
+
+namespace catena {
+namespace {
+
+using gpu::Float;
+using testing::ResampleCase;
+
+constexpr double kSmallest = 6e-8;  // of float16
+
+// Numbers (n, c, area) in the memory order of the case, `offset` elements behind a multiple of 16
+// bytes, with bytes around them that no kernel may touch.
+template <class T>
+class Memory {
+ public:
+  Memory(const ResampleCase& c, const Shape& shape, int offset)
+      : channels_(shape[1]),
+        area_(shape[2] * shape[3]),
+        size_(shape[0] * channels_ * area_),
+        last_(c.last),
+        bytes_(new char[size_t(size_) * sizeof(T) + 96]) {
+    std::memset(bytes_.get(), 0x55, size_t(size_) * sizeof(T) + 96);
+    const auto address = reinterpret_cast<uintptr_t>(bytes_.get());
+    begin_ = bytes_.get() + 16 + (16 - address % 16) % 16 + size_t(offset) * sizeof(T);
+  }
+  T* data() const { return reinterpret_cast<T*>(begin_); }
+  int64_t size() const { return size_; }
+  T& operator[](int64_t i) const {
+    const int64_t a = i % area_, channel = i / area_ % channels_, n = i / area_ / channels_;
+    return data()[last_ ? (n * area_ + a) * channels_ + channel : i];
+  }
+  bool is_intact() const {
+    for (int i = 1; i <= 16; ++i)
+      if (begin_[-i] != 0x55 || begin_[size_ * int64_t(sizeof(T)) + i - 1] != 0x55) return false;
+    return true;
+  }
+
+ private:
+  int64_t channels_, area_, size_;
+  bool last_;
+  std::unique_ptr<char[]> bytes_;
+  char* begin_;
+};
+
+template <class T>
+void check(const ResampleCase& c, Float code, double eps, int offset, std::mt19937& random) {
+  const Memory<T> x(c, c.in(), offset), y(c, c.out(), offset);
+  std::vector<double> numbers;
+  for (int64_t i = 0; i < x.size(); ++i) {
+    numbers.push_back(double(int(random() % 17) - 8));
+    x[i] = T(float(numbers.back()));
+  }
+  for (int64_t i = 0; i < y.size(); ++i) y[i] = T(3.0f);
+  gpu::ResampleArgs args{};
+  args.images = c.images * (c.last ? 1 : c.channels), args.channels = c.last ? c.channels : 1;
+  args.row_map = c.rows, args.column_map = c.columns, args.adjoint = c.adjoint;
+  args.rows = axis_ranges(c.rows, c.adjoint), args.columns = axis_ranges(c.columns, c.adjoint);
+  args.divisor = c.divisor, args.aligned = offset == 0, args.accumulate = c.accumulate;
+  args.x = x.data(), args.y = y.data();
+  gpu::launch_resample(code, args, {nullptr, 4, 0, false});
+  const testing::Resampled expected = testing::resampled(c, numbers);
+  for (int64_t i = 0; i < y.size(); ++i) {
+    const double before = c.accumulate ? 3 : 0;
+    ASSERT_NEAR(double(float(y[i])), expected.y[size_t(i)] + before,
+                eps * (expected.size[size_t(i)] + before) + kSmallest)
+        << i;
+  }
+  EXPECT_TRUE(y.is_intact() && x.is_intact());
+}
+
+void check_all(const ResampleCase& c, std::mt19937& random) {
+  for (const int offset : {0, 1}) {
+    SCOPED_TRACE(c.text() + (offset ? ", not aligned" : ""));
+    check<float>(c, Float::kF32, 2e-6, offset, random);
+    check<double>(c, Float::kF64, 1e-7, offset, random);  // compared as float32
+    check<__half>(c, Float::kF16, 1.1e-3, offset, random);
+    check<__nv_bfloat16>(c, Float::kBf16, 9e-3, offset, random);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(ResampleOnHost, RandomCases) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 60 && !HasFatalFailure(); ++i)
+    check_all(testing::random_resampling(random), random);
+}
+
+// Windows that have kernels of their own.
+TEST(ResampleOnHost, SmallWindows) {
+  std::mt19937 random(2);
+  const auto pick = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  for (int i = 0; i < 150 && !HasFatalFailure(); ++i) {
+    ResampleCase c;
+    c.images = pick(1, 2), c.channels = pick(0, 1) ? 8 * pick(1, 2) : pick(1, 5);
+    const int64_t kernel = pick(2, 3), stride = kernel == 2 ? 2 : pick(1, 2);
+    for (AxisMap* m : {&c.rows, &c.columns}) {
+      *m = {AxisRule::kWindow, pick(1, 21), 1, kernel, stride, pick(0, 3)};
+      m->out = pick(1, (m->in + 2 * m->pad) / stride + 1);
+    }
+    c.divisor = double(kernel * kernel), c.last = pick(0, 2) != 0;
+    c.adjoint = pick(0, 1), c.accumulate = pick(0, 1);
+    check_all(c, random);
+  }
+}
+
+TEST(ResampleOnHost, DistancesBeyond32Bits) {
+  std::mt19937 random(3);
+  for (const ResampleCase& c : testing::far_resamplings()) check_all(c, random);
+}
+
+}  // namespace
+}  // namespace catena

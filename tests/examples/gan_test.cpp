@@ -1,0 +1,58 @@
+// train_gan: alone, and on two ranks under the launcher; train_gan_split on its two ranks.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "catena/array/io.h"
+#include "examples.h"
+
+namespace catena::test {
+namespace {
+
+void expect_a_gan(const Finished& result, const std::string& out) {
+  EXPECT_EQ(result.status, 0) << result.all();
+  EXPECT_NE(result.out.find(" epoch    loss D    loss G   D(real)   D(fake)\n"), std::string::npos)
+      << result.all();
+  EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 3) << "two epochs";
+  EXPECT_EQ(result.out.find("nan"), std::string::npos) << result.out;
+  const std::string picture = read_file(out + "/samples.pgm");
+  EXPECT_EQ(picture.size(), std::string("P5 224 224 255\n").size() + 224 * 224);
+  const auto generator = load_npz(out + "/generator.npz");
+  EXPECT_TRUE(generator.contains("bn1/avg_mean") && generator.contains("l3/W"));
+}
+
+Words short_run(const SmallData& data, const std::string& out,
+                const std::string& name = "train_gan") {
+  return {program(name), "--data", data.path(), "--out", out, "--short", "--batch", "32"};
+}
+
+TEST(GanExample, TrainsAlone) {
+  const SmallData data;
+  const TempFolder folder;
+  expect_a_gan(run(short_run(data, folder / "out")), folder / "out");
+  EXPECT_EQ(run({program("train_gan"), "--epoch", "3"}).status, 2);
+}
+
+#ifdef CATENA_RUN
+TEST(GanExample, TrainsOnTwoRanks) {
+  const SmallData data;
+  const TempFolder folder;
+  Words words{CATENA_RUN, "-n", "2", "--cpu"};
+  const Words own = short_run(data, folder / "out");
+  words.insert(words.end(), own.begin(), own.end());
+  expect_a_gan(run(words), folder / "out");
+}
+
+TEST(GanExample, TrainsWithOneNetworkOnEachRank) {
+  const SmallData data;
+  const TempFolder folder;
+  Words words{CATENA_RUN, "-n", "2", "--cpu"};
+  const Words own = short_run(data, folder / "out", "train_gan_split");
+  words.insert(words.end(), own.begin(), own.end());
+  expect_a_gan(run(words), folder / "out");
+  EXPECT_EQ(run(own).status, 1) << "it is for two ranks";
+}
+#endif
+
+}  // namespace
+}  // namespace catena::test

@@ -1,0 +1,70 @@
+// The pipeline programs as users start them.
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "examples.h"
+
+namespace catena::test {
+namespace {
+
+double accuracy_in(const Finished& result) {
+  std::smatch found;
+  EXPECT_EQ(result.status, 0) << result.all();
+  const bool is_there =
+      std::regex_search(result.out, found, std::regex("test accuracy ([01]\\.[0-9]{4})"));
+  EXPECT_TRUE(is_there) << result.all();
+  return is_there ? std::stod(found[1]) : 0;
+}
+
+// The rows of the training, which do not depend on cut and schedule.
+std::string losses_in(const Finished& result) {
+  const size_t first = result.out.find("step   0");
+  return first == std::string::npos ? result.all() : result.out.substr(first);
+}
+
+TEST(ParallelExamples, AllSchedulesOfOneProcessTrainAlike) {
+  std::string expected;
+  for (const char* schedule : {"gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"}) {
+    const Finished result = run({program("pipeline_one_process"), schedule, "101"});
+    EXPECT_GT(accuracy_in(result), 0.99);
+    if (expected.empty()) expected = losses_in(result);
+    EXPECT_EQ(losses_in(result), expected) << schedule;
+    EXPECT_NE(result.out.find("largest stage: "), std::string::npos) << result.out;
+  }
+}
+
+TEST(ParallelExamples, AWrongScheduleIsNamed) {
+  const Finished result = run({program("pipeline_one_process"), "2f2b"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_NE(result.err.find("schedule '2f2b': expected gpipe, 1f1b"), std::string::npos)
+      << result.err;
+}
+
+#ifdef CATENA_RUN
+
+TEST(ParallelExamples, RanksTrainAsOneProcess) {
+  const Finished ranks =
+      run({CATENA_RUN, "-n", "4", "--cpu", program("pipeline_ranks"), "zero-bubble", "101"});
+  EXPECT_GT(accuracy_in(ranks), 0.99);
+  // catena-run may mark lines with their rank: the numbers are what counts.
+  const Finished one = run({program("pipeline_one_process"), "zero-bubble", "101"});
+  const std::regex number("loss ([0-9.]+)");
+  std::smatch a, b;
+  ASSERT_TRUE(std::regex_search(ranks.out, a, number) && std::regex_search(one.out, b, number));
+  EXPECT_EQ(a[1], b[1]);
+}
+
+TEST(ParallelExamples, AGridTrains) {
+  const Finished result = run({CATENA_RUN, "-n", "4", "--cpu", program("grid"), "1f1b", "101"});
+  EXPECT_GT(accuracy_in(result), 0.99);
+  const Finished odd = run({CATENA_RUN, "-n", "3", "--cpu", program("grid")});
+  EXPECT_NE(odd.status, 0);
+  EXPECT_NE(odd.err.find("grid: expected an even number of ranks, got 3"), std::string::npos)
+      << odd.all();
+}
+
+#endif
+
+}  // namespace
+}  // namespace catena::test

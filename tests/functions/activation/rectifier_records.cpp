@@ -1,0 +1,178 @@
+// Records of rectifiers that are more than a row of the element-wise table.
+#include "catena/functions/activation/clipped_relu.h"
+#include "catena/functions/activation/crelu.h"
+#include "catena/functions/activation/maxout.h"
+#include "catena/functions/activation/prelu.h"
+#include "catena/functions/activation/silu.h"
+#include "functions/function_record.h"
+
+namespace catena {
+namespace {
+
+FunctionRecord element_wise(const char* name, double low, double high,
+                            std::function<Variable(const Variable&)> call,
+                            std::function<double(double)> value) {
+  FunctionRecord r;
+  r.function = name;
+  r.ranges = {{low, high}};
+  r.shapes = {{{2, 3, 4}}, {{}}, {{0, 3}}};
+  r.call = unary(std::move(call));
+  r.reference = [=](const Plains& in) {
+    return Plains{plain(in[0].shape, [&](const Shape& i) { return value(in[0].at(i)); })};
+  };
+  r.forward_launches = r.backward_launches = 1;
+  return r;
+}
+
+FunctionRecord clipped_relu_record() {
+  FunctionRecord r = element_wise(
+      "clipped_relu", -30, 50, [](const Variable& x) { return F::clipped_relu(x); },
+      [](double x) { return x < 0    ? 0
+                            : x > 20 ? 20
+                                     : x; });
+  r.errors = {error<ValueError>([](const Draw& draw) { F::clipped_relu(draw({3}), 0.0); },
+                                "ClippedReLU: expected a bound z above 0, got 0"),
+              error<ValueError>([](const Draw& draw) { F::clipped_relu(draw({3}), std::nan("")); },
+                                "ClippedReLU: expected a bound z above 0, got nan")};
+  return r;
+}
+
+// Slopes of shape () or of the axes behind the first.
+FunctionRecord prelu_record(const char* variant, std::vector<Shapes> shapes) {
+  FunctionRecord r;
+  r.function = "prelu";
+  r.variant = variant;
+  r.ranges = {{-2, 2}, {-1, 1}};
+  r.shapes = std::move(shapes);
+  r.call = binary([](const Variable& x, const Variable& W) { return F::prelu(x, W); });
+  r.reference = [](const Plains& in) {
+    return Plains{plain(in[0].shape, [&](const Shape& i) {
+      Shape at;
+      for (size_t k = 0; k < in[1].shape.size(); ++k) at.push_back(i[k + 1]);
+      const double x = in[0].at(i);
+      return x >= 0 ? x : x * in[1].at(at);
+    })};
+  };
+  r.forward_launches = 1;
+  return r;
+}
+
+FunctionRecord prelu_errors() {
+  FunctionRecord r = prelu_record("errors", {{{2, 3}, {3}}});
+  const auto call = [](Shape x, Shape W, Dtype dtype = Dtype::kFloat64) {
+    return [=](const Draw& draw) { F::prelu(draw(x), draw(W, 0, 1, 0, dtype)); };
+  };
+  r.errors = {
+      type_error("PReLU", call({2, 4}, {3}),
+                 "Expect: x.shape[1] == W.shape[0]\nActual: 4 != 3\nInputs: x float64 (2, 4), W "
+                 "float64 (3,)\nThe slopes W, of shape (3,), cover the axes of x that follow the "
+                 "first one; x has shape (2, 4)."),
+      type_error("PReLU", call({2}, {3}),
+                 "Expect: x.ndim >= W.ndim + 1\nActual: 1 < 2\nInputs: x float64 (2,), W float64 "
+                 "(3,)\nThe slopes W, of shape (3,), cover the axes of x that follow the first "
+                 "one; x has shape (2,)."),
+      type_error("PReLU", call({2, 3}, {3}, Dtype::kInt32),
+                 "Expect: W.dtype.kind == f\nActual: i != f\nInputs: x float64 (2, 3), W int32 "
+                 "(3,)\nExpected is a floating dtype: convert W with .astype(dtype::float32)."),
+  };
+  return r;
+}
+
+FunctionRecord crelu_record(int64_t axis) {
+  FunctionRecord r;
+  r.function = "crelu";
+  r.variant = message("axis ", axis);
+  r.ranges = {{-2, 2}};
+  r.shapes = {{{2, 3, 4}}, {{2, 3, 2, 2}}, {{0, 2, 3}}};
+  r.call = unary([=](const Variable& x) { return axis == 1 ? F::crelu(x) : F::crelu(x, axis); });
+  r.reference = [=](const Plains& in) {
+    const auto a = size_t(axis < 0 ? axis + in[0].shape.ndim() : axis);
+    Shape shape = in[0].shape;
+    shape[a] *= 2;
+    return Plains{plain(shape, [&](const Shape& i) {
+      Shape at = i;
+      at[a] = i[a] % in[0].shape[a];
+      const double x = i[a] < in[0].shape[a] ? in[0].at(at) : -in[0].at(at);
+      return x > 0 ? x : 0;
+    })};
+  };
+  r.errors = {type_error(
+      "CReLU", [](const Draw& draw) { F::crelu(draw({3})); },
+      "Expect: x.ndim > axis\nActual: 1 <= 1\nInputs: x float64 (3,)\nx has one axis, 0 or -1; the "
+      "axis given is 1.")};
+  return r;
+}
+
+FunctionRecord maxout_record(int64_t pool, int64_t axis) {
+  FunctionRecord r;
+  r.function = "maxout";
+  r.variant = message("pools of ", pool, ", axis ", axis);
+  r.ranges = {{-2, 2}};
+  const int64_t n = 2 * pool;
+  r.shapes = {{{n, n, n}}, {{n, n, 1, n}}, {{0, n, n}}};
+  r.call = unary(
+      [=](const Variable& x) { return axis == 1 ? F::maxout(x, pool) : F::maxout(x, pool, axis); });
+  r.reference = [=](const Plains& in) {
+    const auto a = size_t(axis < 0 ? axis + in[0].shape.ndim() : axis);
+    Shape shape = in[0].shape;
+    shape[a] /= pool;
+    return Plains{plain(shape, [&](const Shape& i) {
+      double largest = -1e9;
+      Shape at = i;
+      for (int64_t k = 0; k < pool; ++k) {
+        at[a] = i[a] * pool + k;
+        largest = std::max(largest, in[0].at(at));
+      }
+      return largest;
+    })};
+  };
+  r.forward_launches = 1;
+  r.backward_launches = 2;
+  return r;
+}
+
+FunctionRecord maxout_errors() {
+  FunctionRecord r = maxout_record(2, 1);
+  r.variant = "errors";
+  r.errors = {type_error(
+                  "Maxout",
+                  [](const Draw& draw) {
+                    F::maxout(draw({2, 5}), 2);
+                  },
+                  "Expect: x.shape[axis] % pool_size == 0\nActual: 1 != 0\nInputs: x float64 (2, "
+                  "5)\nThe extent of axis 1 is expected as a multiple of pool_size, 2."),
+              error<ValueError>(
+                  [](const Draw& draw) {
+                    F::maxout(draw({2, 4}), 0);
+                  },
+                  "Maxout: expected a pool_size of at least 1, got 0")};
+  return r;
+}
+
+}  // namespace
+
+CATENA_FUNCTION_RECORDS(rectifier) {
+  FunctionRecords records{
+      clipped_relu_record(),
+      element_wise(
+          "relu6", -4, 11, [](const Variable& x) { return F::relu6(x); },
+          [](double x) { return x < 0   ? 0
+                                : x > 6 ? 6
+                                        : x; }),
+      element_wise(
+          "swish", -5, 5, [](const Variable& x) { return F::swish(x); },
+          [](double x) { return x / (1 + std::exp(-x)); }),
+      prelu_record("one slope", {{{4, 3}, {}}, {{2}, {}}, {{0, 3}, {}}}),
+      prelu_record("a slope a channel", {{{4, 3}, {3}}, {{2, 3, 4, 5}, {3}}, {{2, 0, 3}, {0}}}),
+      prelu_record("slopes of two axes", {{{4, 3, 2}, {3, 2}}, {{2, 3, 4, 2}, {3, 4}}}),
+      prelu_errors(),
+      maxout_errors()};
+  for (const int64_t axis : {0, 1, -1}) {
+    records.push_back(crelu_record(axis));
+    records.push_back(maxout_record(3, axis));
+  }
+  records.push_back(maxout_record(1, 1));
+  return records;
+}
+
+}  // namespace catena

@@ -1,0 +1,154 @@
+// The layers PReLU and Maxout, gradients on the kinks of activations, and what becomes of NaN and
+// infinity; values and gradients elsewhere have rows and records.
+#include <limits>
+
+#include "catena/functions/activation/clipped_relu.h"
+#include "catena/functions/activation/elu.h"
+#include "catena/functions/activation/gelu.h"
+#include "catena/functions/activation/hard_sigmoid.h"
+#include "catena/functions/activation/hard_swish.h"
+#include "catena/functions/activation/hard_tanh.h"
+#include "catena/functions/activation/leaky_relu.h"
+#include "catena/functions/activation/log_sigmoid.h"
+#include "catena/functions/activation/maxout.h"
+#include "catena/functions/activation/mish.h"
+#include "catena/functions/activation/prelu.h"
+#include "catena/functions/activation/selu.h"
+#include "catena/functions/activation/silu.h"
+#include "catena/functions/activation/softsign.h"
+#include "functions/functions_test_util.h"
+
+namespace catena {
+namespace {
+
+using Unary = std::function<Variable(const Variable&)>;
+
+class Rectifier : public OnDevice {
+ protected:
+  // Gradients of a sum of f at the points.
+  std::vector<double> slopes(const Unary& f, const std::vector<double>& points,
+                             Dtype dtype = Dtype::kFloat64) const {
+    const Variable x(array(points).astype(dtype).to(device()));
+    F::sum(f(x)).backward();
+    return x.grad().to_vector<double>();
+  }
+  std::vector<double> values(const Unary& f, const std::vector<double>& points,
+                             Dtype dtype = Dtype::kFloat64) const {
+    return f(Variable(array(points).astype(dtype).to(device()))).data().to_vector<double>();
+  }
+};
+using Numbers = std::vector<double>;
+
+TEST_P(Rectifier, HaveTheirSideOfEachKink) {
+  EXPECT_EQ(slopes([](const Variable& x) { return F::clipped_relu(x, 2); }, {-1, 0, 1, 2, 3}),
+            (Numbers{0, 0, 1, 0, 0}));
+  EXPECT_EQ(slopes([](const Variable& x) { return F::relu6(x); }, {0, 5.5, 6}), (Numbers{0, 1, 0}));
+  EXPECT_EQ(slopes([](const Variable& x) { return F::hard_tanh(x); }, {-1, -0.5, 1}),
+            (Numbers{0, 1, 0}));
+  EXPECT_EQ(slopes([](const Variable& x) { return F::hard_sigmoid(x); }, {-2.5, 0, 2.5}),
+            (Numbers{0, 0.2, 0}));
+  EXPECT_EQ(slopes([](const Variable& x) { return F::hard_swish(x); }, {-3, 3, 4, -4}),
+            (Numbers{0, 1, 1, 0}));
+  EXPECT_EQ(slopes([](const Variable& x) { return F::leaky_relu(x); }, {-1, 0, 1}),
+            (Numbers{0.2, 1, 1}));
+  EXPECT_EQ(slopes([](const Variable& x) { return F::elu(x, 3.0); }, {0, 1}), (Numbers{1, 1}));
+}
+
+TEST_P(Rectifier, LeakySlopeAtZeroAndBelow) {
+  const Variable x(array(Numbers{-2, 0, 3}).to(device())), slope(array(0.5).to(device()));
+  const Variable y = F::leaky_relu(x, slope);
+  y.set_grad(array(Numbers{10, 20, 30}).to(device()));
+  y.backward();
+  EXPECT_EQ(slope.grad().item<double>(), -20);
+  EXPECT_EQ(x.grad().to_vector<double>(), (Numbers{5, 20, 30}));
+}
+
+// What networks reach in 16 bits and beyond: finite numbers give finite results and slopes.
+TEST_P(Rectifier, AreFiniteForLargeNumbersAndKeepNaN) {
+  const std::pair<const char*, Unary> all[] = {
+      {"clipped_relu", [](const Variable& x) { return F::clipped_relu(x); }},
+      {"hard_tanh", [](const Variable& x) { return F::hard_tanh(x); }},
+      {"hard_sigmoid", [](const Variable& x) { return F::hard_sigmoid(x); }},
+      {"hard_swish", [](const Variable& x) { return F::hard_swish(x); }},
+      {"leaky_relu", [](const Variable& x) { return F::leaky_relu(x); }},
+      {"elu", [](const Variable& x) { return F::elu(x); }},
+      {"selu", [](const Variable& x) { return F::selu(x); }},
+      {"gelu", [](const Variable& x) { return F::gelu(x); }},
+      {"gelu_tanh", [](const Variable& x) { return F::gelu_tanh(x); }},
+      {"silu", [](const Variable& x) { return F::silu(x); }},
+      {"mish", [](const Variable& x) { return F::mish(x); }},
+      {"log_sigmoid", [](const Variable& x) { return F::log_sigmoid(x); }},
+      {"softsign", [](const Variable& x) { return F::softsign(x); }}};
+  const Numbers points{-3e38, -1e20, -6e4, -100, -0.0, 100, 6e4, 1e20, 3e38};
+  for (const auto& [name, f] : all) {
+    SCOPED_TRACE(name);
+    for (const double v : values(f, points, Dtype::kFloat32)) EXPECT_TRUE(std::isfinite(v)) << v;
+    for (const double v : slopes(f, points, Dtype::kFloat32)) EXPECT_TRUE(std::isfinite(v)) << v;
+    EXPECT_TRUE(std::isnan(values(f, {std::nan("")})[0]));
+  }
+}
+
+TEST_P(Rectifier, SmallTailsKeepTheirDigits) {
+  const double x = -6;
+  EXPECT_NEAR(values([](const Variable& v) { return F::gelu(v); }, {x}, Dtype::kFloat32)[0] /
+                  (x * std::erfc(-x / std::sqrt(2.0)) / 2),
+              1, 1e-5);
+  EXPECT_NEAR(values([](const Variable& v) { return F::mish(v); }, {-20}, Dtype::kFloat32)[0] /
+                  (-20 * std::exp(-20.0)),
+              1, 1e-5);
+}
+
+TEST_P(Rectifier, PReLUStartsWithOneQuarterAndLearns) {
+  const DeviceScope scope(device());
+  F::PReLU one, channels({3}, 0.5), wide({}, 0.1, Dtype::kFloat64);
+  EXPECT_EQ(one.W.shape(), Shape());
+  EXPECT_EQ(one.W.dtype(), Dtype::kFloat32);
+  EXPECT_EQ(one.W.device(), device());
+  EXPECT_EQ(one.W.data().item<float>(), 0.25f);
+  EXPECT_EQ(channels.W.data().to_vector<float>(), (std::vector<float>{0.5f, 0.5f, 0.5f}));
+  ASSERT_EQ(one.named_parameters().size(), 1u);
+  EXPECT_EQ(one.named_parameters()[0].first, "W");
+  wide.zero_grads();
+  const Array x = array({{-1.0, 2.0}, {-3.0, 4.0}}).to(device());
+  F::sum(wide(x)).backward();
+  F::sum(wide(x)).backward();  // accumulates
+  EXPECT_EQ(wide.W.grad().item<double>(), -8);
+}
+
+TEST_P(Rectifier, PReLURefusesWhatMakesNoSense) {
+  EXPECT_EQ(message_of<DtypeError>([] { F::PReLU({}, 0.25, Dtype::kInt32); }),
+            "PReLU: expected a floating dtype, got int32");
+  EXPECT_EQ(message_of<ValueError>([] {
+              F::PReLU({2, -1});
+            }),
+            "PReLU: expected extents of at least 0, got (2, -1)");
+  F::PReLU a;
+  const F::PReLU b = std::move(a);
+  EXPECT_EQ(message_of<ValueError>([&] { a(draw({2})); }),
+            "PReLU: this layer has no slopes; it was moved from");
+}
+
+TEST_P(Rectifier, MaxoutIsTheLargestOfItsPool) {
+  const DeviceScope scope(device());
+  const Array W = draw({6, 4}, -1, 1, 3), b = draw({6}, -1, 1, 4), x = draw({5, 4});
+  const F::Maxout flat(4, 2, 3, {.initialW = W, .initial_bias = b});
+  const F::Maxout pooled(4, 2, 3,
+                         {.initialW = W.reshape({2, 3, 4}), .initial_bias = b.reshape({2, 3})});
+  const std::vector<double> all = F::linear(x, W, b).data().to_vector<double>();
+  const std::vector<double> y = flat(x).data().to_vector<double>();
+  ASSERT_EQ(y.size(), 10u);
+  for (size_t i = 0; i < 10; ++i)
+    EXPECT_EQ(y[i], std::max({all[3 * i], all[3 * i + 1], all[3 * i + 2]}));
+  EXPECT_EQ(testing::difference(pooled(x).data(), flat(x).data()), "");
+  EXPECT_EQ(flat.pool_size(), 3);
+  const F::Maxout copy = flat;
+  EXPECT_EQ(copy.named_parameters()[1].first, "linear/b");
+  EXPECT_EQ(message_of<ValueError>([] { F::Maxout(4, 2, 0); }),
+            "Maxout: expected a pool_size of at least 1, got 0");
+  EXPECT_THROW(F::Maxout(4, 2, 3, {.initialW = draw({2, 4})}), ShapeError);
+}
+
+CATENA_ON_DEVICES(Rectifier);
+
+}  // namespace
+}  // namespace catena

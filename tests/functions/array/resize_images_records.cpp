@@ -1,0 +1,105 @@
+// Records of resizing.
+#include "catena/functions/array/resize_images.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "functions/function_record.h"
+
+namespace catena {
+namespace {
+
+// The element of an image at a place between its elements.
+double between(const Plain& x, int64_t n, int64_t c, double h, double w) {
+  const auto h0 = int64_t(std::floor(h)), w0 = int64_t(std::floor(w));
+  const int64_t h1 = std::min(h0 + 1, x.shape[2] - 1), w1 = std::min(w0 + 1, x.shape[3] - 1);
+  const double down = h - double(h0), along = w - double(w0);
+  return (1 - down) * ((1 - along) * x(n, c, h0, w0) + along * x(n, c, h0, w1)) +
+         down * ((1 - along) * x(n, c, h1, w0) + along * x(n, c, h1, w1));
+}
+
+double place(int64_t i, int64_t in, int64_t out, const F::ResizeOptions& o) {
+  if (o.mode == F::ResizeMode::kNearest) return double(i * in / out);
+  if (o.align_corners) return out == 1 ? 0 : double(i * (in - 1)) / double(out - 1);
+  return std::clamp((double(i) + 0.5) * double(in) / double(out) - 0.5, 0.0, double(in - 1));
+}
+
+Plain resized(const Plain& x, const F::Extent2D& size, const F::ResizeOptions& o) {
+  return plain({x.shape[0], x.shape[1], size.height, size.width}, [&](const Shape& i) {
+    return between(x, i[0], i[1], place(i[2], x.shape[2], size.height, o),
+                   place(i[3], x.shape[3], size.width, o));
+  });
+}
+
+FunctionRecord resize_record(std::string variant, F::Extent2D size, F::ResizeOptions options,
+                             std::vector<Shapes> shapes) {
+  FunctionRecord r;
+  r.function = "resize_images";
+  r.variant = std::move(variant);
+  r.shapes = std::move(shapes);
+  r.call = unary([=](const Variable& x) { return F::resize_images(x, size, options); });
+  r.reference = [=](const Plains& in) { return Plains{resized(in[0], size, options)}; };
+  r.forward_launches = r.backward_launches = 1;
+  r.errors = {
+      error<ValueError>(
+          [](const Draw& draw) {
+            F::resize_images(draw({1, 1, 2, 2}), {0, 2});
+          },
+          "ResizeImages: expected a size of at least 1, got (0, 2)"),
+      error<ShapeError>(
+          [](const Draw& draw) {
+            F::resize_images(draw({1, 1, 0, 2}), 3);
+          },
+          "ResizeImages: expected images with at least one element, got images of (0, 2)"),
+      error<ShapeError>(
+          [](const Draw& draw) {
+            F::resize_images(draw({1, 1, 1, 2}), {1, int64_t{1} << 40});
+          },
+          "ResizeImages: images of (1, 2) and (1, 1099511627776), expected at most 1073741824 rows "
+          "and columns"),
+      type_error(
+          "ResizeImages",
+          [](const Draw& draw) {
+            F::resize_images(draw({2, 3}), 2);
+          },
+          "Expect: x.ndim == 4\nActual: 2 != 4\nInputs: x float64 (2, 3)\nExpected are "
+          "images (n, channels, height, width); the input has shape (2, 3)."),
+  };
+  return r;
+}
+
+FunctionRecord upsampling_record() {
+  FunctionRecord r;
+  r.function = "upsampling_nearest";
+  r.shapes = {{{2, 3, 2, 3}}, {{0, 2, 1, 1}}};
+  r.call = unary([](const Variable& x) { return F::upsampling_nearest(x, {3, 2}); });
+  r.reference = [](const Plains& in) {
+    const Shape& s = in[0].shape;
+    return Plains{plain({s[0], s[1], s[2] * 3, s[3] * 2},
+                        [&](const Shape& i) { return in[0](i[0], i[1], i[2] / 3, i[3] / 2); })};
+  };
+  r.forward_launches = r.backward_launches = 1;
+  r.errors = {
+      error<ValueError>(
+          [](const Draw& draw) {
+            F::upsampling_nearest(draw({1, 1, 2, 2}), 0);
+          },
+          "UpsamplingNearest: expected a scale of at least 1, got (0, 0)"),
+  };
+  return r;
+}
+
+}  // namespace
+
+CATENA_FUNCTION_RECORDS(resize_images) {
+  const F::ResizeOptions centered{.align_corners = false}, nearest{F::ResizeMode::kNearest};
+  return {resize_record("larger", {7, 5}, {}, {{{2, 3, 3, 4}}, {{1, 8, 1, 2}}, {{0, 2, 2, 2}}}),
+          resize_record("smaller", {2, 3}, {}, {{{2, 3, 5, 4}}}),
+          resize_record("one element", 1, {}, {{{2, 3, 5, 4}}}),
+          resize_record("centered, larger", {7, 5}, centered, {{{2, 3, 3, 4}}, {{1, 1, 1, 1}}}),
+          resize_record("centered, smaller", {2, 3}, centered, {{{2, 3, 7, 4}}}),
+          resize_record("nearest", {5, 2}, nearest, {{{2, 3, 3, 7}}}),
+          upsampling_record()};
+}
+
+}  // namespace catena

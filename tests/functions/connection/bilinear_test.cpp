@@ -1,0 +1,86 @@
+// The layer Bilinear; values and gradients of bilinear have records.
+#include "catena/functions/connection/bilinear.h"
+#include "catena/autograd/autocast.h"
+#include "catena/functions/connection/linear.h"
+
+#include "catena/testing_gtest.h"
+#include "functions/functions_test_util.h"
+
+namespace catena {
+namespace {
+
+class BilinearLayer : public OnDevice {};
+CATENA_ON_DEVICES(BilinearLayer);
+
+double deviation(const Parameter& p) {
+  double square = 0;
+  for (const double v : p.data().to_cpu().to_vector<double>()) square += v * v / double(p.size());
+  return std::sqrt(square);
+}
+
+TEST_P(BilinearLayer, IsTheFunctionOfItsParameters) {
+  const DeviceScope scope(device());
+  const F::Bilinear layer(3, 4, 5, {.dtype = Dtype::kFloat64}), plain(3, 4, 5, {.nobias = true});
+  layer.b.data().assign(draw({5}));
+  const Array e1 = draw({2, 3}), e2 = draw({2, 4}, -1, 1, 1);
+  EXPECT_EQ(testing::difference(layer(e1, e2).data(),
+                                F::bilinear(e1, e2, layer.W, layer.V1, layer.V2, layer.b).data()),
+            "");
+  const Array f1 = e1.astype(Dtype::kFloat32), f2 = e2.astype(Dtype::kFloat32);
+  EXPECT_EQ(testing::difference(plain(f1, f2).data(), F::bilinear(f1, f2, plain.W).data()), "");
+  const auto names = [](F::Bilinear copy) {
+    std::vector<std::string> all;
+    for (const auto& [name, parameter] : copy.named_parameters()) all.push_back(name);
+    return all;
+  };
+  EXPECT_EQ(names(layer), (std::vector<std::string>{"W", "V1", "V2", "b"}));
+  EXPECT_EQ(names(plain), (std::vector<std::string>{"W"}));
+}
+
+TEST_P(BilinearLayer, StartsWithChainersDeviations) {
+  const DeviceScope scope(device());
+  random::seed(4);
+  const F::Bilinear layer(30, 50, 40);
+  EXPECT_EQ(layer.W.shape(), (Shape{30, 50, 40}));
+  EXPECT_EQ(layer.W.dtype(), Dtype::kFloat32);
+  EXPECT_EQ(layer.W.device(), device());
+  EXPECT_NEAR(deviation(layer.W), std::sqrt(1.0 / 1500), 2e-3);
+  EXPECT_NEAR(deviation(layer.V1), std::sqrt(1.0 / 30), 2e-2);
+  EXPECT_NEAR(deviation(layer.V2), std::sqrt(1.0 / 50), 2e-2);
+  EXPECT_EQ(deviation(layer.b), 0);
+  EXPECT_EQ(layer.left_size() + 100 * layer.right_size() + 10000 * layer.out_size(), 405030);
+}
+
+TEST_P(BilinearLayer, TakesStartValuesAndRefusesOthers) {
+  const DeviceScope scope(device());
+  const Array W = draw({2, 3, 4}), V1 = draw({2, 4}), V2 = draw({3, 4}), b = draw({4});
+  F::Bilinear layer(2, 3, 4, {.initialW = W, .initial_bias = {{V1, V2, b}}});
+  EXPECT_TRUE(layer.W.data().same_body(W));
+  EXPECT_EQ(testing::difference(layer.V2.data(), V2), "");
+  EXPECT_EQ(layer.b.dtype(), Dtype::kFloat64);
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              F::Bilinear(2, 3, 4, {.initial_bias = {{V1, V1, b}}});
+            }),
+            "Bilinear: initial_bias has a V2 of shape (2, 4), expected (3, 4)");
+  EXPECT_THROW(F::Bilinear(2, 3, 4, {.initialW = V1}), ShapeError);
+  EXPECT_THROW(F::Bilinear(2, 3, 4, {.nobias = true, .initial_bias = {{V1, V2, b}}}), ValueError);
+  EXPECT_EQ(message_of<ValueError>([] { F::Bilinear(2, 0, 4); }),
+            "Bilinear: expected sizes of at least 1, got 2, 0 and 4");
+  EXPECT_THROW(F::Bilinear(2, 3, 4, {.dtype = Dtype::kInt32}), DtypeError);
+  const F::Bilinear moved = std::move(layer);
+  EXPECT_EQ(message_of<ValueError>([&] {
+              layer(draw({1, 2}), draw({1, 3}));
+            }),
+            "Bilinear: this layer has no weights; it was moved from");
+}
+
+TEST(BilinearAutocast, BehindALinearLayer) {
+  const F::Linear first(3, 4);
+  const F::Bilinear second(4, 3, 2);
+  const Variable x = Variable::constant(ones({2, 3}, dtype::float32));
+  const AutocastScope low(dtype::bfloat16);
+  EXPECT_EQ(second(first(x), x).dtype(), dtype::bfloat16);
+}
+
+}  // namespace
+}  // namespace catena

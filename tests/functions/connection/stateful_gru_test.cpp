@@ -1,0 +1,112 @@
+// The layer StatefulGRU against loops, and numerical gradients through its steps.
+#include "catena/functions/connection/stateful_gru.h"
+
+#include "functions/functions_test_util.h"
+
+namespace catena {
+namespace {
+
+using Numbers = std::vector<double>;
+
+double sigmoid(double v) { return 1 / (1 + std::exp(-v)); }
+
+// Row i of x (n, in) times the rows of W (out, in), and b if there is one.
+double product(const Numbers& x, size_t i, const F::Linear& layer, size_t j) {
+  const Numbers W = layer.W.data().to_vector<double>();
+  const size_t in = size_t(layer.in_size());
+  double total = layer.b.defined() ? layer.b.data().to_vector<double>()[j] : 0;
+  for (size_t k = 0; k < in; ++k) total += x[i * in + k] * W[j * in + k];
+  return total;
+}
+
+Numbers next_of(const F::StatefulGRU& gru, const Numbers& x, const Numbers& h, size_t n) {
+  const size_t cells = size_t(gru.out_size());
+  Numbers reset(h.size()), result(h.size());
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = 0; j < cells; ++j) {
+      const double r = sigmoid(product(x, i, gru.W_r, j) + product(h, i, gru.U_r, j));
+      reset[i * cells + j] = r * h[i * cells + j];
+    }
+  }
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = 0; j < cells; ++j) {
+      const double z = sigmoid(product(x, i, gru.W_z, j) + product(h, i, gru.U_z, j));
+      const double fresh = std::tanh(product(x, i, gru.W, j) + product(reset, i, gru.U, j));
+      result[i * cells + j] = (1 - z) * h[i * cells + j] + z * fresh;
+    }
+  }
+  return result;
+}
+
+class StatefulGru : public OnDevice {
+ protected:
+  // 3 inputs, 2 cells, weights of [-1, 1).
+  F::StatefulGRU layer() const {
+    const DeviceScope scope(device());
+    F::StatefulGRU gru(3, 2, Dtype::kFloat64);
+    uint64_t seed = 10;
+    for (const Parameter& p : gru.parameters()) p.data().assign(draw(p.shape(), -1, 1, ++seed));
+    return gru;
+  }
+};
+
+TEST_P(StatefulGru, RunsSequences) {
+  F::StatefulGRU gru = layer();
+  const Array x = draw({3, 4, 3}, -2, 2, 1);
+  for (int times = 0; times < 2; ++times) {  // a reset layer computes the same again
+    gru.reset_state();
+    Numbers h(8, 0.0);
+    for (int64_t t = 0; t < 3; ++t) {
+      h = next_of(gru, x(t).to_vector<double>(), h, 4);
+      EXPECT_NO_THROW(assert_allclose(gru(x(t)).data(), array(h, {4, 2}), 1e-12, 1e-12)) << t;
+    }
+  }
+}
+
+TEST_P(StatefulGru, HasGradientsThroughItsSteps) {
+  F::StatefulGRU gru = layer();
+  const auto three_steps = [&](const Variables& v) {
+    gru.reset_state();
+    gru(v[0]);
+    gru(v[1]);
+    return Variables{gru(v[2])};
+  };
+  expect_gradients(three_steps,
+                   {draw({2, 3}, -1, 1, 1), draw({2, 3}, -1, 1, 2), draw({2, 3}, -1, 1, 3)});
+  gru.zero_grads();
+  gru.reset_state();
+  gru(draw({2, 3}));
+  F::sum(gru(draw({2, 3}))).backward();
+  for (const auto& [name, p] : gru.named_parameters())
+    EXPECT_GT(sum(absolute(p.grad())).item<double>(), 0) << name;
+}
+
+TEST_P(StatefulGru, KeepsItsStateAndRefusesOthers) {
+  F::StatefulGRU gru = layer();
+  const Array x = draw({4, 3});
+  gru(x);
+  const Array state = gru.h.data();
+  gru.h.unchain_backward();
+  EXPECT_FALSE(gru.h.creator());
+  const Array next = gru(x).data();
+  gru.set_state(state);
+  EXPECT_EQ(testing::difference(gru(x).data(), next), "");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              gru(draw({3, 3}));
+            }),
+            "StatefulGRU: the state is that of 4 samples, x has 3; call reset_state() before "
+            "another batch");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              gru.set_state(draw({4, 3}));
+            }),
+            "StatefulGRU: the state has shape (4, 3), expected (n, 2)");
+  EXPECT_THROW(F::StatefulGRU(0, 2), ValueError);
+  gru.set_state(state);
+  gru.to(cpu(3));
+  EXPECT_NO_THROW(assert_allclose(gru(x.to(cpu(3))).data(), next, 1e-12, 1e-12));
+}
+
+CATENA_ON_DEVICES(StatefulGru);
+
+}  // namespace
+}  // namespace catena

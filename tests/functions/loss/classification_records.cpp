@@ -1,0 +1,343 @@
+// Records of the options of softmax_cross_entropy and of the other losses of classes.
+#include "catena/functions/loss/focal_loss.h"
+#include "catena/functions/loss/hinge.h"
+#include "catena/functions/loss/kl_divergence.h"
+#include "catena/functions/loss/negative_log_likelihood.h"
+#include "catena/functions/loss/sigmoid_cross_entropy.h"
+#include "catena/functions/loss/softmax_cross_entropy.h"
+#include "functions/loss/reductions.h"
+
+namespace catena {
+namespace {
+
+using F::Reduction;
+
+const std::vector<double> kWeights = {0.5, 2, 1.25};
+
+std::optional<Array> weights_on(const Variable& x, bool weighted) {
+  if (!weighted) return {};
+  return array(kWeights).astype(x.dtype()).to(x.device());
+}
+
+// log softmax over the classes.
+double log_probability(const Plain& x, const Shape& sample, int64_t c) {
+  double sum = 0;
+  for (int64_t k = 0; k < x.shape[1]; ++k) sum += std::exp(x.at(of_class(sample, k)));
+  return x.at(of_class(sample, c)) - std::log(sum);
+}
+
+struct Options {
+  Reduction reduction;
+  bool weighted;
+  double smoothing;
+  bool normalize = true;
+};
+std::string text(const Options& o) {
+  return message(name_of(o.reduction), o.weighted ? ", class weights" : "",
+                 o.smoothing > 0 ? ", smoothed" : "", o.normalize ? "" : ", by the batch");
+}
+F::SoftmaxCrossEntropyOptions options_of(const Options& o, const Variable& x) {
+  return {.normalize = o.normalize,
+          .reduction = o.reduction,
+          .class_weight = weights_on(x, o.weighted),
+          .label_smoothing = o.smoothing};
+}
+
+FunctionRecord hard_record(const Options& o) {
+  FunctionRecord r;
+  r.function = "softmax_cross_entropy";
+  r.variant = "options, " + text(o);
+  r.ranges = {{-2, 2}, {-1, 3, Dtype::kInt32}};
+  r.shapes = {{{6, 3}, {6}}, {{2, 3, 4}, {2, 4}}, {{0, 3}, {0}}};
+  r.call = binary([=](const Variable& x, const Variable& t) {
+    return F::softmax_cross_entropy(x, t, options_of(o, x));
+  });
+  r.reference = [=](const Plains& in) {
+    const Plain &x = in[0], &t = in[1];
+    double divisor = o.normalize ? 0 : double(x.shape[0]);
+    const Plain losses = plain(t.shape, [&](const Shape& i) {
+      const auto label = int64_t(t.at(i));
+      if (label == -1) return 0.0;
+      const auto weight = [&](int64_t c) { return o.weighted ? kWeights[size_t(c)] : 1.0; };
+      if (o.normalize) divisor += weight(label);
+      double loss = -(1 - o.smoothing) * weight(label) * log_probability(x, i, label);
+      for (int64_t c = 0; c < 3; ++c)
+        loss -= o.smoothing / 3 * weight(c) * log_probability(x, i, c);
+      return loss;
+    });
+    return reduced(losses, o.reduction, divisor);
+  };
+  r.backward_launches = {};
+  return r;
+}
+
+FunctionRecord soft_record(const Options& o) {
+  FunctionRecord r;
+  r.function = "softmax_cross_entropy";
+  r.variant = "distributions, " + text(o);
+  r.ranges = {{-2, 2}, {0.1, 0.9}};
+  r.shapes = {{{4, 3}, {4, 3}}, {{2, 3, 4}, {2, 3, 4}}, {{0, 3}, {0, 3}}};
+  r.call = binary([=](const Variable& x, const Variable& t) {
+    return F::softmax_cross_entropy(x, t, options_of(o, x));
+  });
+  r.reference = [=](const Plains& in) {
+    const Plain losses = plain(without_classes(in[0].shape), [&](const Shape& i) {
+      double loss = 0;
+      for (int64_t c = 0; c < 3; ++c) {
+        const double target = (1 - o.smoothing) * in[1].at(of_class(i, c)) + o.smoothing / 3;
+        loss -= target * (o.weighted ? kWeights[size_t(c)] : 1) * log_probability(in[0], i, c);
+      }
+      return loss;
+    });
+    const double count = double(o.normalize ? int64_t(losses.values.size()) : in[0].shape[0]);
+    return reduced(losses, o.reduction, count);
+  };
+  return r;
+}
+
+FunctionRecords softmax_cross_entropy_records() {
+  FunctionRecords records;
+  for (const Reduction reduction : kReductions) {
+    for (const bool weighted : {false, true}) {
+      for (const double smoothing : {0.0, 0.25}) {
+        records.push_back(hard_record({reduction, weighted, smoothing}));
+        if (weighted) records.push_back(soft_record({reduction, weighted, smoothing}));
+      }
+    }
+  }
+  records.push_back(hard_record({Reduction::kMean, true, 0.25, false}));
+  records.push_back(soft_record({Reduction::kMean, false, 0, false}));
+  // Options that are not used cost nothing.
+  FunctionRecord plain_call = hard_record({Reduction::kMean, false, 0});
+  plain_call.variant = "options, none used";
+  plain_call.forward_launches = plain_call.backward_launches = 1;
+  records.push_back(plain_call);
+  const auto call = [](F::SoftmaxCrossEntropyOptions options) {
+    return [=](const Draw& draw) {
+      F::SoftmaxCrossEntropyOptions here = options;
+      if (here.class_weight && here.class_weight->defined())
+        here.class_weight = here.class_weight->to(draw.device());
+      F::softmax_cross_entropy(draw({2, 3}), draw.labels({0, 1}, {2}), here);
+    };
+  };
+  records.back().errors = {
+      error<ValueError>(call({.label_smoothing = 1}),
+                        "SoftmaxCrossEntropy: expected a label_smoothing of at least 0 and below "
+                        "1, got 1"),
+      error<ValueError>(call({.class_weight = ones({2}, dtype::float64)}),
+                        "SoftmaxCrossEntropy: expected class_weight of 3 classes, (3,), got shape "
+                        "(2,)"),
+      error<DtypeError>(call({.class_weight = ones({3}, dtype::int32)}),
+                        "SoftmaxCrossEntropy: expected a floating dtype for class_weight, got "
+                        "int32"),
+      error<ValueError>(call({.class_weight = Array()}),
+                        "SoftmaxCrossEntropy: class_weight is an undefined array"),
+  };
+  return records;
+}
+
+// Scores without a softmax are logarithms of something.
+FunctionRecord likelihood_record(Reduction reduction, bool weighted) {
+  FunctionRecord r;
+  r.function = "negative_log_likelihood";
+  r.variant = message(name_of(reduction), weighted ? ", class weights" : "");
+  r.ranges = {{-2, 2}, {-1, 3, weighted ? Dtype::kInt64 : Dtype::kInt32}};
+  r.shapes = {{{6, 3}, {6}}, {{2, 3, 4}, {2, 4}}, {{0, 3}, {0}}};
+  r.call = binary([=](const Variable& x, const Variable& t) {
+    return F::negative_log_likelihood(
+        x, t, {.reduction = reduction, .class_weight = weights_on(x, weighted)});
+  });
+  r.reference = [=](const Plains& in) {
+    double total = 0;
+    const Plain losses = plain(in[1].shape, [&](const Shape& i) {
+      const auto label = int64_t(in[1].at(i));
+      if (label == -1) return 0.0;
+      const double weight = weighted ? kWeights[size_t(label)] : 1;
+      total += weight;
+      return -weight * in[0].at(of_class(i, label));
+    });
+    return reduced(losses, reduction, total);
+  };
+  return r;
+}
+
+FunctionRecords likelihood_records() {
+  FunctionRecords records;
+  for (const Reduction reduction : kReductions) {
+    for (const bool weighted : {false, true})
+      records.push_back(likelihood_record(reduction, weighted));
+  }
+  records.back().errors = {type_error(
+      "NegativeLogLikelihood",
+      [](const Draw& draw) {
+        F::negative_log_likelihood(draw({4, 3}), draw.labels({0, 1}, {2}));
+      },
+      "Expect: log_p.shape[0] == t.shape[0]\nActual: 4 != 2\nInputs: log_p float64 (4, 3), t int32 "
+      "(2,)\nExpected as labels are class numbers of 0 to 2 in int32 or int64, of shape (4,).")};
+  return records;
+}
+
+FunctionRecord divergence_record(Reduction reduction) {
+  FunctionRecord r;
+  r.function = "kl_divergence";
+  r.variant = name_of(reduction);
+  r.ranges = {{-2, -0.1}, {0.1, 0.9}};
+  r.shapes = {{{4, 3}, {4, 3}}, {{2, 3, 4}, {2, 3, 4}}, {{0, 3}, {0, 3}}};
+  r.call = binary(
+      [=](const Variable& q, const Variable& p) { return F::kl_divergence(q, p, reduction); });
+  r.reference = [=](const Plains& in) {
+    Plains result = reduced(plain(without_classes(in[0].shape),
+                                  [&](const Shape& i) {
+                                    double loss = 0;
+                                    for (int64_t c = 0; c < in[0].shape[1]; ++c) {
+                                      const double p = in[1].at(of_class(i, c));
+                                      loss += p * (std::log(p) - in[0].at(of_class(i, c)));
+                                    }
+                                    return loss;
+                                  }),
+                            reduction);
+    // A mean over samples, whatever there is behind the classes.
+    if (reduction == Reduction::kMean)
+      for (size_t k = 2; k < in[0].shape.size(); ++k)
+        for (double& value : result[0].values) value *= double(in[0].shape[k]);
+    return result;
+  };
+  return r;
+}
+
+FunctionRecord hinge_record(F::HingeNorm norm, Reduction reduction) {
+  FunctionRecord r;
+  r.function = "hinge";
+  r.variant = message(norm == F::HingeNorm::kL1 ? "L1, " : "L2, ", name_of(reduction));
+  r.ranges = {{-2, 2}, {0, 3, Dtype::kInt32}};
+  r.shapes = {{{5, 3}, {5}}, {{0, 3}, {0}}};
+  r.call =
+      binary([=](const Variable& x, const Variable& t) { return F::hinge(x, t, norm, reduction); });
+  r.reference = [=](const Plains& in) {
+    const Plain parts = plain(in[0].shape, [&](const Shape& i) {
+      const double x = in[0].at(i), sign = in[1](i[0]) == double(i[1]) ? -1 : 1;
+      const double part = std::max(0.0, 1 + sign * x);
+      return norm == F::HingeNorm::kL1 ? part : part * part;
+    });
+    return reduced(parts, reduction, double(in[0].shape[0]));
+  };
+  r.errors = {
+      type_error(
+          "Hinge",
+          [](const Draw& draw) {
+            F::hinge(draw({4, 3}), draw.labels({0, 1}, {2}));
+          },
+          "Expect: t.shape[0] == x.shape[0]\nActual: 2 != 4\nInputs: x float64 (4, 3), t int32 "
+          "(2,)\nExpected is one integer a sample, (4,)."),
+      type_error(
+          "Hinge",
+          [](const Draw& draw) {
+            F::hinge(draw({4, 3, 2}), draw.labels({0, 1}, {2}));
+          },
+          "Expect: x.ndim == 2\nActual: 3 != 2\nInputs: x float64 (4, 3, 2), t int32 "
+          "(2,)\nExpected are scores (n, classes)."),
+  };
+  return r;
+}
+
+// A factor of the positive loss for each of three columns.
+const std::vector<double> kPositive = {2, 0.5, 3};
+
+FunctionRecord sigmoid_record(bool soft, bool weighted, bool normalize, Reduction reduction) {
+  FunctionRecord r;
+  r.function = "sigmoid_cross_entropy";
+  r.variant = message(soft ? "probabilities, " : "options, ", name_of(reduction),
+                      weighted ? ", weighted" : "", normalize ? ", normalized" : "");
+  r.ranges = {{-2, 2}, soft ? InputRange{0.1, 0.9} : InputRange{-1, 2, Dtype::kInt32}};
+  r.shapes = {{{4, 3}, {4, 3}}, {{0, 3}, {0, 3}}};
+  r.call = binary([=](const Variable& x, const Variable& t) {
+    F::SigmoidCrossEntropyOptions options{.normalize = normalize, .reduction = reduction};
+    if (weighted) options.pos_weight = array(kPositive).astype(x.dtype()).to(x.device());
+    return F::sigmoid_cross_entropy(x, t, options);
+  });
+  r.reference = [=](const Plains& in) {
+    double count = 0;
+    const Plain losses = plain(in[0].shape, [&](const Shape& i) {
+      const double x = in[0].at(i), t = in[1].at(i), w = weighted ? kPositive[size_t(i[1])] : 1;
+      if (t == -1) return 0.0;
+      count += 1;
+      return t * w * std::log1p(std::exp(-x)) + (1 - t) * std::log1p(std::exp(x));
+    });
+    return reduced(losses, reduction, normalize ? count : double(in[0].shape[0]));
+  };
+  return r;
+}
+
+FunctionRecords sigmoid_records() {
+  FunctionRecords records;
+  for (const Reduction reduction : kReductions) {
+    for (const bool soft : {false, true}) {
+      for (const bool weighted : {false, true})
+        records.push_back(sigmoid_record(soft, weighted, weighted, reduction));
+    }
+  }
+  records.back().errors = {
+      error<ValueError>(
+          [](const Draw& draw) {
+            F::sigmoid_cross_entropy(draw({2, 3}), draw({2, 3}), {.pos_weight = draw({2, 2, 3})});
+          },
+          "SigmoidCrossEntropy: expected a pos_weight that broadcasts to (2, 3), got shape (2, 2, "
+          "3)"),
+      type_error(
+          "SigmoidCrossEntropy",
+          [](const Draw& draw) {
+            F::sigmoid_cross_entropy(draw({2}), draw({2}, 0, 1, 0, Dtype::kFloat32));
+          },
+          "Expect: t.dtype == x.dtype\nActual: float32 != float64\nInputs: x float64 (2,), t "
+          "float32 (2,)\nExpected are scores and labels of one shape. Convert labels 0 and 1 with "
+          ".astype(dtype::int32), probabilities with .astype(x.dtype())."),
+  };
+  return records;
+}
+
+FunctionRecord focal_record(bool soft, double gamma, Reduction reduction) {
+  FunctionRecord r;
+  r.function = "focal_loss";
+  r.variant =
+      message(soft ? "probabilities" : "labels", ", gamma ", gamma, ", ", name_of(reduction));
+  r.ranges = {{-2, 2}, soft ? InputRange{0.1, 0.9} : InputRange{0, 2, Dtype::kInt32}};
+  r.shapes = {{{4, 3}, {4, 3}}, {{5}, {5}}, {{}, {}}, {{0, 3}, {0, 3}}};
+  r.call = binary([=](const Variable& x, const Variable& t) {
+    return F::focal_loss(x, t, 0.25, gamma, reduction);
+  });
+  r.reference = [=](const Plains& in) {
+    return reduced(plain(in[0].shape,
+                         [&](const Shape& i) {
+                           const double p = 1 / (1 + std::exp(-in[0].at(i))), t = in[1].at(i);
+                           return -0.25 * t * std::pow(1 - p, gamma) * std::log(p) -
+                                  0.75 * (1 - t) * std::pow(p, gamma) * std::log(1 - p);
+                         }),
+                   reduction);
+  };
+  r.errors = {
+      error<ValueError>([](const Draw& draw) { F::focal_loss(draw({2}), draw({2}), 1.5); },
+                        "FocalLoss: expected an alpha of [0, 1], got 1.5"),
+      error<ValueError>([](const Draw& draw) { F::focal_loss(draw({2}), draw({2}), 0.5, -1); },
+                        "FocalLoss: expected a gamma of at least 0, got -1")};
+  return r;
+}
+
+}  // namespace
+
+CATENA_FUNCTION_RECORDS(classification) {
+  FunctionRecords records;
+  for (const auto group : {softmax_cross_entropy_records, likelihood_records, sigmoid_records}) {
+    for (FunctionRecord& record : group()) records.push_back(std::move(record));
+  }
+  for (const Reduction reduction : kReductions) {
+    records.push_back(divergence_record(reduction));
+    for (const F::HingeNorm norm : {F::HingeNorm::kL1, F::HingeNorm::kL2})
+      records.push_back(hinge_record(norm, reduction));
+    records.push_back(focal_record(false, 2, reduction));
+  }
+  for (const double gamma : {0.0, 1.0, 1.5})
+    records.push_back(focal_record(true, gamma, Reduction::kMean));
+  return records;
+}
+
+}  // namespace catena

@@ -1,0 +1,111 @@
+// Records of connectionist_temporal_classification.
+#include "catena/functions/loss/connectionist_temporal_classification.h"
+
+#include "functions/function_record.h"
+#include "functions/loss/ctc_reference.h"
+
+namespace catena {
+namespace {
+
+constexpr int32_t kBlank = 1;
+
+// Labels of {0, 2, 3}, drawn as {0, 1, 2}; the blank is 1.
+Array labels_of(const Array& drawn) {
+  const Array t = drawn.astype(Dtype::kInt32);
+  return t + greater(t, 0).astype(Dtype::kInt32);
+}
+
+std::vector<double> losses_of(const Plain& x, const Plain& drawn) {
+  std::vector<double> losses;
+  for (int64_t i = 0; i < x.shape[1]; ++i) {
+    std::vector<std::vector<double>> scores;
+    for (int64_t k = 0; k < x.shape[0]; ++k) {
+      scores.emplace_back();
+      for (int64_t c = 0; c < x.shape[2]; ++c) scores.back().push_back(x(k, i, c));
+    }
+    std::vector<int64_t> labels;
+    for (int64_t k = 0; k < drawn.shape[1]; ++k)
+      labels.push_back(int64_t(drawn(i, k)) + (drawn(i, k) > 0));
+    losses.push_back(ctc_by_enumeration(scores, labels, kBlank));
+  }
+  return losses;
+}
+
+FunctionRecord ctc(F::Reduction reduction, const char* variant) {
+  FunctionRecord r;
+  r.function = "connectionist_temporal_classification";
+  r.variant = variant;
+  r.ranges = {{-2, 2}, {0, 3, Dtype::kInt32}};
+  r.shapes = {{{5, 3, 4}, {3, 2}}, {{4, 1, 4}, {1, 1}}, {{3, 2, 4}, {2, 0}},
+              {{5, 0, 4}, {0, 2}}, {{1, 2, 4}, {2, 1}}, {{6, 2, 4}, {2, 3}}};
+  r.call = [=](const Variables& v) {
+    return Variables{F::connectionist_temporal_classification(v[0], labels_of(v[1].data()), kBlank,
+                                                              {.reduction = reduction})};
+  };
+  r.reference = [=](const Plains& in) {
+    const std::vector<double> losses = losses_of(in[0], in[1]);
+    if (reduction == F::Reduction::kNone) return Plains{{{int64_t(losses.size())}, losses}};
+    double sum = 0;
+    for (const double loss : losses) sum += loss;
+    const bool mean = reduction == F::Reduction::kMean && !losses.empty();
+    return Plains{plain(mean ? sum / double(losses.size()) : sum)};
+  };
+  r.differentiable = false;  // once: see the tests
+  return r;
+}
+
+FunctionRecord errors() {
+  FunctionRecord r = ctc(F::Reduction::kMean, "errors");
+  r.shapes = {{{5, 3, 4}, {3, 2}}};
+  const std::string name = "ConnectionistTemporalClassification";
+  const std::string advice =
+      "\nExpected are scores (steps, batch, classes), or a list of (batch, classes), and labels "
+      "(batch, labels).";
+  const auto call = [](Shape x, Shape t, int32_t blank, Dtype labels = Dtype::kInt32) {
+    return [=](const Draw& draw) {
+      F::connectionist_temporal_classification(draw(x), draw(t, 2, 4, 1, labels), blank);
+    };
+  };
+  r.errors = {
+      type_error(
+          name, call({4, 2}, {2, 1}, 1),
+          "Expect: x.ndim == 3\nActual: 2 != 3\nInputs: x float64 (4, 2), t int32 (2, 1)" + advice),
+      type_error(name, call({4, 2, 4}, {3, 1}, 1),
+                 "Expect: x.shape[1] == t.shape[0]\nActual: 2 != 3\nInputs: x float64 (4, 2, 4), "
+                 "t int32 (3, 1)" +
+                     advice),
+      type_error(name, call({4, 2, 4}, {2, 1}, 1, Dtype::kFloat32),
+                 "Expect: t.dtype == int32\nActual: float32 != int32\nInputs: x float64 (4, 2, "
+                 "4), t float32 (2, 1)" +
+                     advice),
+      error<ValueError>(call({4, 2, 4}, {2, 1}, 4),
+                        name + ": blank_symbol 4 is outside [0, 4), the classes"),
+      error<ValueError>(call({4, 2, 4}, {2, 1}, -1),
+                        name + ": blank_symbol -1 is outside [0, 4), the classes"),
+      error<ValueError>(call({0, 2, 4}, {2, 1}, 1),
+                        name + ": expected at least one step, got none"),
+      error<ValueError>(
+          [](const Draw& draw) {
+            F::connectionist_temporal_classification(Variables{}, draw.labels({1}, {1, 1}), 0);
+          },
+          name + ": expected at least one step, got none"),
+      error<ShapeError>(
+          [](const Draw& draw) {
+            const Variable a(draw({2, 3})), b(draw({2, 4}));
+            F::connectionist_temporal_classification(Variables{a, b}, draw.labels({1, 1}, {2, 1}),
+                                                     0);
+          },
+          name + ": expected scores of one shape (batch, classes), got (2, 4) at step 1 and (2, 3) "
+                 "at step 0"),
+  };
+  return r;
+}
+
+}  // namespace
+
+CATENA_FUNCTION_RECORDS(connectionist_temporal_classification) {
+  return {ctc(F::Reduction::kMean, "mean"), ctc(F::Reduction::kSum, "sum"),
+          ctc(F::Reduction::kNone, "none"), errors()};
+}
+
+}  // namespace catena

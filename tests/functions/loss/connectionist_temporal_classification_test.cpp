@@ -1,0 +1,289 @@
+// Gradients of connectionist_temporal_classification, lengths by sample, repeated labels, samples
+// without an alignment, and large problems; values have records.
+#include "catena/functions/loss/connectionist_temporal_classification.h"
+
+#include "catena/array/indexing.h"
+#include "catena/array/manipulation.h"
+#include "catena/core/graph.h"
+#include "catena/testing_gtest.h"
+#include "functions/functions_test_util.h"
+#include "functions/loss/ctc_reference.h"
+
+namespace catena {
+namespace {
+
+constexpr auto kCtc = [](const auto& x, const Array& t, int32_t blank,
+                         const F::CtcOptions& options = {}) {
+  return F::connectionist_temporal_classification(x, t, blank, options);
+};
+constexpr F::Reduction kNone = F::Reduction::kNone;
+
+class Ctc : public OnDevice {
+ protected:
+  Array labels(const std::vector<int32_t>& values, const Shape& shape) const {
+    return array(values, shape).to(device());
+  }
+  // The scores of one sample.
+  static std::vector<std::vector<double>> scores(const Array& x, int64_t sample, int64_t steps) {
+    std::vector<std::vector<double>> rows;
+    for (int64_t k = 0; k < steps; ++k) rows.push_back(x[k][sample].to_cpu().to_vector<double>());
+    return rows;
+  }
+  void expect_first_gradients(const VariableFunction& f, const Arrays& inputs) const {
+    EXPECT_NO_THROW(check_backward(f, inputs, tolerance(1e-5, 1e-6, 1e-5)));
+  }
+};
+CATENA_ON_DEVICES(Ctc);
+
+// Chainer's case: two labels in either order, four steps.
+TEST_P(Ctc, TakesAListOfSteps) {
+  const Array x = draw({4, 2, 3}, -1, 1, 0, Dtype::kFloat32), t = labels({0, 1, 1, 0}, {2, 2});
+  Variables xs;
+  for (int64_t k = 0; k < 4; ++k) xs.emplace_back(x[k].copy());
+  const Variable loss = F::connectionist_temporal_classification(xs, t, 2);
+  EXPECT_NEAR(loss.data().item<double>(),
+              (ctc_by_enumeration(scores(x, 0, 4), {0, 1}, 2) +
+               ctc_by_enumeration(scores(x, 1, 4), {1, 0}, 2)) /
+                  2,
+              1e-4);
+  loss.backward();
+  const Variable joined(x);
+  kCtc(joined, t, 2).backward();
+  for (int64_t k = 0; k < 4; ++k)
+    EXPECT_NO_THROW(assert_allclose(xs[size_t(k)].grad(), joined.grad()[k], 1e-6, 1e-6)) << k;
+}
+
+TEST_P(Ctc, HasTheGradientsOfEveryReduction) {
+  const Array t = labels({0, 3, 2, 2, 3, 0}, {3, 2});
+  for (const F::Reduction reduction : {F::Reduction::kMean, F::Reduction::kSum, kNone}) {
+    expect_first_gradients(
+        [&](const Variables& v) { return Variables{kCtc(v[0], t, 1, {.reduction = reduction})}; },
+        {draw({5, 3, 4}, -2, 2)});
+  }
+}
+
+// Between equal labels a path needs a blank; between others it may leave it out.
+TEST_P(Ctc, RepeatedLabelsNeedABlankBetweenThem) {
+  const Array x = draw({6, 5, 3}, -1, 1);
+  const std::vector<std::vector<int64_t>> all{
+      {1, 1, 1}, {1, 1, 2}, {2, 1, 1}, {1, 2, 1}, {2, 2, 1}};
+  std::vector<int32_t> flat;
+  for (const auto& own : all) flat.insert(flat.end(), own.begin(), own.end());
+  const Array t = labels(flat, {5, 3});
+  const std::vector<double> losses =
+      kCtc(x, t, 0, {.reduction = kNone}).data().to_cpu().template to_vector<double>();
+  for (size_t i = 0; i < 5; ++i)
+    EXPECT_NEAR(losses[i], ctc_by_enumeration(scores(x, int64_t(i), 6), all[i], 0), 1e-10) << i;
+  expect_first_gradients([&](const Variables& v) { return Variables{kCtc(v[0], t, 0)}; }, {x});
+}
+
+// The probabilities of all label sequences of up to the number of steps add up to 1.
+TEST_P(Ctc, ProbabilitiesOfAllSequencesAddUpToOne) {
+  const Array x = draw({3, 1, 3}, -2, 2);
+  double total = 0;
+  for (int32_t code = 0; code < 15; ++code) {  // binary digits after the first 1 are the labels
+    std::vector<int32_t> own;
+    for (int32_t rest = code + 1; rest > 1; rest /= 2) own.push_back(rest % 2);
+    bool possible = own.size() < 3 || own[0] != own[1];
+    if (own.size() == 3) possible = possible && own[1] != own[2];
+    if (own.size() > 3 || !possible) continue;
+    total +=
+        std::exp(-kCtc(x, labels(own, {1, int64_t(own.size())}), 2).data().template item<double>());
+  }
+  EXPECT_NEAR(total, 1, 1e-10);
+}
+
+TEST_P(Ctc, LengthsBySample) {
+  const Array x = draw({5, 4, 4}, -2, 2);
+  // What is behind the labels of a sample does not count: not even the blank, or -1.
+  const Array t = labels({0, 3, 2, 2, -1, 1, 3, 3, 99, 1, 1, 1}, {4, 3});
+  const std::vector<int32_t> steps{5, 3, 4, 2}, counts{3, 1, 2, 0};
+  const std::vector<std::vector<int64_t>> own{{0, 3, 2}, {2}, {3, 3}, {}};
+  for (const Dtype dtype : {Dtype::kInt32, Dtype::kInt64, Dtype::kUInt8}) {
+    const F::CtcOptions options{.input_length = labels(steps, {4}).astype(dtype),
+                                .label_length = labels(counts, {4}).astype(dtype),
+                                .reduction = kNone};
+    const Variable scored(x);
+    const Variable y = kCtc(scored, t, 1, options);
+    const std::vector<double> losses = y.data().to_cpu().to_vector<double>();
+    for (size_t i = 0; i < 4; ++i)
+      EXPECT_NEAR(losses[i], ctc_by_enumeration(scores(x, int64_t(i), steps[i]), own[i], 1), 1e-10);
+    y.set_grad(ones({4}, {Dtype::kFloat64, device()}));
+    y.backward();
+    for (int64_t i = 0; i < 4; ++i)
+      EXPECT_EQ(sum(abs(scored.grad()(Slice(steps[size_t(i)], none), i))).item<double>(), 0);
+    expect_first_gradients([&](const Variables& v) { return Variables{kCtc(v[0], t, 1, options)}; },
+                           {x});
+  }
+  // No step and no label: the empty path, of probability 1.
+  const F::CtcOptions nothing{.input_length = labels({0, 0, 0, 0}, {4}),
+                              .label_length = labels({0, 0, 0, 0}, {4})};
+  const Variable scored(x);
+  const Variable y = kCtc(scored, t, 1, nothing);
+  EXPECT_EQ(y.data().item<double>(), 0);
+  y.backward();
+  EXPECT_EQ(sum(abs(scored.grad())).item<double>(), 0);
+}
+
+// Three steps for two equal labels are enough, two are not.
+TEST_P(Ctc, SamplesWithoutAnAlignment) {
+  const Array x = draw({2, 2, 3}), t = labels({1, 1, 1, 2}, {2, 2});
+  const std::string text =
+      "ConnectionistTemporalClassification: the 2 labels of sample 0 need at least 3 steps, with a "
+      "blank between equal neighbours, but it has 2";
+  EXPECT_EQ(message_of<ValueError>([&] { F::check_ctc_labels(t, 2, 3, 0); }), text);
+  EXPECT_NO_THROW(F::check_ctc_labels(t, 3, 3, 0));
+  if (device().is_cpu()) {
+    EXPECT_EQ(message_of<ValueError>([&] { kCtc(x, t, 0); }), text);
+    return;
+  }
+  const Variable scored(x);
+  const Variable y = kCtc(scored, t, 0, {.reduction = kNone});
+  const std::vector<double> losses = y.data().to_vector<double>();
+  EXPECT_EQ(losses[0], std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::isfinite(losses[1]));
+  y.set_grad(ones({2}, {Dtype::kFloat64, device()}));
+  y.backward();
+  EXPECT_EQ(sum(abs(scored.grad()(Slice(), 0))).item<double>(), 0);
+  EXPECT_GT(sum(abs(scored.grad()(Slice(), 1))).item<double>(), 0);
+}
+
+TEST_P(Ctc, LabelsAndLengthsOutOfRange) {
+  const Array x = draw({4, 2, 3}), good = labels({1, 2, 2, 1}, {2, 2});
+  const auto expect_refused = [&](const Array& t, const F::CtcOptions& options,
+                                  const std::string& text) {
+    const std::string whole = "ConnectionistTemporalClassification: " + text;
+    EXPECT_EQ(message_of<ValueError>([&] { F::check_ctc_labels(t, 4, 3, 0, options); }), whole);
+    if (device().is_cpu()) {
+      EXPECT_EQ(message_of<ValueError>([&] { kCtc(x, t, 0, options); }), whole);
+      return;
+    }
+    const Variable scored(x);
+    F::CtcOptions each = options;
+    each.reduction = kNone;
+    const Variable y = kCtc(scored, t, 0, each);
+    const std::vector<double> losses = y.data().to_vector<double>();
+    EXPECT_TRUE(std::isfinite(losses[0])) << text;
+    EXPECT_TRUE(std::isnan(losses[1])) << text;
+    y.set_grad(ones({2}, {Dtype::kFloat64, device()}));
+    y.backward();
+    EXPECT_EQ(sum(abs(scored.grad()(Slice(), 1))).item<double>(), 0) << text;
+  };
+  expect_refused(labels({1, 2, 2, 3}, {2, 2}), {}, "label 3 of sample 1 is outside [0, 3)");
+  expect_refused(labels({1, 2, -1, 1}, {2, 2}), {}, "label -1 of sample 1 is outside [0, 3)");
+  expect_refused(labels({1, 2, 0, 1}, {2, 2}), {}, "a label of sample 1 is the blank_symbol 0");
+  expect_refused(good, {.input_length = labels({4, 5}, {2})},
+                 "input_length 5 of sample 1 is outside [0, 4]");
+  expect_refused(good, {.input_length = labels({4, -1}, {2})},
+                 "input_length -1 of sample 1 is outside [0, 4]");
+  expect_refused(good, {.label_length = labels({2, 3}, {2})},
+                 "label_length 3 of sample 1 is outside [0, 2]");
+  EXPECT_EQ(message_of<ValueError>([&] { kCtc(x, good, 0, {.input_length = labels({4}, {1})}); }),
+            "ConnectionistTemporalClassification: expected input_length as integers of shape (2,), "
+            "got int32 (1,)");
+  EXPECT_THROW(kCtc(x, good, 0, {.label_length = draw({2})}), ValueError);
+  EXPECT_THROW(kCtc(x, good.to(cpu(7)), 0), DeviceError);
+  EXPECT_THROW(kCtc(x, good, 0, {.label_length = array(std::vector<int32_t>{1, 1}).to(cpu(7))}),
+               DeviceError);
+}
+
+// Probabilities that float32 does not hold, and scores whose exponentials it does not.
+TEST_P(Ctc, LargeScoresAndLongPaths) {
+  const Array x = draw({60, 2, 5}, -40, 40, 3, Dtype::kFloat32) + 1000.0;
+  const Array t = random_array({2, 20}, 1, 5, Dtype::kInt32, device(), 4);
+  const Variable narrow(x), wide(x.astype(Dtype::kFloat64));
+  const Variable y = kCtc(narrow, t, 0), exact = kCtc(wide, t, 0);
+  y.backward();
+  exact.backward();
+  EXPECT_GT(exact.data().item<double>(), 100);
+  EXPECT_NEAR(y.data().item<double>() / exact.data().item<double>(), 1, 1e-5);
+  EXPECT_NO_THROW(assert_allclose(narrow.grad(), wide.grad(), 2e-3, 1e-3));
+}
+
+TEST_P(Ctc, GradientsIn16Bits) {
+  const Array t = labels({0, 3, 2, 2, 3, 0}, {3, 2}), x = draw({5, 3, 4}, -2, 2);
+  for (const auto& [dtype, error] :
+       {std::pair{Dtype::kFloat32, 1e-5}, {Dtype::kFloat16, 2e-3}, {Dtype::kBFloat16, 2e-2}}) {
+    const Variable narrow(x.astype(dtype)), wide(narrow.data().astype(Dtype::kFloat64));
+    const Variable y = kCtc(narrow, t, 1);
+    y.backward();
+    kCtc(wide, t, 1).backward();
+    EXPECT_EQ(y.dtype(), dtype);
+    EXPECT_EQ(narrow.grad().dtype(), dtype);
+    EXPECT_NO_THROW(assert_allclose(narrow.grad(), wide.grad(), error, error)) << dtype;
+  }
+}
+
+TEST_P(Ctc, AddsToGradientsAndRefusesSecondOnes) {
+  const Array t = labels({0, 2}, {1, 2});
+  const Parameter scored(draw({4, 1, 3}));
+  kCtc(scored.variable(), t, 1).backward();
+  const Array once = scored.grad().copy();
+  kCtc(scored.variable(), t, 1).backward();
+  EXPECT_NO_THROW(assert_allclose(scored.grad(), once * 2.0, 1e-14, 1e-14));
+  const Variable x(draw({4, 1, 3}));
+  EXPECT_THROW(kCtc(x, t, 1).backward({.create_graph = true}), GradientError);
+}
+
+// More positions than threads of a block, more classes than lanes of a warp, labels that repeat.
+TEST_P(Ctc, LargeProblemsAreThoseOfTheCpu) {
+  const Array x = random_array({700, 3, 75}, -2, 2, Dtype::kFloat32, cpu(), 1),
+              t = random_array({3, 200}, 1, 75, Dtype::kInt32, cpu(), 2),
+              few = random_array({3, 150}, 1, 4, Dtype::kInt32, cpu(), 5);
+  for (const Array& own : {t, few}) {
+    const auto run = [&](Device where) {
+      const Variable scored(x.to(where));
+      const F::CtcOptions options{.label_length =
+                                      array(std::vector<int32_t>{120, 150, 3}).to(where)};
+      const Variable y = kCtc(scored, own.to(where), 0, options);
+      y.backward();
+      return Arrays{y.data().to_cpu(), scored.grad().to_cpu()};
+    };
+    const Arrays expected = run(cpu(0)), got = run(device());
+    EXPECT_NO_THROW(assert_allclose(got[0], expected[0], 1e-4, 1e-4));
+    // Of a sample with few ways through many steps the roundings of each step add up.
+    EXPECT_NO_THROW(assert_allclose(got[1], expected[1], 1e-5, 5e-3));
+  }
+}
+
+// From 2^18 scores on, kernels of their own read x.
+TEST_P(Ctc, ManyScoresAreThoseOfTheCpu) {
+  const Array x = random_array({4, 3, 22000}, -2, 2, Dtype::kFloat32, cpu(), 1),
+              t = random_array({3, 2}, 1, 22000, Dtype::kInt32, cpu(), 2);
+  const auto run = [&](Device where) {
+    const Variable scored(x.to(where));
+    const Variable y = kCtc(scored, t.to(where), 0);
+    y.backward();
+    return Arrays{y.data().to_cpu(), scored.grad().to_cpu()};
+  };
+  const Arrays expected = run(cpu(0)), got = run(device());
+  EXPECT_NO_THROW(assert_allclose(got[0], expected[0], 1e-5, 1e-5));
+  EXPECT_NO_THROW(assert_allclose(got[1], expected[1], 1e-7, 1e-4));
+}
+
+TEST(CtcOnGpu, IsCaptured) {
+  CATENA_NEEDS_GPU();
+  const Device gpu = cuda_device(0);
+  const Variable x(random_array({20, 4, 9}, -1, 1, Dtype::kFloat32, gpu, 1));
+  const Array t = random_array({4, 6}, 1, 9, Dtype::kInt32, gpu, 2);
+  Array y, gx;
+  const auto step = [&] {
+    x.set_grad(Array());
+    const Variable loss = kCtc(x, t, 0);
+    loss.backward();
+    y = loss.data(), gx = x.grad();
+  };
+  cuda::Graph graph = cuda::Graph::capture(gpu, step);
+  const Array captured_y = y, captured_gx = gx;
+  for (const uint64_t seed : {3, 4}) {
+    x.data().assign(random_array({20, 4, 9}, -1, 1, Dtype::kFloat32, gpu, seed));
+    graph.launch();
+    const Array replayed_y = captured_y.copy(), replayed_gx = captured_gx.copy();
+    step();
+    EXPECT_EQ(testing::difference(replayed_y, y), "");
+    EXPECT_EQ(testing::difference(replayed_gx, gx), "");
+  }
+}
+
+}  // namespace
+}  // namespace catena

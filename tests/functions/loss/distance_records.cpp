@@ -1,0 +1,246 @@
+// Records of the losses of differences and distances.
+#include "catena/functions/loss/contrastive.h"
+#include "catena/functions/loss/cosine_similarity.h"
+#include "catena/functions/loss/huber_loss.h"
+#include "catena/functions/loss/mean_absolute_error.h"
+#include "catena/functions/loss/mean_squared_error.h"
+#include "catena/functions/loss/triplet.h"
+#include "functions/loss/reductions.h"
+
+namespace catena {
+namespace {
+
+using F::Reduction;
+
+// A function of the difference of two elements.
+FunctionRecord difference_record(
+    const char* function, std::string variant, Reduction reduction,
+    std::function<Variable(const Variable&, const Variable&, Reduction)> call,
+    std::function<double(double)> loss) {
+  FunctionRecord r;
+  r.function = function;
+  r.variant = message(variant, variant.empty() ? "" : ", ", name_of(reduction));
+  r.shapes = {{{4, 3}, {4, 3}}, {{}, {}}, {{0, 3}, {0, 3}}};
+  r.call = binary([=](const Variable& x, const Variable& t) { return call(x, t, reduction); });
+  r.reference = [=](const Plains& in) {
+    return reduced(
+        plain(in[0].shape, [&](const Shape& i) { return loss(in[0].at(i) - in[1].at(i)); }),
+        reduction);
+  };
+  return r;
+}
+
+double huber(double d, double delta) {
+  return std::abs(d) <= delta ? d * d / 2 : delta * (std::abs(d) - delta / 2);
+}
+
+FunctionRecords difference_records(Reduction reduction) {
+  FunctionRecord squared = difference_record(
+      "mean_squared_error", "reductions", reduction,
+      [](const Variable& x, const Variable& t, Reduction how) {
+        return F::mean_squared_error(x, t, how);
+      },
+      [](double d) { return d * d; });
+  FunctionRecord absolute = difference_record(
+      "mean_absolute_error", "", reduction,
+      [](const Variable& x, const Variable& t, Reduction how) {
+        return F::mean_absolute_error(x, t, how);
+      },
+      [](double d) { return std::abs(d); });
+  absolute.errors = {type_error(
+      "MeanAbsoluteError",
+      [](const Draw& draw) {
+        F::mean_absolute_error(draw({4, 3}), draw({3, 4}));
+      },
+      "Expect: x0.shape[0] == x1.shape[0]\nActual: 4 != 3\nInputs: x0 float64 (4, 3), x1 float64 "
+      "(3, 4)\nExpected are two of one floating dtype and shape.")};
+  FunctionRecord huber_record = difference_record(
+      "huber_loss", "", reduction,
+      [](const Variable& x, const Variable& t, Reduction how) {
+        return F::huber_loss(x, t, 0.4, how);
+      },
+      [](double d) { return huber(d, 0.4); });
+  huber_record.errors = {
+      error<ValueError>([](const Draw& draw) { F::huber_loss(draw({2}), draw({2}), 0); },
+                        "HuberLoss: expected a delta above 0, got 0"),
+      error<ValueError>([](const Draw& draw) { F::huber_loss(draw({2}), draw({2}), -1); },
+                        "HuberLoss: expected a delta of at least 0, got -1"),
+  };
+  FunctionRecord smooth = difference_record(
+      "smooth_l1", "", reduction,
+      [](const Variable& x, const Variable& t, Reduction how) {
+        return F::smooth_l1(x, t, 0.4, how);
+      },
+      [](double d) { return huber(d, 0.4) / 0.4; });
+  FunctionRecord l1 = difference_record(
+      "smooth_l1", "beta 0", reduction,
+      [](const Variable& x, const Variable& t, Reduction how) {
+        return F::smooth_l1(x, t, 0, how);
+      },
+      [](double d) { return std::abs(d); });
+  return {squared, absolute, huber_record, smooth, l1};
+}
+
+// The sum of f(elements) of a row of (n, ...).
+double over_row(const Plain& like, int64_t row, const std::function<double(size_t)>& f) {
+  const size_t size = like.values.size() / size_t(like.shape[0]);
+  double total = 0;
+  for (size_t k = 0; k < size; ++k) total += f(size_t(row) * size + k);
+  return total;
+}
+double squared_distance(const Plain& a, const Plain& b, int64_t row) {
+  return over_row(a, row, [&](size_t k) {
+    const double d = a.values[k] - b.values[k];
+    return d * d;
+  });
+}
+double dot(const Plain& a, const Plain& b, int64_t row) {
+  return over_row(a, row, [&](size_t k) { return a.values[k] * b.values[k]; });
+}
+double cosine(const Plain& a, const Plain& b, int64_t row) {
+  return dot(a, b, row) / std::sqrt(dot(a, a, row) * dot(b, b, row));
+}
+
+const char* const kLabelError =
+    "Expect: y.shape[0] == x0.shape[0]\nActual: 2 != 4\nInputs: x0 float64 (4, 3), y int32 "
+    "(2,)\nExpected is one integer a sample, (4,).";
+
+FunctionRecord contrastive_record(Reduction reduction) {
+  FunctionRecord r;
+  r.function = "contrastive";
+  r.variant = name_of(reduction);
+  r.ranges = {{}, {}, {0, 2, Dtype::kInt32}};
+  r.shapes = {{{6, 3}, {6, 3}, {6}}, {{4, 2, 2}, {4, 2, 2}, {4}}, {{0, 3}, {0, 3}, {0}}};
+  r.call = [=](const Variables& v) {
+    return Variables{F::contrastive(v[0], v[1], v[2], 1.4, reduction)};
+  };
+  r.reference = [=](const Plains& in) {
+    return reduced(plain({in[0].shape[0]},
+                         [&](const Shape& i) {
+                           const double squares = squared_distance(in[0], in[1], i[0]);
+                           const double missing = std::max(0.0, 1.4 - std::sqrt(squares));
+                           return (in[2](i[0]) != 0 ? squares : missing * missing) / 2;
+                         }),
+                   reduction);
+  };
+  r.errors = {type_error(
+                  "Contrastive",
+                  [](const Draw& draw) {
+                    F::contrastive(draw({4, 3}), draw({4, 3}), draw.labels({0, 1}, {2}));
+                  },
+                  kLabelError),
+              type_error(
+                  "Contrastive",
+                  [](const Draw& draw) {
+                    F::contrastive(draw({4}), draw({4}), draw.labels({0, 1, 0, 1}, {4}));
+                  },
+                  "Expect: x0.ndim >= 2\nActual: 1 < 2\nInputs: x0 float64 (4,), x1 float64 "
+                  "(4,)\nExpected are two of one floating dtype and shape, (n, size) or with more "
+                  "axes.")};
+  return r;
+}
+
+FunctionRecord triplet_record(Reduction reduction) {
+  FunctionRecord r;
+  r.function = "triplet";
+  r.variant = name_of(reduction);
+  r.shapes = {
+      {{6, 3}, {6, 3}, {6, 3}}, {{4, 2, 2}, {4, 2, 2}, {4, 2, 2}}, {{0, 3}, {0, 3}, {0, 3}}};
+  r.call = [=](const Variables& v) {
+    return Variables{F::triplet(v[0], v[1], v[2], 0.5, reduction)};
+  };
+  r.reference = [=](const Plains& in) {
+    return reduced(plain({in[0].shape[0]},
+                         [&](const Shape& i) {
+                           return std::max(0.0, squared_distance(in[0], in[1], i[0]) -
+                                                    squared_distance(in[0], in[2], i[0]) + 0.5);
+                         }),
+                   reduction);
+  };
+  r.errors = {type_error(
+      "Triplet",
+      [](const Draw& draw) {
+        F::triplet(draw({4, 3}), draw({4, 3}), draw({4, 2}));
+      },
+      "Expect: anchor.shape[1] == negative.shape[1]\nActual: 3 != 2\nInputs: anchor float64 (4, "
+      "3), negative float64 (4, 2)\nExpected are two of one floating dtype and shape, (n, size) "
+      "or with more axes.")};
+  return r;
+}
+
+FunctionRecord cosine_record(int64_t axis) {
+  FunctionRecord r;
+  r.function = "cosine_similarity";
+  r.variant = message("axis ", axis);
+  r.ranges = {{0.2, 1}, {-1, 1}};
+  r.shapes = {{{4, 3}, {4, 3}}, {{0, 3}, {0, 3}}};
+  r.call = binary(
+      [=](const Variable& a, const Variable& b) { return F::cosine_similarity(a, b, axis); });
+  r.reference = [=](const Plains& in) {
+    const size_t along = size_t(axis < 0 ? axis + 2 : axis), other = 1 - along;
+    return Plains{plain({in[0].shape[other]}, [&](const Shape& i) {
+      double products = 0, a2 = 0, b2 = 0;
+      for (int64_t k = 0; k < in[0].shape[along]; ++k) {
+        const Shape at = along == 0 ? Shape{k, i[0]} : Shape{i[0], k};
+        const double a = in[0].at(at), b = in[1].at(at);
+        products += a * b;
+        a2 += a * a;
+        b2 += b * b;
+      }
+      return a2 > 0 ? products / std::sqrt(a2 * b2) : 0;
+    })};
+  };
+  r.errors = {type_error(
+      "CosineSimilarity", [](const Draw& draw) { F::cosine_similarity(draw({3}), draw({3})); },
+      "Expect: x0.ndim > axis\nActual: 1 <= 1\nInputs: x0 float64 (3,)\nx0 has one axis, 0 or -1; "
+      "the axis given is 1.")};
+  return r;
+}
+
+FunctionRecord cosine_loss_record(Reduction reduction) {
+  FunctionRecord r;
+  r.function = "cosine_embedding_loss";
+  r.variant = name_of(reduction);
+  r.ranges = {{0.2, 1}, {-1, 1}, {-1, 2, Dtype::kInt32}};
+  r.shapes = {{{6, 3}, {6, 3}, {6}}, {{0, 3}, {0, 3}, {0}}};
+  r.call = [=](const Variables& v) {
+    return Variables{F::cosine_embedding_loss(v[0], v[1], v[2], 0.1, reduction)};
+  };
+  r.reference = [=](const Plains& in) {
+    return reduced(plain({in[0].shape[0]},
+                         [&](const Shape& i) {
+                           const double c = cosine(in[0], in[1], i[0]);
+                           return in[2](i[0]) > 0 ? 1 - c : std::max(0.0, c - 0.1);
+                         }),
+                   reduction);
+  };
+  r.errors = {
+      type_error(
+          "CosineEmbeddingLoss",
+          [](const Draw& draw) {
+            F::cosine_embedding_loss(draw({4, 3}), draw({4, 3}), draw.labels({0, 1}, {2}));
+          },
+          kLabelError),
+      error<ValueError>(
+          [](const Draw& draw) {
+            F::cosine_embedding_loss(draw({2, 3}), draw({2, 3}), draw.labels({1, -1}, {2}), 2);
+          },
+          "CosineEmbeddingLoss: expected a margin of [-1, 1], got 2")};
+  return r;
+}
+
+}  // namespace
+
+CATENA_FUNCTION_RECORDS(distance) {
+  FunctionRecords records{cosine_record(1), cosine_record(0), cosine_record(-1)};
+  for (const Reduction reduction : kReductions) {
+    for (FunctionRecord& record : difference_records(reduction))
+      records.push_back(std::move(record));
+    records.push_back(contrastive_record(reduction));
+    records.push_back(triplet_record(reduction));
+    records.push_back(cosine_loss_record(reduction));
+  }
+  return records;
+}
+
+}  // namespace catena

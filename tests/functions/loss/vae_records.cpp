@@ -1,0 +1,172 @@
+// Records of the losses of variational auto-encoders and of cross_covariance.
+#include "catena/functions/loss/cross_covariance.h"
+#include "catena/functions/loss/vae.h"
+#include "functions/function_record.h"
+
+namespace catena {
+namespace {
+
+const char* name_of(F::Reduction reduction) {
+  return reduction == F::Reduction::kNone   ? "none"
+         : reduction == F::Reduction::kMean ? "mean"
+                                            : "sum";
+}
+
+// A loss of elements, reduced.
+FunctionRecord vae_record(const char* function, F::Reduction reduction, size_t operands,
+                          std::function<Variable(const Variables&)> call,
+                          std::function<double(const std::vector<double>&)> loss) {
+  FunctionRecord r;
+  r.function = function;
+  r.variant = name_of(reduction);
+  r.ranges = {operands, InputRange{-2, 2}};
+  for (const Shape& shape : {Shape{4, 3}, Shape{2, 2, 3}, Shape{0, 3}, Shape{}})
+    r.shapes.push_back(Shapes(operands, shape));
+  r.call = [=](const Variables& v) { return Variables{call(v)}; };
+  r.reference = [=](const Plains& in) {
+    const Plain each = plain(in[0].shape, [&](const Shape& i) {
+      std::vector<double> x;
+      for (const Plain& p : in) x.push_back(p.at(i));
+      return loss(x);
+    });
+    if (reduction == F::Reduction::kNone) return Plains{each};
+    double total = 0;
+    for (const double v : each.values) total += v;
+    const double count = std::max(double(each.values.size()), 1.0);
+    return Plains{plain(reduction == F::Reduction::kMean ? total / count : total)};
+  };
+  r.error = 1e-4;  // sums of 12 numbers near 4
+  return r;
+}
+
+FunctionRecord kl_record(F::Reduction reduction) {
+  return vae_record(
+      "gaussian_kl_divergence", reduction, 2,
+      [=](const Variables& v) {
+        return reduction == F::Reduction::kSum ? F::gaussian_kl_divergence(v[0], v[1])
+                                               : F::gaussian_kl_divergence(v[0], v[1], reduction);
+      },
+      [](const std::vector<double>& x) { return 0.5 * (x[0] * x[0] + std::exp(x[1]) - x[1] - 1); });
+}
+
+FunctionRecord bernoulli_record(F::Reduction reduction) {
+  FunctionRecord r = vae_record(
+      "bernoulli_nll", reduction, 2,
+      [=](const Variables& v) {
+        return reduction == F::Reduction::kSum ? F::bernoulli_nll(v[0], v[1])
+                                               : F::bernoulli_nll(v[0], v[1], reduction);
+      },
+      [](const std::vector<double>& x) {
+        const double p = 1 / (1 + std::exp(-x[1]));
+        return -(x[0] * std::log(p) + (1 - x[0]) * std::log(1 - p));
+      });
+  r.ranges[0] = {0, 1};
+  return r;
+}
+
+FunctionRecord gaussian_record(F::Reduction reduction) {
+  return vae_record(
+      "gaussian_nll", reduction, 3,
+      [=](const Variables& v) {
+        return reduction == F::Reduction::kSum ? F::gaussian_nll(v[0], v[1], v[2])
+                                               : F::gaussian_nll(v[0], v[1], v[2], reduction);
+      },
+      [](const std::vector<double>& x) {
+        const double variance = std::exp(x[2]), d = x[0] - x[1];
+        return -std::log(std::exp(-d * d / (2 * variance)) /
+                         std::sqrt(2 * 3.14159265358979323846 * variance));
+      });
+}
+
+FunctionRecord vae_errors() {
+  FunctionRecord r = kl_record(F::Reduction::kSum);
+  r.variant = "errors";
+  r.shapes = {{{4, 3}, {4, 3}}};
+  const std::string expected = "\nExpected are arrays of one floating dtype and shape.";
+  r.errors = {
+      type_error(
+          "GaussianKLDivergence",
+          [](const Draw& draw) {
+            F::gaussian_kl_divergence(draw({2, 3}), draw({2, 4}));
+          },
+          "Expect: ln_var.shape[1] == mean.shape[1]\nActual: 4 != 3\nInputs: mean float64 (2, 3), "
+          "ln_var float64 (2, 4)" +
+              expected),
+      type_error(
+          "BernoulliNLL",
+          [](const Draw& draw) {
+            F::bernoulli_nll(draw.labels({0, 1}, {2}), draw({2}));
+          },
+          "Expect: x.dtype.kind == f\nActual: i != f\nInputs: x int32 (2,), y float64 (2,)" +
+              expected),
+      type_error(
+          "GaussianNLL",
+          [](const Draw& draw) {
+            F::gaussian_nll(draw({2}), draw({2}), draw({2, 1}));
+          },
+          "Expect: ln_var.ndim == x.ndim\nActual: 2 != 1\nInputs: x float64 (2,), ln_var float64 "
+          "(2, 1)" +
+              expected),
+      error<ValueError>([](const Draw& draw) { F::bernoulli_nll(0.5, draw({2})); },
+                        "BernoulliNLL: expected a variable or an array, got a number"),
+  };
+  return r;
+}
+
+FunctionRecord cross_covariance_record() {
+  FunctionRecord r;
+  r.function = "cross_covariance";
+  r.ranges = {{-2, 2}, {-2, 2}};
+  r.shapes = {{{5, 3}, {5, 2}}, {{1, 3}, {1, 2}}, {{0, 3}, {0, 2}}, {{4, 0}, {4, 2}}};
+  r.call = binary([](const Variable& y, const Variable& z) { return F::cross_covariance(y, z); });
+  r.reference = [](const Plains& in) {
+    const int64_t n = in[0].shape[0];
+    const auto mean = [&](const Plain& x, int64_t column) {
+      double total = 0;
+      for (int64_t i = 0; i < n; ++i) total += x(i, column);
+      return total / double(n);
+    };
+    double loss = 0;
+    for (int64_t j = 0; j < in[0].shape[1]; ++j) {
+      for (int64_t k = 0; k < in[1].shape[1] && n > 0; ++k) {
+        double c = 0;
+        for (int64_t i = 0; i < n; ++i)
+          c += (in[0](i, j) - mean(in[0], j)) * (in[1](i, k) - mean(in[1], k)) / double(n);
+        loss += 0.5 * c * c;
+      }
+    }
+    return Plains{plain(loss)};
+  };
+  r.errors = {
+      type_error(
+          "CrossCovariance",
+          [](const Draw& draw) {
+            F::cross_covariance(draw({2, 3}), draw({3, 3}));
+          },
+          "Expect: y.shape[0] == z.shape[0]\nActual: 2 != 3\nInputs: y float64 (2, 3), z float64 "
+          "(3, 3)\nExpected are (n, j) and (n, k), of one floating dtype."),
+      type_error(
+          "CrossCovariance",
+          [](const Draw& draw) {
+            F::cross_covariance(draw({2}), draw({2, 3}));
+          },
+          "Expect: y.ndim == 2\nActual: 1 != 2\nInputs: y float64 (2,), z float64 (2, 3)\nExpected "
+          "are (n, j) and (n, k), of one floating dtype."),
+  };
+  return r;
+}
+
+}  // namespace
+
+CATENA_FUNCTION_RECORDS(vae) {
+  FunctionRecords records{vae_errors(), cross_covariance_record()};
+  for (const F::Reduction reduction :
+       {F::Reduction::kSum, F::Reduction::kMean, F::Reduction::kNone}) {
+    records.push_back(kl_record(reduction));
+    records.push_back(bernoulli_record(reduction));
+    records.push_back(gaussian_record(reduction));
+  }
+  return records;
+}
+
+}  // namespace catena

@@ -1,0 +1,218 @@
+// The layers of layer, root-mean-square, group and instance normalization, and what their records
+// and that of local response normalization cannot say: memory order, large means, capture.
+#include "catena/array/manipulation.h"
+#include "catena/array/memory_order.h"
+#include "catena/core/graph.h"
+#include "catena/functions/connection/convolution_2d.h"
+#include "catena/functions/normalization/group_normalization.h"
+#include "catena/functions/normalization/layer_normalization.h"
+#include "catena/functions/normalization/local_response_normalization.h"
+#include "catena/testing_gtest.h"
+#include "functions/functions_test_util.h"
+
+namespace catena {
+namespace {
+
+const Dtype k64 = Dtype::kFloat64;
+
+std::string difference(const Variable& a, const Variable& b) {
+  return testing::difference(a.data(), b.data());
+}
+std::vector<std::string> names(Parameterized& layer) {
+  std::vector<std::string> found;
+  for (const auto& [name, parameter] : layer.named_parameters()) found.push_back(name);
+  return found;
+}
+using Names = std::vector<std::string>;
+
+class RowNormalization : public OnDevice {
+ protected:
+  Array gamma(const Shape& size) const { return draw(size, 0.5, 2, 1); }
+  Array beta(const Shape& size) const { return draw(size, -1, 1, 2); }
+};
+
+TEST_P(RowNormalization, LayersAreTheFunctionsOfTheirParameters) {
+  const DeviceScope scope(device());
+  const Array g = gamma({4}), b = beta({4}), x = draw({3, 4, 5}, -2, 3), rows = draw({3, 4});
+  const F::LayerNormalization layer(
+      4, {.eps = 0.1, .dtype = k64, .initial_gamma = g, .initial_beta = b});
+  EXPECT_EQ(difference(layer(rows), F::layer_normalization(rows, g, b, 0.1)), "");
+  const F::RMSNormalization rms(4, {.eps = 0.1, .dtype = k64, .initial_gamma = g});
+  EXPECT_EQ(difference(rms(rows), F::rms_normalization(rows, g, 0.1)), "");
+  const F::GroupNormalizationOptions options{
+      .eps = 0.1, .dtype = k64, .initial_gamma = g, .initial_beta = b};
+  const F::GroupNormalization group(2, 4, options);
+  EXPECT_EQ(difference(group(x), F::group_normalization(x, 2, g, b, 0.1)), "");
+  const F::InstanceNormalization instance(4, options);
+  EXPECT_EQ(difference(instance(x), F::instance_normalization(x, g, b, 0.1)), "");
+  EXPECT_EQ(difference(instance(x), F::group_normalization(x, 4, g, b, 0.1)), "");
+  EXPECT_EQ(group.groups(), 2);
+  EXPECT_EQ(instance.groups(), 4);
+  EXPECT_EQ(layer.size(), (Shape{4}));
+}
+
+TEST_P(RowNormalization, LayersStartAsOnesAndZeros) {
+  const DeviceScope scope(device());
+  F::LayerNormalization layer({2, 3});
+  EXPECT_EQ(layer.eps(), 1e-5);
+  EXPECT_EQ(layer.gamma.shape(), (Shape{2, 3}));
+  EXPECT_EQ(layer.gamma.dtype(), Dtype::kFloat32);
+  EXPECT_EQ(layer.gamma.device(), device());
+  EXPECT_EQ(layer.gamma.data().to_vector<float>(), std::vector<float>(6, 1));
+  EXPECT_EQ(layer.beta.data().to_vector<float>(), std::vector<float>(6, 0));
+  EXPECT_EQ(names(layer), (Names{"gamma", "beta"}));
+  F::RMSNormalization rms(3);
+  EXPECT_EQ(rms.eps(), 1e-6);
+  EXPECT_EQ(names(rms), (Names{"gamma"}));
+  F::GroupNormalization group(2, 4);
+  EXPECT_EQ(group.eps(), 1e-5);
+  EXPECT_EQ(names(group), (Names{"gamma", "beta"}));
+  F::InstanceNormalization instance(4, {.use_gamma = false});
+  EXPECT_EQ(names(instance), (Names{"beta"}));
+}
+
+TEST_P(RowNormalization, LayersWithoutParametersNormalizeOnly) {
+  const DeviceScope scope(device());
+  const Array x = draw({2, 4, 3}, -2, 3), one = ones({3}, {k64, device()}),
+              four = ones({4}, {k64, device()});
+  const Array zero = zeros_like(one), none = zeros_like(four);
+  EXPECT_EQ(difference(F::LayerNormalization(3, {.use_gamma = false, .use_beta = false})(x),
+                       F::layer_normalization(x, one, zero)),
+            "");
+  EXPECT_EQ(
+      difference(F::RMSNormalization(3, {.use_gamma = false})(x), F::rms_normalization(x, one)),
+      "");
+  const F::GroupNormalizationOptions plain{.use_gamma = false, .use_beta = false};
+  EXPECT_EQ(
+      difference(F::GroupNormalization(2, 4, plain)(x), F::group_normalization(x, 2, four, none)),
+      "");
+  expect_gradients([&](const Variable& v) { return F::GroupNormalization(2, 4, plain)(v); }, x,
+                   "group");
+  expect_gradients(
+      [&](const Variable& v) {
+        return F::LayerNormalization(3, {.use_gamma = false, .use_beta = false})(v);
+      },
+      x, "layer");
+}
+
+TEST_P(RowNormalization, LayersRefuse) {
+  const DeviceScope scope(device());
+  EXPECT_EQ(message_of<ValueError>([] { F::LayerNormalization(0); }),
+            "LayerNormalization: expected a size of at least 1, got (0,)");
+  EXPECT_EQ(message_of<ValueError>([] { F::RMSNormalization(3, {.eps = -1}); }),
+            "RMSNormalization: expected an eps of at least 0, got -1");
+  EXPECT_EQ(message_of<DtypeError>([] { F::LayerNormalization(3, {.dtype = Dtype::kInt32}); }),
+            "LayerNormalization: expected a floating dtype, got int32");
+  EXPECT_EQ(
+      message_of<ShapeError>([&] { F::GroupNormalization(2, 4, {.initial_beta = draw({3})}); }),
+      "GroupNormalization: initial_beta has shape (3,), expected size = (4,)");
+  EXPECT_EQ(message_of<ValueError>([] { F::GroupNormalization(3, 4); }),
+            "GroupNormalization: 4 channels cannot be split into 3 equal groups; use a number of "
+            "groups that divides the channels");
+  F::InstanceNormalization layer(3, {.dtype = k64});
+  const F::InstanceNormalization taken = std::move(layer);
+  EXPECT_EQ(message_of<ValueError>([&] {
+              layer(draw({2, 3, 4}));
+            }),
+            "InstanceNormalization: this layer has no parameters; it was moved from");
+  EXPECT_NO_THROW(taken(draw({2, 3, 4})));
+  EXPECT_NE(message_of<InvalidType>([&] {
+              F::LayerNormalization(3)(draw({2, 3}));
+            }).find("The input is float64, the layer float32"),
+            std::string::npos);
+}
+
+// Statistics and parameters of 16-bit inputs are float32; parameters may have the input's dtype.
+TEST_P(RowNormalization, SixteenBitsKeepFloat32Parameters) {
+  for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBFloat16}) {
+    const Array x = draw({4, 100}, -2, 3, 0, dtype), wide = x.astype(k64);
+    const Array g = gamma({100}).astype(Dtype::kFloat32), b = beta({100}).astype(Dtype::kFloat32);
+    const Variable of_float(g), of_own(g.astype(dtype));
+    const Variable y = F::layer_normalization(x, of_float, b);
+    EXPECT_EQ(y.dtype(), dtype);
+    const Array expected =
+        F::layer_normalization(wide, g.astype(k64), b.astype(k64)).data().astype(dtype);
+    const double half = dtype == Dtype::kFloat16 ? 0x1p-10 : 0x1p-7;
+    EXPECT_EQ(testing::difference(y.data(), expected, half, half), "");
+    F::sum(y).backward();
+    EXPECT_EQ(of_float.grad().dtype(), Dtype::kFloat32);
+    F::sum(F::layer_normalization(x, of_own, b.astype(dtype))).backward();
+    EXPECT_EQ(of_own.grad().dtype(), dtype);
+  }
+}
+
+TEST_P(RowNormalization, OneParameterMayBeGammaAndBeta) {
+  const Array x = draw({6, 3});
+  expect_gradients([&](const Variable& v) { return F::layer_normalization(x, v, v, 0.1); },
+                   gamma({3}), "layer");
+}
+
+// Recorded gradients, too, keep the digits of a deviation that is far below the mean.
+TEST_P(RowNormalization, LargeMeansSpoilNothing) {
+  const Array small = draw({3, 64}, -1, 1, 3), far = small + 4096;
+  const Array g = gamma({64}).astype(Dtype::kFloat32), b = beta({64}).astype(Dtype::kFloat32),
+              gy = draw({3, 64}, -1, 1, 4, Dtype::kFloat32);
+  const Array rounded = far.astype(Dtype::kFloat32);  // to multiples of 2^-11
+  const Variable x(rounded), near((rounded - 4096).astype(k64));
+  const Variable y = F::layer_normalization(x, g, b),
+                 expected = F::layer_normalization(near, g.astype(k64), b.astype(k64));
+  EXPECT_EQ(testing::difference(y.data().astype(k64), expected.data(), 1e-5, 1e-5), "");
+  for (const bool recorded : {false, true}) {
+    y.set_grad(gy);
+    y.backward({.create_graph = recorded});
+    expected.set_grad(gy.astype(k64));
+    expected.backward({.create_graph = recorded});
+    EXPECT_EQ(testing::difference(x.grad().astype(k64), near.grad(), 1e-5, 1e-5), "") << recorded;
+  }
+}
+
+TEST_P(RowNormalization, ImagesKeepTheirMemoryOrder) {
+  const MemoryOrder last({0, 2, 3, 1});
+  const Array first = draw({2, 8, 3, 5}, -2, 3), g = gamma({8}), b = beta({8}),
+              gy = draw({2, 8, 3, 5}, -1, 1, 6);
+  const std::function<Variable(const Variable&)> functions[] = {
+      [&](const Variable& v) { return F::group_normalization(v, 2, g, b); },
+      [&](const Variable& v) { return F::instance_normalization(v, g, b); },
+      [&](const Variable& v) { return F::local_response_normalization(v, 5, 1, 0.2); }};
+  for (const auto& f : functions) {
+    const Variable x(first), images(F::channels_last(first));
+    const Variable y = f(x), z = f(images);
+    y.set_grad(gy);
+    y.backward();
+    z.set_grad(F::channels_last(gy));
+    z.backward();
+    EXPECT_TRUE(z.data().is_dense() && z.data().order() == last);
+    EXPECT_TRUE(images.grad().is_dense() && images.grad().order() == last);
+    EXPECT_EQ(testing::difference(z.data(), y.data(), 1e-12, 1e-12), "");
+    EXPECT_EQ(testing::difference(images.grad(), x.grad(), 1e-12, 1e-12), "");
+  }
+}
+
+TEST_P(RowNormalization, IsCaptured) {
+  CATENA_NEEDS_GPU();
+  if (!device().is_cuda()) GTEST_SKIP() << "graphs are of GPUs";
+  const Array values = draw({4, 8, 6}, -2, 3, 1, Dtype::kFloat32);
+  const Variable x(values), g(gamma({8}).astype(Dtype::kFloat32)),
+      b(beta({8}).astype(Dtype::kFloat32)), w(gamma({6}).astype(Dtype::kFloat32));
+  const auto step = [&] {
+    F::sum(F::square(F::local_response_normalization(
+               F::rms_normalization(F::group_normalization(x, 2, g, b), w), 5, 1, 0.2)))
+        .backward();
+    return std::vector<Array>{x.grad(), g.grad(), b.grad(), w.grad()};
+  };
+  step();
+  std::vector<Array> replayed;
+  cuda::Graph graph = cuda::Graph::capture(device(), [&] { replayed = step(); });
+  for (uint64_t replay = 2; replay < 4; ++replay) {
+    x.data().assign(draw({4, 8, 6}, -2, 3, replay, Dtype::kFloat32));
+    graph.launch();
+    const std::vector<Array> eager = step();
+    for (size_t i = 0; i < eager.size(); ++i)
+      EXPECT_EQ(testing::difference(replayed[i], eager[i]), "") << i;
+  }
+}
+
+CATENA_ON_DEVICES(RowNormalization);
+
+}  // namespace
+}  // namespace catena

@@ -1,0 +1,213 @@
+// Records of average pooling and unpooling.
+#include <algorithm>
+
+#include "catena/functions/pooling/average_pooling_2d.h"
+#include "catena/functions/pooling/unpooling_2d.h"
+#include "functions/function_record.h"
+
+namespace catena {
+namespace {
+
+// The sum of the rows [h0, h1) and columns [w0, w1) of an image; padding is zero.
+double sum_of(const Plain& x, int64_t n, int64_t c, int64_t h0, int64_t h1, int64_t w0,
+              int64_t w1) {
+  double sum = 0;
+  for (int64_t h = std::max<int64_t>(h0, 0); h < std::min(h1, x.shape[2]); ++h)
+    for (int64_t w = std::max<int64_t>(w0, 0); w < std::min(w1, x.shape[3]); ++w)
+      sum += x(n, c, h, w);
+  return sum;
+}
+
+Plain average_pooling_of(const Plain& x, const F::Extent2D& k, const F::AveragePoolingOptions& o) {
+  const F::Extent2D s = o.stride.value_or(k);
+  const int64_t height = (x.shape[2] + 2 * o.pad.height - k.height) / s.height + 1,
+                width = (x.shape[3] + 2 * o.pad.width - k.width) / s.width + 1;
+  return plain({x.shape[0], x.shape[1], height, width}, [&](const Shape& i) {
+    const int64_t h = i[2] * s.height - o.pad.height, w = i[3] * s.width - o.pad.width;
+    return sum_of(x, i[0], i[1], h, h + k.height, w, w + k.width) / double(k.height * k.width);
+  });
+}
+
+FunctionRecord of_function(const char* function, std::string variant, std::vector<Shapes> shapes,
+                           std::function<Variable(const Variable&)> call,
+                           std::function<Plain(const Plain&)> reference) {
+  FunctionRecord r;
+  r.function = function;
+  r.variant = std::move(variant);
+  r.shapes = std::move(shapes);
+  r.call = unary(std::move(call));
+  r.reference = [=](const Plains& in) { return Plains{reference(in[0])}; };
+  r.forward_launches = r.backward_launches = 1;
+  return r;
+}
+
+FunctionRecord average_record(std::string variant, F::Extent2D ksize,
+                              F::AveragePoolingOptions options, std::vector<Shapes> shapes) {
+  return of_function(
+      "average_pooling_2d", std::move(variant), std::move(shapes),
+      [=](const Variable& x) { return F::average_pooling_2d(x, ksize, options); },
+      [=](const Plain& x) { return average_pooling_of(x, ksize, options); });
+}
+
+FunctionRecord average_errors() {
+  FunctionRecord r = average_record("errors", 2, {}, {{{1, 1, 2, 2}}});
+  const auto call = [](Shape x, F::Extent2D ksize, F::AveragePoolingOptions options) {
+    return [=](const Draw& draw) { F::average_pooling_2d(draw(x), ksize, options); };
+  };
+  r.errors = {
+      type_error("AveragePooling2D", call({3, 4, 5}, 2, {}),
+                 "Expect: x.ndim == 4\nActual: 3 != 4\nInputs: x float64 (3, 4, 5)\nExpected are "
+                 "images (n, channels, height, width); the input has shape (3, 4, 5): one image is "
+                 "x.expand_dims(0)."),
+      type_error(
+          "AveragePooling2D",
+          [](const Draw& draw) {
+            F::average_pooling_2d(draw.labels({1}, {1, 1, 1, 1}), 1);
+          },
+          "Expect: x.dtype.kind == f\nActual: i != f\nInputs: x int32 (1, 1, 1, 1)\n"
+          "Expected is a floating dtype: convert x with .astype(dtype::float32)."),
+      error<ValueError>(call({1, 1, 4, 4}, {0, 2}, {}),
+                        "AveragePooling2D: expected a window of at least 1, got (0, 2)"),
+      error<ValueError>(call({1, 1, 4, 4}, 2, {.stride = F::Extent2D(0)}),
+                        "AveragePooling2D: expected a stride of at least 1, got (0, 0)"),
+      error<ValueError>(call({1, 1, 4, 4}, 2, {.pad = {0, -1}}),
+                        "AveragePooling2D: expected a pad of at least 0, got (0, -1)"),
+      error<ShapeError>(call({1, 1, 4, 4}, {6, 2}, {}),
+                        "AveragePooling2D: a window of (6, 2) does not fit into an image of (4, 4) "
+                        "with pad (0, 0); use a larger image, more padding or a smaller window"),
+  };
+  return r;
+}
+
+FunctionRecord global_record() {
+  FunctionRecord r = of_function(
+      "global_average_pooling_2d", "", {{{2, 3, 4, 5}}, {{1, 8, 1, 1}}, {{0, 3, 2, 2}}},
+      [](const Variable& x) { return F::global_average_pooling_2d(x); },
+      [](const Plain& x) {
+        return average_pooling_of(x, {x.shape[2], x.shape[3]}, {});
+      });
+  r.errors = {
+      error<ShapeError>(
+          [](const Draw& draw) {
+            F::global_average_pooling_2d(draw({2, 3, 0, 4}));
+          },
+          "GlobalAveragePooling2D: expected images with at least one element, got "
+          "images of (0, 4)"),
+      type_error(
+          "GlobalAveragePooling2D",
+          [](const Draw& draw) {
+            F::global_average_pooling_2d(draw({3, 4}));
+          },
+          "Expect: x.ndim == 4\nActual: 2 != 4\nInputs: x float64 (3, 4)\nExpected are "
+          "images (n, channels, height, width); the input has shape (3, 4)."),
+  };
+  return r;
+}
+
+FunctionRecord adaptive_record(std::string variant, F::Extent2D size, std::vector<Shapes> shapes) {
+  FunctionRecord r = of_function(
+      "adaptive_average_pooling_2d", std::move(variant), std::move(shapes),
+      [=](const Variable& x) { return F::adaptive_average_pooling_2d(x, size); },
+      [=](const Plain& x) {
+        const int64_t height = x.shape[2], width = x.shape[3];
+        return plain({x.shape[0], x.shape[1], size.height, size.width}, [&](const Shape& i) {
+          const auto end = [](int64_t o, int64_t in, int64_t out) {
+            return ((o + 1) * in + out - 1) / out;
+          };
+          const int64_t h0 = i[2] * height / size.height, h1 = end(i[2], height, size.height),
+                        w0 = i[3] * width / size.width, w1 = end(i[3], width, size.width);
+          return sum_of(x, i[0], i[1], h0, h1, w0, w1) / double((h1 - h0) * (w1 - w0));
+        });
+      });
+  r.errors = {
+      error<ValueError>(
+          [](const Draw& draw) {
+            F::adaptive_average_pooling_2d(draw({1, 1, 2, 2}), {0, 1});
+          },
+          "AdaptiveAveragePooling2D: expected a size of at least 1, got (0, 1)"),
+      error<ShapeError>(
+          [](const Draw& draw) {
+            F::adaptive_average_pooling_2d(draw({1, 1, 2, 0}), 1);
+          },
+          "AdaptiveAveragePooling2D: expected images with at least one element, got images of "
+          "(2, 0)"),
+  };
+  return r;
+}
+
+// Windows at the positions of x, filled with its elements and added up.
+Plain unpooling_of(const Plain& x, const F::Extent2D& k, const F::UnpoolingOptions& o) {
+  const F::Extent2D s = o.stride.value_or(k);
+  const auto extent = [&](int64_t size, int64_t kernel, int64_t stride, int64_t pad) {
+    return stride * (size - 1) + kernel - (o.cover_all ? stride - 1 : 0) - 2 * pad;
+  };
+  const F::Extent2D size =
+      o.outsize.value_or(F::Extent2D(extent(x.shape[2], k.height, s.height, o.pad.height),
+                                     extent(x.shape[3], k.width, s.width, o.pad.width)));
+  Plain y =
+      plain({x.shape[0], x.shape[1], size.height, size.width}, [](const Shape&) { return 0.0; });
+  for (int64_t plane = 0; plane < x.shape[0] * x.shape[1]; ++plane)
+    for (int64_t i = 0; i < x.shape[2]; ++i)
+      for (int64_t j = 0; j < x.shape[3]; ++j)
+        for (int64_t a = 0; a < k.height; ++a)
+          for (int64_t b = 0; b < k.width; ++b) {
+            const int64_t h = i * s.height - o.pad.height + a, w = j * s.width - o.pad.width + b;
+            if (h < 0 || h >= size.height || w < 0 || w >= size.width) continue;
+            y.values[size_t((plane * size.height + h) * size.width + w)] +=
+                x.values[size_t((plane * x.shape[2] + i) * x.shape[3] + j)];
+          }
+  return y;
+}
+
+FunctionRecord unpooling_record(std::string variant, F::Extent2D ksize, F::UnpoolingOptions options,
+                                std::vector<Shapes> shapes) {
+  return of_function(
+      "unpooling_2d", std::move(variant), std::move(shapes),
+      [=](const Variable& x) { return F::unpooling_2d(x, ksize, options); },
+      [=](const Plain& x) { return unpooling_of(x, ksize, options); });
+}
+
+FunctionRecord unpooling_errors() {
+  FunctionRecord r = unpooling_record("errors", 2, {.cover_all = false}, {{{1, 1, 2, 2}}});
+  const auto call = [](Shape x, F::Extent2D ksize, F::UnpoolingOptions options) {
+    return [=](const Draw& draw) { F::unpooling_2d(draw(x), ksize, options); };
+  };
+  r.errors = {
+      error<ValueError>(call({1, 1, 4, 4}, 0, {}),
+                        "Unpooling2D: expected a window of at least 1, got (0, 0)"),
+      error<ValueError>(call({1, 1, 4, 4}, 2, {.outsize = F::Extent2D(8, 0)}),
+                        "Unpooling2D: expected a result of at least 1, got (8, 0)"),
+      error<ShapeError>(call({1, 1, 2, 1}, 2, {.pad = 1}),
+                        "Unpooling2D: windows of (2, 2) with stride (2, 2) and pad (1, 1) make no "
+                        "image of (2, 1); use less padding, a larger window, or an outsize"),
+      error<ShapeError>(call({1, 1, 0, 1}, 2, {}),
+                        "Unpooling2D: expected images with at least one element, got images of "
+                        "(0, 1)"),
+  };
+  return r;
+}
+
+}  // namespace
+
+CATENA_FUNCTION_RECORDS(average_pooling) {
+  return {average_record("", 2, {}, {{{2, 3, 4, 6}}, {{1, 1, 5, 3}}, {{0, 3, 4, 4}}}),
+          average_record("overlapping", 3, {.stride = F::Extent2D(2), .pad = 1},
+                         {{{2, 3, 4, 3}}, {{1, 8, 5, 6}}}),
+          average_record("uneven", {3, 2}, {.stride = F::Extent2D(2, 3), .pad = {1, 3}},
+                         {{{2, 3, 6, 7}}}),
+          average_record("whole images", {4, 3}, {}, {{{2, 3, 4, 3}}}),
+          average_errors(),
+          global_record(),
+          adaptive_record("", {3, 2}, {{{2, 3, 7, 5}}, {{1, 2, 2, 1}}, {{0, 3, 4, 4}}}),
+          adaptive_record("equal parts", {2, 3}, {{{2, 3, 4, 6}}}),
+          adaptive_record("one part", 1, {{{2, 3, 4, 6}}}),
+          unpooling_record("", 2, {.cover_all = false}, {{{2, 3, 4, 3}}, {{0, 2, 1, 1}}}),
+          unpooling_record("cover_all", 3, {.stride = F::Extent2D(2), .pad = 1},
+                           {{{2, 3, 4, 3}}, {{1, 8, 3, 2}}}),
+          unpooling_record("outsize", {2, 3},
+                           {.stride = F::Extent2D(3, 2), .outsize = F::Extent2D(9, 4)},
+                           {{{1, 2, 2, 3}}}),
+          unpooling_errors()};
+}
+
+}  // namespace catena

@@ -1,0 +1,239 @@
+// The slots of row normalization on every device against plain loops in double.
+#include "catena/kernels/row_normalization.h"
+
+#include <gtest/gtest.h>
+
+#include "catena/core/config.h"
+#include "catena/testing.h"
+#include "kernels/normalization_case.h"
+
+namespace catena {
+namespace {
+
+using testing::mismatch;
+using testing::Numbers;
+
+struct Case {
+  Dtype dtype = Dtype::kFloat32;
+  RowLayout layout{4, 1, 6, 5, 2};
+  bool centred = true, gamma = true, beta = true, gx = true, g_gamma = true, g_beta = true;
+  bool accumulate = false, aligned = true, in_place = false;
+  double offset = 0, spread = 2, eps = 1e-3;
+
+  size_t size() const { return size_t(layout.rows() * layout.size()); }
+  size_t channel(size_t i) const { return i / size_t(layout.inner) % size_t(layout.channels); }
+  size_t row(size_t i) const {
+    const size_t sample = i / size_t(layout.channels * layout.inner * layout.positions);
+    return sample * size_t(layout.groups) + channel(i) / size_t(layout.channels / layout.groups);
+  }
+  Dtype wide() const { return dtype == Dtype::kFloat64 ? dtype : Dtype::kFloat32; }
+  double tolerance() const {
+    testing::NormalizationCase c;
+    c.dtype = dtype;
+    return testing::batch_tolerance(c);
+  }
+  std::string text() const {
+    std::ostringstream s;
+    s << name(dtype) << " (" << layout.samples << ' ' << layout.positions << ' ' << layout.channels
+      << ' ' << layout.inner << ") in " << layout.groups << (centred ? "" : " not centred")
+      << (gamma ? " gamma" : "") << (beta ? " beta" : "") << (gx ? " gx" : "")
+      << (g_gamma ? " g_gamma" : "") << (g_beta ? " g_beta" : "")
+      << (accumulate ? " accumulate" : "") << (aligned ? "" : " not aligned")
+      << (in_place ? " in place" : "");
+    return s.str();
+  }
+};
+
+struct Data {
+  Data(const Case& c, Device device, uint32_t seed) {
+    std::mt19937 random(seed);
+    const auto batch = [&](double low, double high) {
+      Numbers made =
+          testing::random_numbers(random, {int64_t(c.size())}, c.dtype, device, low, high);
+      if (!c.aligned) made.array = testing::placed(made.array, false);
+      return made;
+    };
+    const auto channel = [&](double low, double high) {
+      return testing::random_numbers(random, {c.layout.channels}, c.wide(), device, low, high);
+    };
+    x = batch(c.offset - c.spread, c.offset + c.spread), gy = batch(-1, 1);
+    y = batch(-1, 1), gx = batch(-1, 1);
+    gamma = channel(0.5, 2), beta = channel(-1, 1);
+    g_gamma = channel(-1, 1), g_beta = channel(-1, 1);
+    statistics = zeros({3 * c.layout.rows()}, {c.wide(), device});
+  }
+  Numbers x, gy, y, gx, gamma, beta, g_gamma, g_beta;
+  Array statistics;
+};
+
+// Results by their definitions.
+struct Expected {
+  std::vector<double> y, gx, g_gamma, g_beta;
+
+  Expected(const Case& c, const Data& d)
+      : y(c.size()), gx(c.size()), g_gamma(size_t(c.layout.channels)), g_beta(g_gamma.size()) {
+    const size_t rows = size_t(c.layout.rows());
+    const double m = double(c.layout.size());
+    std::vector<double> mean(rows), var(rows), h_mean(rows), hx_mean(rows), xhat(c.size());
+    const auto& x = d.x.values;
+    const auto gamma = [&](size_t i) { return c.gamma ? d.gamma.values[c.channel(i)] : 1; };
+    const auto each = [&](auto f) {
+      for (size_t i = 0; i < x.size(); ++i) f(i, c.row(i), c.channel(i));
+    };
+    if (c.centred) each([&](size_t i, size_t r, size_t) { mean[r] += x[i] / m; });
+    each([&](size_t i, size_t r, size_t) { var[r] += (x[i] - mean[r]) * (x[i] - mean[r]) / m; });
+    const auto inverse = [&](size_t r) { return 1 / std::sqrt(var[r] + c.eps); };
+    each([&](size_t i, size_t r, size_t k) {
+      xhat[i] = (x[i] - mean[r]) * inverse(r);
+      y[i] = xhat[i] * gamma(i) + (c.beta ? d.beta.values[k] : 0);
+      h_mean[r] += gamma(i) * d.gy.values[i] / m;
+      hx_mean[r] += gamma(i) * d.gy.values[i] * xhat[i] / m;
+      g_gamma[k] += d.gy.values[i] * xhat[i];
+      g_beta[k] += d.gy.values[i];
+    });
+    each([&](size_t i, size_t r, size_t) {
+      gx[i] = inverse(r) *
+              (gamma(i) * d.gy.values[i] - (c.centred ? h_mean[r] : 0) - xhat[i] * hx_mean[r]);
+    });
+    for (size_t k = 0; c.accumulate && k < g_gamma.size(); ++k) {
+      g_gamma[k] += d.g_gamma.values[k];
+      g_beta[k] += d.g_beta.values[k];
+    }
+  }
+};
+
+const Array* if_wanted(bool wanted, const Numbers& n) { return wanted ? &n.array : nullptr; }
+
+void check(Device device, const Case& c, uint32_t seed) {
+  const Data d(c, device, seed);
+  const Expected e(c, d);
+  // x is written over: the gradient reads a copy.
+  const Array x = testing::placed(d.x.array, c.aligned), &y = c.in_place ? x : d.y.array;
+  kernels::row_normalization(
+      device, {c.layout, &x, if_wanted(c.gamma, d.gamma), if_wanted(c.beta, d.beta), c.eps,
+               c.centred, &y, &d.statistics});
+  kernels::row_normalization_grad(
+      device, {c.layout, &d.x.array, &d.gy.array, if_wanted(c.gamma, d.gamma), &d.statistics,
+               c.centred, if_wanted(c.gx, d.gx), if_wanted(c.g_gamma, d.g_gamma),
+               if_wanted(c.g_beta, d.g_beta), c.accumulate, c.accumulate});
+  const double scale = std::max(1.0, 2 / c.spread);  // of the inverse deviation
+  const double sums = (c.wide() == Dtype::kFloat64 ? 1e-11 : 2e-5) *
+                      std::sqrt(double(c.size()) / double(c.layout.channels));
+  EXPECT_EQ(mismatch("y", y, e.y, 2 * c.tolerance()), "") << c.text() << " on " << device;
+  if (c.gx) {
+    EXPECT_EQ(mismatch("gx", d.gx.array, e.gx, 4 * scale * c.tolerance()), "")
+        << c.text() << " on " << device;
+  }
+  if (c.g_gamma) {
+    EXPECT_EQ(mismatch("g_gamma", d.g_gamma.array, e.g_gamma, sums), "")
+        << c.text() << " on " << device;
+  }
+  if (c.g_beta) {
+    EXPECT_EQ(mismatch("g_beta", d.g_beta.array, e.g_beta, sums), "")
+        << c.text() << " on " << device;
+  }
+}
+
+Case random_case(std::mt19937& random) {
+  const auto pick = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  const auto coin = [&] { return pick(0, 1) != 0; };
+  Case c;
+  const int kind = int(pick(0, 2));  // rows, channels first, channels last
+  c.layout.groups = kind == 0 ? 1 : pick(1, 5);
+  c.layout.channels = c.layout.groups * (coin() ? 8 * pick(1, 4) : pick(1, 9));
+  c.layout.inner = kind == 1 ? (coin() ? 8 * pick(1, 12) : pick(2, 70)) : 1;
+  c.layout.positions = kind == 2 ? pick(1, 90) : 1;
+  c.layout.samples = kind == 0 ? pick(1, 300) : pick(1, 5);
+  if (kind == 0 && coin()) c.layout.channels = coin() ? 8 * pick(1, 300) : pick(1, 3000);
+  c.centred = pick(0, 3) != 0, c.gamma = coin(), c.beta = coin();
+  c.gx = pick(0, 4) != 0, c.g_gamma = coin(), c.g_beta = coin();
+  c.accumulate = coin(), c.aligned = pick(0, 3) != 0, c.in_place = pick(0, 3) == 0;
+  return c;
+}
+
+std::vector<Device> first_devices() {
+  std::vector<Device> result;
+  for (const Device device : testing::devices())
+    if (device.index() == 0) result.push_back(device);
+  return result;
+}
+
+constexpr Dtype kFloats[] = {Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16, Dtype::kBFloat16};
+
+TEST(RowNormalization, AgreesWithItsDefinition) {
+  for (const Device device : first_devices()) {
+    std::mt19937 random(1);
+    for (uint32_t i = 0; i < 40; ++i) {
+      Case c = random_case(random);
+      for (const Dtype dtype : kFloats) {
+        c.dtype = dtype;
+        check(device, c, i);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+// Shapes at the borders of the providers' ways: rows for a warp, for several and too long for
+// registers, groups in runs, single channels, single numbers.
+TEST(RowNormalization, TakesEveryShape) {
+  const RowLayout layouts[] = {
+      {1, 1, 1, 1, 1},      {3, 1, 1, 1, 1},     {2000, 1, 3, 1, 1}, {7, 1, 511, 1, 1},
+      {7, 1, 512, 1, 1},    {3, 1, 1024, 1, 1},  {3, 1, 1025, 1, 1}, {2, 1, 4096, 1, 1},
+      {2, 1, 9000, 1, 1},   {1, 1, 40001, 1, 1}, {2, 1, 8, 1, 8},    {2, 1, 8, 1, 4},
+      {2, 1, 6, 4096, 2},   {2, 1, 4, 49, 4},    {2, 4096, 8, 1, 2}, {2, 1000, 3, 1, 3},
+      {1, 20000, 16, 1, 1}, {2, 49, 32, 1, 4},   {130, 2, 8, 1, 2},  {1, 1, 3, 70000, 3}};
+  for (const Device device : first_devices())
+    for (const RowLayout& layout : layouts)
+      for (const Dtype dtype : kFloats) {
+        Case c;
+        c.layout = layout;
+        c.dtype = dtype;
+        check(device, c, 3);
+      }
+}
+
+// The deviation is found where it is a ten-thousandth of the mean, and a constant row is 0.
+TEST(RowNormalization, SurvivesALargeMean) {
+  for (const Device device : first_devices())
+    for (const RowLayout& layout : {RowLayout{20, 1, 500, 1, 1}, RowLayout{5, 1, 5000, 1, 1},
+                                    RowLayout{3, 1, 6, 300, 2}, RowLayout{3, 300, 6, 1, 2}}) {
+      Case c;
+      c.layout = layout;
+      c.offset = 1e4;
+      check(device, c, 5);
+      c.spread = 0;
+      check(device, c, 6);
+    }
+}
+
+// The results do not depend on the number of threads.
+TEST(RowNormalization, IsTheSameOnAnyNumberOfThreads) {
+  const int before = cpu_threads();
+  std::vector<std::vector<double>> results;
+  for (const int threads : {1, 3}) {
+    set_cpu_threads(threads);
+    std::vector<double> all;
+    for (const RowLayout& layout :
+         {RowLayout{900, 1, 300, 1, 1}, RowLayout{9, 1, 8, 3000, 2}, RowLayout{9, 3000, 8, 1, 2}}) {
+      Case c;
+      c.layout = layout;
+      const Data d(c, cpu(), 7);
+      kernels::row_normalization(cpu(), {layout, &d.x.array, &d.gamma.array, &d.beta.array, 1e-3,
+                                         true, &d.y.array, &d.statistics});
+      kernels::row_normalization_grad(
+          cpu(), {layout, &d.x.array, &d.gy.array, &d.gamma.array, &d.statistics, true, &d.gx.array,
+                  &d.g_gamma.array, &d.g_beta.array});
+      for (const Array& a : {d.y.array, d.gx.array, d.g_gamma.array, d.g_beta.array})
+        for (const double v : testing::numbers_of(a)) all.push_back(v);
+    }
+    results.push_back(std::move(all));
+  }
+  set_cpu_threads(before);
+  EXPECT_EQ(results[0], results[1]);
+}
+
+}  // namespace
+}  // namespace catena

@@ -1,0 +1,146 @@
+// Models whose input reaches a border between stages, and steps whose gradients are not used.
+#include "error_text.h"
+#include "parallel/pipeline/model.h"
+
+namespace catena::parallel::pipeline {
+namespace {
+
+using namespace test;  // NOLINT: the model
+
+// Losses and weights after some steps, in stages over ranks (or on one device, for one stage).
+struct Trained {
+  std::vector<double> losses;
+  Named values;
+};
+
+Trained train(const std::function<void(Sequence&)>& fill_model, const Cut& cut, bool on_ranks) {
+  Trained result;
+  const auto run = [&](Sequence& model, Pipeline& pipeline, bool notes) {
+    pipeline.setup([] { return optimizers::Adam(0.01); });
+    std::vector<double> losses;
+    for (int i = 0; i < 5; ++i) {
+      const Batch batch = batch_of(i, 9, dtype::float32);
+      pipeline.step(batch.x, batch.t, cross_entropy);
+      losses.push_back(pipeline.loss());
+    }
+    pipeline.collect();
+    if (!notes) return;
+    result.losses = losses;
+    for (const auto& [path, p] : model.named_parameters())
+      result.values[path] = p.data().to_vector<double>();
+  };
+  const Schedule schedule = all_forwards_first(cut.stages(), 2);
+  if (!on_ranks) {
+    Sequence model;
+    fill_model(model);
+    Pipeline pipeline(model, cut, schedule, std::vector<Device>(size_t(cut.stages()), cpu(0)));
+    run(model, pipeline, true);
+    return result;
+  }
+  comm::run_threads(cut.stages(), [&](Communicator& comm) {
+    Sequence model;
+    fill_model(model);
+    Pipeline pipeline(model, cut, schedule, comm);
+    run(model, pipeline, comm.rank() == 0);
+  });
+  return result;
+}
+
+void expect_stages_change_nothing(const std::function<void(Sequence&)>& fill_model,
+                                  const Cut& cut) {
+  const Trained alone = train(fill_model, Cut{{0}}, false);
+  for (const bool on_ranks : {false, true}) {
+    const Trained stages = train(fill_model, cut, on_ranks);
+    EXPECT_EQ(stages.losses, alone.losses) << on_ranks;
+    EXPECT_EQ(stages.values, alone.values) << on_ranks;
+  }
+}
+
+TEST(PipelineBorders, AFirstStageWithoutParameters) {
+  expect_stages_change_nothing(
+      [](Sequence& model) {
+        model.add([](const Variable& x) { return x * 2.f; });
+        model.add("in", layer(kInputs, kHidden, dtype::float32, 1));
+        model.add("head", layer(kHidden, kClasses, dtype::float32, 2));
+      },
+      Cut{{0, 1, 2}});
+}
+
+TEST(PipelineBorders, ASkipThatHandsTheInputOn) {
+  struct First : FunctionSet {
+    F::Linear l{layer(kInputs, kInputs, dtype::float32, 1)};
+    CATENA_FUNCTIONS(l)
+    Variables operator()(const Variable& x) const { return {l(x), x}; }
+  };
+  expect_stages_change_nothing(
+      [](Sequence& model) {
+        model.add("first", First());
+        model.add([](const Variables& xs) { return Variables{F::tanh(xs[0]), xs[1]}; });
+        model.add([](const Variables& xs) { return xs[0] + xs[1]; });
+        model.add("head", layer(kInputs, kClasses, dtype::float32, 2));
+      },
+      Cut{{0, 1, 2}});
+}
+
+// Gradients without updates -----------------------------------------------------------------------
+
+void fill_tied(Sequence& model) {
+  const DeviceScope scope(cpu(0));
+  model.add("in", layer(kInputs, kHidden, dtype::float32, 1));
+  const Parameter shared(wave({kHidden, kHidden}, 2, dtype::float32, 0.6));
+  model.add("first", Projection(shared));
+  model.add("second", Projection(shared));
+  model.add("head", layer(kHidden, kClasses, dtype::float32, 4));
+}
+
+Schedule without_ends(const Schedule& whole, const std::vector<int>& stages) {
+  Schedule schedule = whole;
+  for (const int s : stages) {
+    auto& list = schedule.actions[size_t(s)];
+    list.resize(list.size() - 2);  // kReduce, kUpdate
+  }
+  return schedule;
+}
+
+TEST(PipelineWithoutUpdates, SumsTheGradientsOfTiedWeights) {
+  const Batch batch = batch_of(0, 8, dtype::float32);
+  Sequence alone;
+  fill_tied(alone);
+  cross_entropy(alone(Variable::constant(batch.x)), batch.t).backward();
+  const std::vector<double> expected =
+      alone.named_parameters()[2].second.grad().to_vector<double>();
+  ASSERT_EQ(alone.named_parameters()[2].first, "first/W");
+  comm::run_threads(2, [&](Communicator& comm) {
+    Sequence model;
+    fill_tied(model);
+    Pipeline pipeline(model, even_cut(2, 4), without_ends(all_forwards_first(2, 2), {0, 1}), comm,
+                      {.updates = false});
+    pipeline.setup([] { return optimizers::SGD(1); });
+    const std::vector<double> before =
+        model.named_parameters()[2].second.data().to_vector<double>();
+    pipeline.step(batch.x, batch.t, cross_entropy);
+    const auto& tied = dynamic_cast<Projection&>(*model.layer(comm.rank() == 0 ? 1 : 2)).W;
+    const std::vector<double> got = tied.grad().to_vector<double>();
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-6) << i;
+    EXPECT_EQ(tied.data().to_vector<double>(), before);
+  });
+}
+
+TEST(PipelineWithoutUpdates, RefusesWhatNeedsThem) {
+  const Schedule whole = all_forwards_first(3, 2);
+  const std::vector<Device> devices(3, cpu(0));
+  const auto problem = [&](const Schedule& schedule, const PipelineOptions& options) {
+    Sequence model;
+    fill(model);
+    return error_of<ValueError>([&] { Pipeline(model, even_cut(3), schedule, devices, options); });
+  };
+  expect_contains(problem(without_ends(whole, {0, 1, 2}), {.clip_norm = 1, .updates = false}),
+                  {"clip_norm is 1", "no updates", "updates = true"});
+  EXPECT_EQ(problem(without_ends(whole, {0, 1, 2}), {.updates = false}), "no error");
+  EXPECT_EQ(problem(whole, {.clip_norm = 1, .updates = false}), "no error");
+  expect_contains(problem(without_ends(whole, {1, 2}), {}),
+                  {"kUpdate for stages 0, and none for stages 1, 2"});
+}
+
+}  // namespace
+}  // namespace catena::parallel::pipeline

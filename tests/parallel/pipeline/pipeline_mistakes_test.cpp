@@ -1,0 +1,203 @@
+// Mistakes have an error that says what to do, on every rank, and hang nowhere.
+#include <chrono>
+#include <mutex>
+
+#include "error_text.h"
+#include "parallel/pipeline/model.h"
+#include "parallel/pipeline/rank_errors.h"
+
+namespace catena::parallel::pipeline {
+namespace {
+
+using namespace test;  // NOLINT: the model
+
+const std::vector<Device> kTwo{cpu(0), cpu(1)};
+
+// What is wrong with a pipeline of this process.
+template <class E = ValueError>
+std::string problem_of(const Cut& cut, const Schedule& schedule, const std::vector<Device>& devices,
+                       const PipelineOptions& options = {}) {
+  Sequence model;
+  fill(model);
+  return error_of<E>([&] { Pipeline pipeline(model, cut, schedule, devices, options); });
+}
+
+TEST(PipelineMistakes, OfStagesCutsAndDevices) {
+  const Schedule schedule = all_forwards_first(2, 2);
+  EXPECT_EQ(problem_of(even_cut(2), schedule, kTwo), "no error");
+  expect_contains(problem_of(even_cut(3), schedule, kTwo),
+                  {"the cut has 3 stages", "all forwards first", "2; use partition("});
+  expect_contains(problem_of(even_cut(2), schedule, {cpu(0)}),
+                  {"is for 2 ranks, got 1 devices", "the same one several times"});
+  expect_contains(problem_of(Cut{{0, 18}}, schedule, kTwo), {"stage 1 of 2 begins with unit 18"});
+  expect_contains(problem_of(Cut{{0, 0}}, schedule, kTwo), {"stage 0 of 2", "at least one"});
+  expect_contains(problem_of(Cut{{1, 3}}, schedule, kTwo), {"must begin with unit 0"});
+  expect_contains(problem_of(even_cut(2), schedule, kTwo, {.clip_norm = -1}), {"clip_norm", "-1"});
+  expect_contains(problem_of(even_cut(2), schedule, kTwo, {.recompute = {2}}),
+                  {"stage 2 is to be recomputed, of 2 stages"});
+  Schedule broken = schedule;
+  broken.actions[1].erase(broken.actions[1].begin());  // a receive
+  EXPECT_NE(problem_of(even_cut(2), broken, kTwo), "no error");
+}
+
+TEST(PipelineMistakes, OfBatchesAndLosses) {
+  Sequence model;
+  fill(model);
+  Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 4), kTwo);
+  const Batch batch = batch_of(0, 8, dtype::float32);
+  const auto step = [&](const Samples& x, const Samples& t, const Loss& loss) {
+    return [&, x, t, loss] { pipeline.step(x, t, loss); };
+  };
+  expect_contains(error_of<ValueError>(step(batch.x, batch.t, cross_entropy)),
+                  {"Pipeline::step", "not set up", "call setup("});
+  expect_contains(error_of<ValueError>([&] { pipeline.predict(batch.x); }), {"not set up"});
+  expect_contains(error_of<ValueError>([&] { pipeline.optimizer(0); }), {"not set up"});
+  expect_contains(error_of<ValueError>([&] { pipeline.loss(); }), {"no step yet"});
+  pipeline.setup([] { return optimizers::SGD(0.1); });
+  expect_contains(error_of<ValueError>([&] { pipeline.setup([] { return optimizers::SGD(1); }); }),
+                  {"set up already"});
+  expect_contains(
+      error_of<ValueError>(step(batch.x(Slice(0, 3)), batch.t(Slice(0, 3)), cross_entropy)),
+      {"a batch of 3 samples", "4 micro-batches", "all forwards first"});
+  expect_contains(error_of<ShapeError>(step(batch.x, batch.t(Slice(0, 3)), cross_entropy)),
+                  {"Pipeline::step", "(3,)", "the first axis must be the samples"});
+  expect_contains(error_of<ValueError>(step(batch.x, {}, cross_entropy)), {"last one t"});
+  expect_contains(error_of<ValueError>(step({}, batch.t, cross_entropy)), {"first stage needs x"});
+  expect_contains(error_of<ShapeError>(
+                      step(batch.x, batch.t, [](const Variable& y, const Array&) { return y; })),
+                  {"loss of a micro-batch has shape (2, 3)", "single element"});
+  expect_contains(error_of<GradientError>(step(batch.x, batch.t,
+                                               [](const Variable& y, const Array& t) {
+                                                 return cross_entropy(Variable::constant(y.data()),
+                                                                      t);
+                                               })),
+                  {"does not depend on anything that wants a gradient"});
+  expect_contains(error_of<ValueError>(step(batch.x, {batch.t, batch.t}, cross_entropy)),
+                  {"takes one result and one target, got 1 and 2"});
+  expect_contains(error_of<ValueError>([&] { pipeline.set_batch_weight(1, 2); }),
+                  {"no replicas", "Grid"});
+  expect_contains(error_of<ValueError>([&] { pipeline.has_stage(2); }), {"stage 2 of 2"});
+  pipeline.step(batch.x, batch.t, cross_entropy);  // a step that failed leaves nothing behind
+}
+
+TEST(PipelineMistakes, UnitsThatCameLater) {
+  Sequence model;
+  fill(model);
+  Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 2), kTwo);
+  pipeline.setup([] { return optimizers::SGD(0.1); });
+  const size_t size = model.size();
+  model.add([](const Variable& h) { return F::tanh(h); });
+  const Batch batch = batch_of(0, 8, dtype::float32);
+  const std::string had = message("has ", size + 1, " units, and had ", size);
+  expect_contains(error_of<ValueError>([&] { pipeline.step(batch.x, batch.t, cross_entropy); }),
+                  {"Pipeline::step", had.c_str(), "make it after the last add()"});
+  expect_contains(error_of<ValueError>([&] { pipeline.predict(batch.x); }),
+                  {"Pipeline::predict", had.c_str()});
+}
+
+TEST(PipelineMistakes, PredictionsThatAreNotOfSamples) {
+  Sequence model;
+  model.add(layer(6, 6, dtype::float32, 2));
+  model.add([](const Variable& h) { return F::sum(h); });
+  Pipeline pipeline(model, Cut{{0, 1}}, all_forwards_first(2, 2), kTwo);
+  pipeline.setup([] { return optimizers::SGD(0.1); });
+  const Batch batch = batch_of(0, 8, dtype::float32);
+  expect_contains(error_of<ShapeError>([&] { pipeline.predict(batch.x); }),
+                  {"result 0 of the last stage has shape ()", "a value for each sample"});
+}
+
+TEST(PipelineMistakes, AStageThatChangesItsShape) {
+  int64_t width = 3;
+  Sequence model;
+  model.add(layer(6, 6, dtype::float32, 2));
+  model.add([&width](const Variable& h) { return h(Slice(), Slice(0, width)); });
+  model.add([](const Variable& h) { return F::tanh(h); });
+  Pipeline pipeline(model, Cut{{0, 2}}, all_forwards_first(2, 2), kTwo);
+  pipeline.setup([] { return optimizers::SGD(0.1); });
+  const Batch batch = batch_of(0, 8, dtype::float32);
+  const auto step = [&] {
+    pipeline.step(batch.x, batch.t, [](const Variable& y, const Array&) { return F::sum(y); });
+  };
+  step();
+  width = 2;
+  expect_contains(error_of<ShapeError>(step),
+                  {"stage 0 gave (4, 2) float32 for a micro-batch of 4 samples",
+                   "(4, 3) float32 in earlier ones"});
+  width = 3;
+  step();
+}
+
+TEST(PipelineMistakes, OfTheNumberOfRanks) {
+  for (const std::string& text : errors_of_ranks(AfterError::kLeave, 3, [](Communicator& comm) {
+         Sequence model;
+         fill(model);
+         Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 2), comm);
+       }))
+    expect_contains(text, {"is for 2 ranks, the communicator has 3"});
+}
+
+TEST(PipelineMistakes, PlansThatDiffer) {
+  for (const std::string& text : errors_of_ranks(AfterError::kLeave, 3, [](Communicator& comm) {
+         Sequence model;
+         fill(model);
+         const Cut cut = comm.rank() == 1 ? Cut{{0, 4, 8}} : Cut{{0, 3, 7}};
+         Pipeline pipeline(model, cut, all_forwards_first(3, 2), comm);
+         pipeline.setup([] { return optimizers::SGD(0.1); });
+       }))
+    expect_contains(text, {"the ranks have different pipelines", "stage 1 on rank 1 from unit 3",
+                           "rank 1 has stage 1 on rank 1 from unit 4"});
+  for (const std::string& text : errors_of_ranks(AfterError::kLeave, 2, [](Communicator& comm) {
+         Sequence model;
+         fill(model);
+         Pipeline pipeline(model, even_cut(2), all_forwards_first(2, comm.rank() == 0 ? 2 : 4),
+                           comm);
+         pipeline.setup([] { return optimizers::SGD(0.1); });
+       }))
+    expect_contains(text, {"the ranks have different pipelines", "of 2 micro-batches"});
+}
+
+// A step on which one rank fails.
+std::vector<std::string> failed_step(int ranks,
+                                     const std::function<Samples(int, const Array&)>& x_of,
+                                     const Loss& loss, int failing_rank = -1) {
+  return errors_of_ranks(AfterError::kLeave, ranks, [&](Communicator& comm) {
+    Sequence model;
+    fill(model);
+    int calls = 0;
+    model.add([&](const Variable& y) {
+      if (comm.rank() == failing_rank && ++calls == 5) throw std::runtime_error("no disk");
+      return y;
+    });
+    Pipeline pipeline(model, even_cut(ranks), all_forwards_first(ranks, 2), comm);
+    pipeline.setup([] { return optimizers::SGD(0.1); });
+    const Batch batch = batch_of(0, 8, dtype::float32);
+    for (int i = 0; i < 4; ++i) {
+      const Samples x = x_of(comm.rank(), batch.x);
+      pipeline.step(x, x.empty() ? batch.t : batch.t(Slice(0, x.arrays()[0].length())), loss);
+    }
+  });
+}
+
+TEST(PipelineMistakes, OfOneRankAreNamedOnAll) {
+  const auto all = [](int, const Array& x) { return Samples(x); };
+  const auto texts = failed_step(3, all, [](const Variable& y, const Array&) { return y; });
+  expect_contains(texts[2], {"loss of a micro-batch has shape (4, 3)"});
+  for (int r : {0, 1}) expect_contains(texts[size_t(r)], {"rank 2", "loss of a micro-batch"});
+
+  const auto thrown = failed_step(3, all, cross_entropy, 2);
+  EXPECT_EQ(thrown[2], "no disk");
+  for (int r : {0, 1}) expect_contains(thrown[size_t(r)], {"rank 2", "no disk"});
+
+  const auto shorter = [](int rank, const Array& x) {
+    return Samples(rank == 1 ? x(Slice(0, 6)) : x);
+  };
+  for (const std::string& text : failed_step(2, shorter, cross_entropy))
+    EXPECT_NE(text, "no error");
+  const auto nothing = [](int rank, const Array& x) { return rank == 0 ? Samples() : Samples(x); };
+  const auto missing = failed_step(2, nothing, cross_entropy);
+  expect_contains(missing[0], {"first stage needs x"});
+  EXPECT_NE(missing[1], "no error");
+}
+
+}  // namespace
+}  // namespace catena::parallel::pipeline

@@ -1,0 +1,40 @@
+// What ranks get when one of them fails or differs.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "catena/comm/factory.h"
+
+namespace catena::parallel::pipeline::test {
+
+// What a rank does that has caught its error: it leaves, or goes on as if nothing had happened.
+enum class AfterError { kLeave, kGoOn };
+
+// The texts of the ranks' errors, "no error" for those without, in less than 20 s.
+inline std::vector<std::string> errors_of_ranks(AfterError after, int ranks,
+                                                const std::function<void(Communicator&)>& body) {
+  std::vector<std::string> texts(size_t(ranks), "no error");
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    comm::run_threads(ranks,
+                      [&](Communicator& comm) {
+                        try {
+                          body(comm);
+                        } catch (const std::exception& error) {
+                          texts[size_t(comm.rank())] = error.what();
+                          if (after == AfterError::kLeave) throw;
+                        }
+                      },
+                      {.timeout = 30});
+  } catch (const std::exception&) {
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+  return texts;
+}
+
+}  // namespace catena::parallel::pipeline::test

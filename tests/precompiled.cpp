@@ -1,0 +1,1 @@
+// Gives the target precompiled_tests a file, whose only product is the precompiled header.

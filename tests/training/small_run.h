@@ -1,0 +1,25 @@
+// A run of the trainer on the small problem, for tests of what extends it.
+#pragma once
+
+#include <sstream>
+
+#include "catena/training/trainer.h"
+#include "training/problem.h"
+
+namespace catena::training {
+
+struct SmallRun {
+  testing::Net model{Dtype::kFloat32};
+  optimizers::SGD optimizer{0.1};
+  datasets::ResidentIterator batches{make_data(), datasets::ShuffledIterator(kSamples, 5, 1),
+                                     cpu(0)};
+  StandardUpdater updater{batches, make_step(optimizer, score_of(model))};
+  std::ostringstream text;
+  Trainer trainer;
+
+  explicit SmallRun(TrainerOptions options)
+      : trainer((optimizer.setup(model), options.stream = &text, updater), model, optimizer,
+                options) {}
+};
+
+}  // namespace catena::training
