@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <map>
 
@@ -129,6 +130,15 @@ std::string describe_cause(const JobOutcome& job, const Verdict& verdict) {
   return error + " (noticed by rank " + std::to_string(verdict.noticed_by) + ")";
 }
 
+// Open MPI 4.1 under Slurm's pmix does this without a fault of the program (srun_starter.cpp).
+std::string advise_new_start(const JobOutcome& job, const EndReport& end) {
+  const bool in_mpi_init = end.signal == SIGSEGV && end.phase == comm::Phase::joining;
+  if (job.terms.name != "srun" || !in_mpi_init) return "";
+  return "  Open MPI 4.1 ends so in MPI_Init now and then when Slurm starts it: start the job "
+         "again; "
+         "if it always ends so, the fault is another one\n";
+}
+
 std::string report_culprit(const JobOutcome& job, const Verdict& verdict) {
   const RankOutcome& outcome = outcome_of(job, verdict.rank);
   std::string text = "catena-run: rank " + std::to_string(verdict.rank) + " on " +
@@ -140,6 +150,7 @@ std::string report_culprit(const JobOutcome& job, const Verdict& verdict) {
                       (verdict.cause == Cause::killed && !outcome.end->core_dumped &&
                        outcome.end->signal == job.findings.killed_signal);
     text += describe_end(*outcome.end, said);
+    text += advise_new_start(job, *outcome.end);
   } else if (!outcome.operation_then.empty()) {
     text += "  it was doing: " + outcome.operation_then + "\n";
   }

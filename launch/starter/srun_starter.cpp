@@ -29,7 +29,8 @@ std::vector<EnvSetting> network_variables(const JobSpec& spec, const std::string
 // Slurm's pmix plug-in connects the nodes by a tree for barriers and by a ring for those that carry
 // data, and lets a rank pass the second barrier of MPI_Init while another is still in the first:
 // with Open MPI 4.1 that one dies of SIGSEGV when the first message comes, in 6 of 240 starts on a
-// loaded machine, in none of 240 with one of the two (Slurm 22.05; open-mpi/ompi issue 12495).
+// loaded machine. With one of the two this is rarer, 2 in about 1,000 starts (Slurm 22.05;
+// open-mpi/ompi issue 12495).
 void choose_fence(const JobSpec& spec, std::vector<EnvSetting>& variables) {
   const std::string_view fence = "SLURM_PMIX_FENCE";
   const auto is_set = [fence](const std::string& entry) {

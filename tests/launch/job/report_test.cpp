@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "starter/mpirun_starter.h"
+#include "starter/srun_starter.h"
 
 namespace catena::launch {
 namespace {
@@ -46,6 +47,21 @@ TEST(Report, NothingToSay) {
   const Report report = make_report(good_job(3));
   EXPECT_EQ(report.exit_code, 0);
   EXPECT_EQ(report.text, "");
+}
+
+TEST(Report, CrashInMpiInitUnderSlurmIsWorthANewStart) {
+  const char* const advice = "start the job again";
+  JobOutcome job = good_job(2);
+  job.terms = SrunStarter().terms();
+  EndReport& end = end_of(job, 1);
+  end.signal = SIGSEGV;
+  end.phase = comm::Phase::joining;
+  EXPECT_NE(make_report(job).text.find(advice), std::string::npos) << make_report(job).text;
+  end.phase = comm::Phase::running;
+  EXPECT_EQ(make_report(job).text.find(advice), std::string::npos);
+  end.phase = comm::Phase::joining;
+  job.terms = MpirunStarter("mpirun").terms();
+  EXPECT_EQ(make_report(job).text.find(advice), std::string::npos);
 }
 
 // All ranks have reported that they ended well: that is what the job was for.
