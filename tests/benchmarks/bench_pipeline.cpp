@@ -1,5 +1,9 @@
-// Pipelines: what the executor costs beside the same micro-batches without stages, and what the
-// simulator says of four GPUs from times measured on one.
+// Pipelines: what the executor costs beside the same micro-batches without stages; where there are
+// four GPUs, a stage on each, in one process and over ranks; and what the simulator says of four
+// GPUs from times measured on one.
+//
+//   bench_pipeline [--quick]
+//   catena-run -n 4 bench_pipeline --ranks [--quick]
 #include <cstdio>
 #include <functional>
 #include <optional>
@@ -9,6 +13,7 @@
 #include "catena/array/creation.h"
 #include "catena/array/random.h"
 #include "catena/autograd/backward.h"
+#include "catena/comm/factory.h"
 #include "catena/core/config.h"
 #include "catena/core/device.h"
 #include "catena/core/graph.h"
@@ -122,6 +127,85 @@ void run_overhead(const Sampling& sampling, const Workload& w, const char* machi
   }
 }
 
+// A stage on each of four devices -----------------------------------------------------------------
+
+// No schedule is faster than this.
+double ideal_ms(const Sampling& sampling, const Workload& w) {
+  return plain_ms(sampling, w, false) / kRanks;
+}
+
+// Milliseconds of a step whose work is on all devices.
+double step_on_all_ms(const Sampling& sampling, const std::vector<Device>& devices,
+                      const std::function<void()>& step) {
+  const auto wait = [&] {
+    for (const Device device : devices) synchronize(device);
+  };
+  std::vector<double> seconds;
+  for (int i = 0; i < sampling.warm_up; ++i) step();
+  for (int run = 0; run < sampling.runs; ++run) {
+    wait();
+    const double start = now();
+    for (int i = 0; i < sampling.calls; ++i) step();
+    wait();
+    seconds.push_back((now() - start) / sampling.calls);
+  }
+  return summarize(std::move(seconds)).median * 1e3;
+}
+
+void measured_row(Table& table, const Named& one, const char* how, double ms, double ideal) {
+  Row row{.name = std::string(one.name) + how,
+          .precision = "tf32",
+          .value = ms,
+          .unit = "ms",
+          .limit = ideal,
+          .limit_name = "a fourth of the micro-batches on one device"};
+  if (one.goal > 0) row.goal = one.goal;
+  table.row(row);
+}
+
+void run_in_process(const Sampling& sampling, const Workload& w, const char* machine) {
+  std::vector<Device> devices;
+  for (int r = 0; r < kRanks; ++r) devices.push_back(cuda_device(r));
+  const double ideal = ideal_ms(sampling, w);
+  Table table("Pipelines on four GPUs, in one process", machine);
+  for (const Named& one : schedules()) {
+    pp::Sequence model;
+    w.fill(model);
+    pp::Pipeline pipeline(model, even_cut(one.schedule.stages()), one.schedule, devices);
+    pipeline.setup([] { return optimizers::SGD(1e-6); });
+    const Array t = w.t.to(pipeline.device_of(one.schedule.stages() - 1));
+    measured_row(table, one, ", eager",
+                 step_on_all_ms(sampling, devices, [&] { pipeline.step(w.x, t, Workload::loss); }),
+                 ideal);
+  }
+}
+
+void run_over_ranks(const Sampling& sampling, const Workload& w, Communicator& comm) {
+  const double ideal = ideal_ms(sampling, w);
+  std::optional<Table> table;
+  if (comm.rank() == 0)
+    table.emplace("Pipelines over four ranks", message(comm.name(), ", a GPU each"));
+  for (const Named& one : schedules())
+    for (const bool graph : {false, true}) {
+      pp::Sequence model;
+      w.fill(model);
+      pp::Pipeline pipeline(model, even_cut(one.schedule.stages()), one.schedule, comm);
+      pipeline.setup([] { return optimizers::SGD(1e-6); });
+      std::function<void()> step = [&] { pipeline.step(w.x, w.t, Workload::loss); };
+      cuda::Graph captured;
+      if (graph) {
+        for (int i = 0; i < 3; ++i) step();
+        pipeline.prepare_for_capture();
+        captured = cuda::Graph::capture(w.device, step);
+        step = [&] { captured.launch(); };
+      }
+      comm.barrier();
+      const double ms = step_on_all_ms(sampling, {w.device}, step);
+      comm.barrier();
+      if (table) measured_row(*table, one, graph ? ", graph" : ", eager", ms, ideal);
+    }
+}
+
 // Predictions ------------------------------------------------------------------------------------
 
 // Seconds of one stage of so many layers, from whole steps that do one thing more each.
@@ -204,12 +288,15 @@ void run_device(const Sampling& sampling, Device device, int64_t width, int64_t 
   const Workload w{device, width, micro_batch};
   run_overhead(sampling, w, machine, precision);
   run_prediction(sampling, w, machine, precision);
+  if (device.is_cuda() && device_count(DeviceType::kCuda) >= kRanks)
+    run_in_process(sampling, w, "four GPUs of one process");
 }
 
 int body(int argc, char** argv) {
   const Arguments arguments(argc, argv,
                             "16 x (Linear, relu) as a pipeline of four ranks, 16 micro-batches.",
-                            {{"--cpu", "on the CPU, in float32, with smaller layers"}});
+                            {{"--cpu", "on the CPU, in float32, with smaller layers"},
+                             {"--ranks", "over the four ranks of a job, a GPU each"}});
   config().matmul_precision = Precision::kTf32;
   if (arguments.has("--cpu")) {
     const Sampling sampling{.warm_up = 2, .runs = arguments.quick() ? 3 : 9, .calls = 1};
@@ -218,6 +305,12 @@ int body(int argc, char** argv) {
   }
   if (!have_gpu("bench_pipeline")) return 0;
   const Sampling sampling{.warm_up = 3, .runs = arguments.quick() ? 3 : 9, .calls = 5};
+  if (arguments.has("--ranks")) {
+    const CommunicatorPtr comm = create_communicator();
+    const DeviceScope scope(comm->device());
+    run_over_ranks(sampling, {comm->device(), 4096, 512}, *comm);
+    return 0;
+  }
   run_device(sampling, cuda_device(0), 4096, 512, "one GPU, width 4096, micro-batches of 512",
              "tf32");
   return 0;

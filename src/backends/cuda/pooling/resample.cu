@@ -1,102 +1,131 @@
-// Resampling. A thread makes one element of y, or a pack of 16 bytes of them along the channels; it
-// gathers what gives the element, so that no two threads add to one number.
+// Resampling. A thread makes one element of y, or a pack of 16 bytes of them along the channels, in
+// one image after the other; it gathers what gives the element, so that no two threads add to one
+// number.
 #include "backends/cuda/pooling/resample.h"
 
 #include "backends/cuda/common/early_launch.cuh"
 #include "backends/cuda/pooling/pooling_index.cuh"
+#include "backends/cuda/pooling/resample_axis.cuh"
 #include "backends/cuda/pooling/resample_sums.cuh"
 
 namespace catena::gpu {
 namespace {
 
-// An axis in the type of the indices.
+// The images in the type of the indices.
 template <class Index>
-struct Axis {
-  using D = Signed<Index>;
-  Quotient<Index> by;
-  D limit, scale, begin_shift, end_shift;
-  D slope, offset, unit, in;
-  bool transposed;
-  AxisWeights weights;
-  explicit Axis(const AxisRanges& r)
-      : by(r.divisor),
-        limit(D(r.limit)),
-        scale(D(r.scale)),
-        begin_shift(D(r.begin_shift)),
-        end_shift(D(r.end_shift)),
-        slope(D(r.slope)),
-        offset(D(r.offset)),
-        unit(D(r.unit)),
-        in(D(r.in)),
-        transposed(r.transposed),
-        weights(r.weights) {}
-  __device__ D quotient(D n) const {
-    if (n < 0) return 0;
-    const D q = D(by.of(Index(n)));
-    return q < limit ? q : limit;
+struct Images {
+  Index count, threads;    // as many threads share the images of a place
+  Index channels, width;   // of x
+  int64_t x_size, y_size;  // of one image, channels included
+  Quotient<Index> packs;   // of an image of y
+  Images(const ResampleArgs& a, int64_t threads, int64_t packs)
+      : count(Index(a.images)),
+        threads(Index(threads)),
+        channels(Index(a.channels)),
+        width(Index(a.columns.limit)),
+        x_size(a.rows.limit * a.columns.limit * a.channels),
+        y_size(a.rows.count * a.columns.count * a.channels),
+        packs(packs) {}
+};
+
+// The weights of the first elements of a range, in registers.
+template <class C, class D>
+struct FirstWeights {
+  static constexpr int kCount = 4;
+  C of[kCount];
+  __device__ explicit FirstWeights(C all) {
+#pragma unroll
+    for (int k = 0; k < kCount; ++k) of[k] = all;
   }
-  __device__ AxisSpan<D> span(D o) const {
-    const D n = o * scale;
-    return {quotient(n + begin_shift), quotient(n + end_shift)};
+  template <class Index>
+  __device__ FirstWeights(const Axis<Index>& axis, D o, const AxisSpan<D>& span) {
+#pragma unroll
+    for (int k = 0; k < kCount; ++k)
+      of[k] = span.begin + k < span.end ? axis.template weight<C>(o, span.begin + k) : C(0);
   }
-  __device__ bool is_weighted() const {
-    return weights == AxisWeights::kLinear || weights == AxisWeights::kPart;
-  }
-  // Of element i in the sum for element o.
-  template <class C>
-  __device__ C weight(D o, D i) const {
-    if (weights == AxisWeights::kPart)
-      return C(1) / C(((i + 1) * slope + unit - 1) / unit - i * slope / unit);
-    const D to = transposed ? i : o, from = transposed ? o : i;
-    const D place = to * slope + offset, most = (in - 1) * unit;
-    const D distance = (place < 0 ? 0 : place < most ? place : most) - from * unit;
-    return C(unit - (distance < 0 ? -distance : distance)) / C(unit);
+  // Of element `k` of the range, computed where it is not kept.
+  template <class Index>
+  __device__ C at(D k, const Axis<Index>& axis, D o, const AxisSpan<D>& span) const {
+    if (k >= kCount) return axis.is_weighted() ? axis.template weight<C>(o, span.begin + k) : C(1);
+    C weight = of[0];
+#pragma unroll
+    for (int j = 1; j < kCount; ++j) weight = k == j ? of[j] : weight;
+    return weight;
   }
 };
 
-// x and y in the type of the indices.
-template <class Index>
-struct Images {
-  Index channels, height, width;  // of x
+// What the elements of one place of all images have in common.
+template <class T, class Index>
+struct Place {
+  using C = Compute<T>;
+  using D = Signed<Index>;
+  Index h, w;
+  AxisSpan<D> down, along;
+  FirstWeights<C, D> of_rows{C(1)}, of_columns{C(1)};
+  __device__ Place(Index h, Index w, const Axis<Index>& rows, const Axis<Index>& columns)
+      : h(h), w(w), down(rows.span(D(h))), along(columns.span(D(w))) {
+    if (!rows.is_weighted()) return;
+    of_rows = FirstWeights<C, D>(rows, D(h), down);
+    of_columns = FirstWeights<C, D>(columns, D(w), along);
+  }
 };
+
+template <int N, class C, class T>
+__device__ void add_weighted(C (&sums)[N], const Pack<T, N>& v, C weight) {
+#pragma unroll
+  for (int c = 0; c < N; ++c) sums[c] += widen(v.v[c]) * weight;
+}
+
+// The sum down a column: `first` is its element in the first row of the range.
+template <class T, int N, class Index>
+__device__ void sum_column(const ResampleArgs& args, const Place<T, Index>& p,
+                           const Axis<Index>& rows, int64_t first, Index row_size,
+                           Compute<T> (&column)[N]) {
+  using C = Compute<T>;
+  using D = Signed<Index>;
+  constexpr int kFirst = FirstWeights<C, D>::kCount;
+  const D count = p.down.end - p.down.begin;
+#pragma unroll
+  for (int k = 0; k < kFirst; ++k)
+    if (k < count)
+      add_weighted<N>(column, load_pack<T, N>(args.x, first + int64_t(Index(k) * row_size)),
+                      p.of_rows.of[k]);
+  for (D k = kFirst; k < count; ++k)
+    add_weighted<N>(column, load_pack<T, N>(args.x, first + int64_t(Index(k) * row_size)),
+                    p.of_rows.at(k, rows, D(p.h), p.down));
+}
 
 template <class T, int N, class Index>
 __global__ void __launch_bounds__(kPoolingThreads)
-    resample_kernel(ResampleArgs args, Images<Index> x, Axis<Index> rows, Axis<Index> columns,
+    resample_kernel(ResampleArgs args, Images<Index> images, Axis<Index> rows, Axis<Index> columns,
                     Grid<Index> grid) {
   wait_for_previous_kernel();
   using C = Compute<T>;
   using D = Signed<Index>;
-  const bool weighted = rows.is_weighted();
-  const int64_t step = int64_t(gridDim.x) * blockDim.x;
-  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < grid.count; i += step) {
-    const Point<Index> p(Index(i), grid);
-    const AxisSpan<D> down = rows.span(D(p.h)), along = columns.span(D(p.w));
-    const int64_t image = int64_t(p.image * x.height * x.width * x.channels) + int64_t(p.pack) * N;
+  const int64_t number = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (number >= grid.count * images.threads) return;
+  // The number of a pack is its place in an image of y.
+  Index first_image = Index(number);
+  const Index pack = images.packs.split(first_image);
+  const Point<Index> point(pack, grid);
+  const Place<T, Index> p(point.h, point.w, rows, columns);
+  const Index row_size = images.width * images.channels;
+  const int64_t in_image = int64_t(Index(p.down.begin) * row_size) + int64_t(point.pack) * N;
+  C divisor = C(args.divisor);
+  if (rows.weights == AxisWeights::kMean)
+    divisor *= C((p.down.end - p.down.begin) * (p.along.end - p.along.begin));
+  for (Index image = first_image; image < images.count; image += images.threads) {
     C sums[N] = {};
-    for (D w = along.begin; w < along.end; ++w) {
+    for (D w = p.along.begin; w < p.along.end; ++w) {
       C column[N] = {};
-      for (D h = down.begin; h < down.end; ++h) {
-        const int64_t at = image + int64_t((Index(h) * x.width + Index(w)) * x.channels);
-        const Pack<T, N> v = load_pack<T, N>(args.x, at);
-        if (weighted) {
-          const C weight = rows.template weight<C>(D(p.h), h);
-#pragma unroll
-          for (int c = 0; c < N; ++c) column[c] += widen(v.v[c]) * weight;
-        } else {
-#pragma unroll
-          for (int c = 0; c < N; ++c) column[c] += widen(v.v[c]);
-        }
-      }
-      const C weight = weighted ? columns.template weight<C>(D(p.w), w) : C(1);
+      const int64_t first =
+          int64_t(image) * images.x_size + in_image + int64_t(Index(w) * images.channels);
+      sum_column<T, N>(args, p, rows, first, row_size, column);
+      const C weight = p.of_columns.at(w - p.along.begin, columns, D(p.w), p.along);
 #pragma unroll
       for (int c = 0; c < N; ++c) sums[c] += column[c] * weight;
     }
-    C divisor = C(args.divisor);
-    if (rows.weights == AxisWeights::kMean)
-      divisor *= C((down.end - down.begin) * (along.end - along.begin));
-    // The number of a pack is its place in y.
-    give_sums<T, N>(args, i * N, sums, divisor);
+    give_sums<T, N>(args, int64_t(image) * images.y_size + int64_t(pack) * N, sums, divisor);
   }
 }
 
@@ -120,12 +149,17 @@ bool is_small(const ResampleArgs& a) {
 template <class T, int N, class Index>
 void run(const ResampleArgs& args, const Launch& launch) {
   PoolingSizes s{};
-  s.images = args.images, s.channels = args.channels;
+  s.images = 1, s.channels = args.channels;
   const Grid<Index> grid(s, {1, args.rows.count, args.columns.count}, N);
-  const Images<Index> x{Index(args.channels), Index(args.rows.limit), Index(args.columns.limit)};
-  launch_kernel<&resample_kernel<T, N, Index>>(
-      loop_blocks(grid.count, kPoolingThreads, launch, kPoolingBlocks), kPoolingThreads, launch,
-      args, x, Axis<Index>(args.rows), Axis<Index>(args.columns), grid);
+  // So many threads for each place that the device is busy; the more images a thread has, the less
+  // each costs.
+  const int64_t busy = int64_t(launch.multiprocessors) * kPoolingBlocks * kPoolingThreads;
+  const int64_t wanted = (busy + grid.count - 1) / grid.count;
+  const Images<Index> images(args, wanted < args.images ? wanted : args.images, grid.count);
+  const int64_t blocks = (grid.count * images.threads + kPoolingThreads - 1) / kPoolingThreads;
+  launch_kernel<&resample_kernel<T, N, Index>>(unsigned(blocks), kPoolingThreads, launch, args,
+                                               images, Axis<Index>(args.rows),
+                                               Axis<Index>(args.columns), grid);
 }
 
 template <class T, int N>
@@ -136,7 +170,9 @@ void run(const ResampleArgs& args, const Launch& launch) {
 }  // namespace
 
 void launch_resample(Float type, const ResampleArgs& args, const Launch& launch) {
-  if (is_small(args) && launch_window_sums(type, args, launch)) return;
+  if (is_small(args) &&
+      (launch_window_sums(type, args, launch) || launch_resample_rows(type, args, launch)))
+    return;
   CATENA_FLOAT_SWITCH(type, args.aligned && args.channels % kPack<T> == 0
                                 ? run<T, kPack<T>>(args, launch)
                                 : run<T, 1>(args, launch));
