@@ -10,7 +10,10 @@
 namespace catena::gpu {
 namespace {
 
-constexpr int kRowThreads = 128;
+#ifndef CATENA_ROW_THREADS
+#define CATENA_ROW_THREADS 128
+#endif
+constexpr int kRowThreads = CATENA_ROW_THREADS;
 constexpr int kRowMemory = 16 << 10;  // bytes: 14 blocks run on a multiprocessor at a time
 constexpr int kColumnsAtOnce = 4;     // of a lane
 

@@ -32,7 +32,7 @@ namespace catena::gpu {
 
 // One of each for all sources: functions of headers, of which the linker keeps one, use them.
 struct Position {
-  unsigned x = 0;
+  unsigned x = 0, y = 0;
 };
 inline thread_local Position threadIdx, blockIdx;
 inline dim3 gridDim, blockDim;
@@ -44,6 +44,7 @@ inline char exchanged[1024][16];
 inline std::atomic<int> said_yes;
 
 inline void __syncthreads() { meeting_of_block->arrive_and_wait(); }
+inline void __syncwarp() { meetings_of_warps[threadIdx.x / 32].arrive_and_wait(); }
 inline int __syncthreads_or(int yes) {
   __syncthreads();
   if (threadIdx.x == 0) said_yes = 0;
@@ -79,15 +80,16 @@ void launch_kernel(dim3 grid, dim3 block, const Launch&, const Args&... args) {
   meeting_of_block.emplace(block.x);
   meetings_of_warps.clear();
   for (unsigned w = 0; w < block.x / 32; ++w) meetings_of_warps.emplace_back(32);
-  for (unsigned b = 0; b < grid.x; ++b) {
-    std::vector<std::jthread> threads;
-    for (unsigned t = 0; t < block.x; ++t) {
-      threads.emplace_back([t, b, &args...] {
-        threadIdx.x = t, blockIdx.x = b;
-        kKernel(args...);
-      });
-    }
-  }
+  std::vector<std::jthread> threads;
+  for (unsigned t = 0; t < block.x; ++t)
+    threads.emplace_back([t, grid, &args...] {
+      threadIdx.x = t;
+      for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y)
+        for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x) {
+          kKernel(args...);
+          __syncthreads();  // the next block has the same shared memory
+        }
+    });
 }
 
 }  // namespace
