@@ -73,7 +73,7 @@ int first_victim(const JobOutcome& job) {
 
 // Rank processes report every second. A host that was silent for this long until the end of the job
 // is considered lost if at least one report was missing when the first rank failed.
-constexpr double kChance = 2.9, kReportPause = 1.5;
+constexpr double kChance = 2.9, kMissingReport = 1.5;
 
 // The host that had been silent longest, and before the first failure.
 std::string longest_silent(const JobOutcome& job, std::uint64_t first_failure) {
@@ -82,7 +82,7 @@ std::string longest_silent(const JobOutcome& job, std::uint64_t first_failure) {
   for (const auto& [name, seconds] : job.silences) {
     const double heard = static_cast<double>(job.silences_time) - seconds * 1e9;
     const bool after =
-        first_failure != 0 && heard + kReportPause * 1e9 > static_cast<double>(first_failure);
+        first_failure != 0 && heard + kMissingReport * 1e9 > static_cast<double>(first_failure);
     if (seconds < longest || after) continue;
     host = name;
     longest = seconds;
@@ -129,7 +129,7 @@ std::string lost_host(const JobOutcome& job) {
 std::string silent_unaccounted_host(const JobOutcome& job) {
   const std::string host = unaccounted_host(job);
   const auto silence = job.final_silences.find(host);
-  return silence == job.final_silences.end() || silence->second < kReportPause ? "" : host;
+  return silence == job.final_silences.end() || silence->second < kMissingReport ? "" : host;
 }
 
 Verdict rank_failed(int rank, Cause cause, int exit_code) {

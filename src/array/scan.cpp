@@ -39,7 +39,7 @@ Array cumulate(bool product, const Array& a, OptionalAxis axis, std::optional<Dt
 }
 
 // Positions as (max(ndim, 1), count), in C order.
-Array positions_of(const Array& a) {
+Array nonzero_positions(const Array& a) {
   const int64_t rows = std::max(a.ndim(), 1);
   if (a.size() == 0) return empty({rows, 0}, {Dtype::kInt64, a.device()});
   refuse_capture(a);
@@ -65,7 +65,7 @@ std::vector<Array> nonzero(const Array& a) {
   const EntryScope call("nonzero");
   CATENA_CHECK(ShapeError, a.ndim() > 0,
                "expected at least one axis, got a 0-d array; use atleast_1d(a)");
-  const Array positions = positions_of(a);
+  const Array positions = nonzero_positions(a);
   std::vector<Array> result;
   for (int64_t i = 0; i < a.ndim(); ++i) result.push_back(positions[i]);
   return result;
@@ -80,12 +80,12 @@ std::vector<Array> where(const Array& condition) {
 
 Array flatnonzero(const Array& a) {
   const EntryScope call("flatnonzero");
-  return positions_of(a.ravel())[0];
+  return nonzero_positions(a.ravel())[0];
 }
 
 Array argwhere(const Array& a) {
   const EntryScope call("argwhere");
-  const Array positions = positions_of(a);
+  const Array positions = nonzero_positions(a);
   if (a.ndim() > 0) return positions.transpose();
   return empty({positions.shape()[1], 0}, {Dtype::kInt64, a.device()});
 }

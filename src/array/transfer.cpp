@@ -5,7 +5,7 @@
 namespace catena {
 namespace {
 
-void check_stream(const char* who, const Array& array, const Stream& stream) {
+void check_stream_of(const char* who, const Array& array, const Stream& stream) {
   CATENA_CHECK(ValueError, array.defined() && stream.defined(), who,
                ": expected an array and a stream, one of them is undefined");
   CATENA_CHECK(DeviceError, stream.device() == array.device(), who, ": the array is on ",
@@ -34,7 +34,7 @@ Array empty_pinned(const Shape& shape, Dtype dtype) {
 }
 
 Event copy_to_host_async(const Array& source, void* target, const Stream& stream) {
-  check_stream("copy_to_host_async", source, stream);
+  check_stream_of("copy_to_host_async", source, stream);
   const Device device = source.device();
   if (source.size() == 0) return stream.record();
   stream.wait(current_stream(device));
@@ -49,7 +49,7 @@ Event copy_to_host_async(const Array& source, void* target, const Stream& stream
 }
 
 Event set_async(const Array& target, const void* source, const Stream& stream) {
-  check_stream("set_async", target, stream);
+  check_stream_of("set_async", target, stream);
   check_writable("set_async", target);
   const Device device = target.device();
   if (target.size() == 0) return stream.record();

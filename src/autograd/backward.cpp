@@ -12,30 +12,30 @@ namespace catena {
 namespace {
 
 // "output 2" of a list, or the variable whose backward() was called.
-std::string shown(int index) {
+std::string shown_output(int index) {
   return index < 0 ? std::string("this variable") : message("output ", index);
 }
 
 void check_recorded(const Variable& v, int index) {
-  CATENA_CHECK(GradientError, !v.is_volatile(), "backward: ", shown(index),
+  CATENA_CHECK(GradientError, !v.is_volatile(), "backward: ", shown_output(index),
                " is volatile: its function calls were not recorded; make the inputs with "
                "Volatile::off where gradients are wanted");
   CATENA_CHECK(GradientError, v.creator() || v.requires_grad(),
-               "backward: nothing was recorded for ", shown(index),
+               "backward: nothing was recorded for ", shown_output(index),
                ": it was computed under NoBackprop, from constants alone (an array given as a "
                "variable is one; Variable(array) wants a gradient), or by a function without a "
                "gradient");
 }
 
 Array ones_for_one_element(const Variable& v, int index) {
-  CATENA_CHECK(GradientError, v.size() == 1, "backward: ", shown(index), ", of shape ", v.shape(),
-               ", needs a gradient to start from; ",
+  CATENA_CHECK(GradientError, v.size() == 1, "backward: ", shown_output(index), ", of shape ",
+               v.shape(), ", needs a gradient to start from; ",
                index < 0 ? "call set_grad first" : "give one for it",
                ", or reduce it to one element");
   return ones_like(v.data());
 }
 
-void check_gradient(const Variable& v, const Array& gradient, size_t index) {
+void check_given_gradient(const Variable& v, const Array& gradient, size_t index) {
   CATENA_CHECK(DtypeError, gradient.dtype() == v.dtype(), "backward: gradient ", index, " is ",
                gradient.dtype(), ", its output is ", v.dtype());
   CATENA_CHECK(DeviceError, gradient.device() == v.device(), "backward: gradient ", index,
@@ -74,7 +74,7 @@ void backward(const Variables& outputs, const Arrays& gradients, const BackwardO
     CATENA_CHECK(ValueError, output.defined(), "backward: output ", i, " is undefined");
     check_recorded(output, int(i));
     const bool given = !gradients.empty() && gradients[i].defined();
-    if (given) check_gradient(output, gradients[i], i);
+    if (given) check_given_gradient(output, gradients[i], i);
     const Array gradient = given ? gradients[i] : ones_for_one_element(output, int(i));
     starts.push_back({output.node(), Variable::constant(gradient)});
   }

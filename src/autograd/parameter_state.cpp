@@ -17,7 +17,7 @@ namespace catena {
 
 namespace {
 
-std::string shown(const ParameterState& state) {
+std::string shown_state(const ParameterState& state) {
   const std::string path = state.name.empty() ? path_of(state) : state.name;
   return path.empty() ? "a parameter (no model has listed it yet)" : "parameter '" + path + "'";
 }
@@ -25,7 +25,7 @@ std::string shown(const ParameterState& state) {
 }  // namespace
 
 void ParameterState::allocate_gradient() {
-  CATENA_CHECK(GradientError, !gradient_is_released_, "the gradient of ", shown(*this),
+  CATENA_CHECK(GradientError, !gradient_is_released_, "the gradient of ", shown_state(*this),
                " is not in this process, which keeps a part of the gradients; make the gradients "
                "of its arena whole first (ParameterArena::make_gradient_whole)");
   const Array& data = variable.data();
@@ -166,7 +166,7 @@ bool ParameterState::before_use() {
 }
 
 void ParameterState::fail_absent(const std::string& who) const {
-  fail<ValueError>(who, ": the values of ", shown(*this),
+  fail<ValueError>(who, ": the values of ", shown_state(*this),
                    " are not in this process, which keeps a part of the parameters; make the data "
                    "of its arena whole first (ParameterArena::make_data_whole)");
 }

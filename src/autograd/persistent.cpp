@@ -7,7 +7,7 @@
 namespace catena {
 namespace {
 
-ForkMutex& path_mutex() {
+ForkMutex& persistent_path_mutex() {
   static auto& mutex = *new ForkMutex;  // outlives what static objects hold
   return mutex;
 }
@@ -40,13 +40,13 @@ Persistent::Persistent(const Array& initial, OverRanks over_ranks) : state_(new 
 
 void Persistent::note_path(const std::string& path) const {
   PersistentState& state = known("Persistent::note_path");
-  const std::lock_guard lock(path_mutex());
+  const std::lock_guard lock(persistent_path_mutex());
   if (path.size() > state.path.size()) state.path = path;
 }
 
 std::string Persistent::path() const {
   const PersistentState& state = known("Persistent::path");
-  const std::lock_guard lock(path_mutex());
+  const std::lock_guard lock(persistent_path_mutex());
   return state.path;
 }
 

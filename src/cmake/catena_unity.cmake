@@ -5,13 +5,14 @@ option(CATENA_UNITY "Compile several files of a folder together: less to compile
 
 # catena_unity(<target> FOLDERS <regex> [EXCEPT <regex>]): the target's files in folders that match are
 # compiled in groups of one folder each, in order of their names. EXCEPT is for files that are long to
-# compile, and for those whose local names another file of the folder has.
+# compile, and for those that define a class with members of local types, about which GCC warns outside of
+# the main file. No two others of a folder may define the same local name (tests/local_names_test).
 function(catena_unity target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "FOLDERS;EXCEPT" "")
   if(NOT CATENA_UNITY)
     return()
   endif()
-  set(files_of_a_group 6)
+  set(files_of_a_group 10)
   get_target_property(sources ${target} SOURCES)
   get_target_property(root ${target} SOURCE_DIR)
   list(SORT sources)

@@ -21,7 +21,7 @@ struct alignas(64) Counter {
 };
 constexpr unsigned kCounters = 16;
 
-Counter g_counters[kCounters];
+Counter g_scope_counters[kCounters];
 std::atomic<bool> g_forking{false};
 std::mutex g_fork_mutex;  // of the threads that fork
 
@@ -31,7 +31,7 @@ thread_local bool t_forks = false;  // closed the gate
 std::atomic<int>& scopes_of_thread() {
   static std::atomic<unsigned> next{0};
   thread_local const unsigned own = next.fetch_add(1, std::memory_order_relaxed) % kCounters;
-  return g_counters[own].scopes;
+  return g_scope_counters[own].scopes;
 }
 
 // A thread that has just seen the gate closed may still be counted for a moment, and so may one
@@ -42,7 +42,7 @@ void close_gate() {
   t_forks = true;
   g_forking.store(true);
   const auto deadline = Clock::now() + kLongestWait;
-  for (const Counter& counter : g_counters)
+  for (const Counter& counter : g_scope_counters)
     while (counter.scopes.load() != 0 && Clock::now() < deadline) std::this_thread::yield();
 }
 
@@ -62,7 +62,7 @@ void after_fork_in_parent() {
 void after_fork_in_child() {
   t_forks = false;
   new (&g_fork_mutex) std::mutex;
-  for (Counter& counter : g_counters) counter.scopes.store(0);
+  for (Counter& counter : g_scope_counters) counter.scopes.store(0);
   if (t_depth != 0) scopes_of_thread().store(1);
   open_gate();
 }

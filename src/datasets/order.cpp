@@ -17,7 +17,7 @@ RandomState generator(uint64_t seed, int64_t epoch, int64_t blocks) {
   return random;
 }
 
-int64_t samples_of(const Array& weights, int64_t samples) {
+int64_t drawn_samples(const Array& weights, int64_t samples) {
   CATENA_CHECK(ShapeError, weights.ndim() == 1 && weights.length() > 0,
                "WeightedOrder: expected the weights as a vector, got shape ", weights.shape());
   CATENA_CHECK(ValueError, samples >= 0, "WeightedOrder: ", samples,
@@ -62,7 +62,7 @@ Array ShuffledOrder::positions(uint64_t seed, int64_t epoch, Device device) cons
 }
 
 WeightedOrder::WeightedOrder(const Array& weights, int64_t samples)
-    : Order(weights.length(), samples_of(weights, samples)) {
+    : Order(weights.length(), drawn_samples(weights, samples)) {
   double sum = 0;
   for (const double weight : weights.to_cpu().to_vector<double>()) {
     CATENA_CHECK(ValueError, std::isfinite(weight) && weight >= 0, "WeightedOrder: the weight of ",

@@ -7,7 +7,7 @@
 namespace catena::datasets {
 namespace {
 
-std::vector<Array> columns_of(const Dataset& dataset) {
+std::vector<Array> arrays_of(const Dataset& dataset) {
   CATENA_CHECK(ValueError, dataset.has_columns(),
                "ResidentIterator: samples of any shape do not lie on a device as a whole; use "
                "PrefetchIterator");
@@ -19,7 +19,7 @@ std::vector<Array> columns_of(const Dataset& dataset) {
 ResidentIterator::ResidentIterator(const DatasetPtr& dataset, PositionIterator order, Device device,
                                    RankOf who)
     : BatchIterator(dataset, order, device),
-      columns_(columns_of(*dataset)),
+      columns_(arrays_of(*dataset)),
       order_(std::move(order)),
       who_(who) {
   scatter(0, who);  // checks the ranks

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kNumbers = 5;
 
-void check(const LossScaleOptions& o) {
+void check_scale_options(const LossScaleOptions& o) {
   CATENA_CHECK(ValueError, o.growth >= 1 && std::isfinite(o.growth),
                "DynamicLossScale: expected a growth of at least 1, got ", o.growth);
   CATENA_CHECK(ValueError, o.backoff > 0 && o.backoff <= 1,
@@ -31,7 +31,7 @@ void check(const LossScaleOptions& o) {
 }  // namespace
 
 DynamicLossScale::DynamicLossScale(const LossScaleOptions& options) : options_(options) {
-  check(options);
+  check_scale_options(options);
 }
 
 // Where the numbers are ---------------------------------------------------------------------------

@@ -24,7 +24,7 @@ bool contains(const ParameterGroup& group, const std::string& name) {
                      [&](const std::string& pattern) { return fits_pattern(name, pattern); });
 }
 
-void check(const std::string& name, const GroupOptions& options) {
+void check_group(const std::string& name, const GroupOptions& options) {
   CATENA_CHECK(ValueError,
                options.rate >= 0 && std::isfinite(options.rate) && options.decay >= 0 &&
                    std::isfinite(options.decay),
@@ -58,7 +58,7 @@ void Optimizer::check_groups(const ArenaSet& layout) const {
 
 void Optimizer::add_group(const std::string& name, const std::vector<std::string>& patterns,
                           const GroupOptions& options) {
-  check(name, options);
+  check_group(name, options);
   CATENA_CHECK(ValueError, !name.empty() && name.find('/') == name.npos,
                "add_group: expected a name without '/', got '", name, "'");
   CATENA_CHECK(ValueError, !updates_arenas() || reads_segments(),
@@ -91,7 +91,7 @@ ParameterGroup& Optimizer::known_group(const std::string& name) {
 
 void Optimizer::set_group(const std::string& name, const GroupOptions& options) {
   ParameterGroup& group = known_group(name);
-  check(name, options);
+  check_group(name, options);
   CATENA_CHECK(ValueError, !is_capturing(),
                "set_group: called while a graph is captured, so that every replay would set the "
                "numbers; set them before the capture or between replays");

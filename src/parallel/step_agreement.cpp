@@ -18,7 +18,7 @@ constexpr size_t kHistory = 128;  // steps
 // Steps from one exchange to the next, and the first steps, after which a CPU begins to count them.
 constexpr int64_t kOnGpu = 8, kOnCpu = 4, kFirstOnCpu = 8;
 
-uint64_t mix(uint64_t hash, uint64_t value) {
+uint64_t mix_fact(uint64_t hash, uint64_t value) {
   hash = (hash ^ value) * 0x9e37'79b9'7f4a'7c15u;
   return hash ^ (hash >> 29);
 }
@@ -46,8 +46,8 @@ void StepAgreement::fold() {
   const auto rate = std::bit_cast<int64_t>(facts_.rate);
   for (const int64_t fact : {facts_.updates, rate, facts_.weighted, facts_.n_global, order.samples,
                              order.batch, int64_t(order.seed), order.epoch, order.position})
-    own_.digest = mix(own_.digest, static_cast<uint64_t>(fact));
-  const uint64_t factor = mix(1, static_cast<uint64_t>(++steps_)) | 1;
+    own_.digest = mix_fact(own_.digest, static_cast<uint64_t>(fact));
+  const uint64_t factor = mix_fact(1, static_cast<uint64_t>(++steps_)) | 1;
   own_.shares += factor * static_cast<uint64_t>(facts_.n_local);
   own_.whole += factor * static_cast<uint64_t>(facts_.n_global);
 }
@@ -110,7 +110,7 @@ void StepAgreement::fail_with_report() {
 namespace {
 
 // "the seed of the order is 1 on rank 0, 2 on rank 1" of lines "name\tvalue".
-std::string describe(const std::vector<RankGroup>& groups) {
+std::string describe_values(const std::vector<RankGroup>& groups) {
   std::string values;
   for (const RankGroup& group : groups)
     values += message(values.empty() ? "" : ", ", split(group.line, '\t')[1], " on ",
@@ -146,12 +146,13 @@ StepAgreement::Difference StepAgreement::first_difference_of(
       shares += message(r == 0 ? "" : ", ", f.n_local, " on rank ", r);
     }
     if (const auto groups = first_difference(made); !groups.empty())
-      return {step + describe(groups) + "; every rank must call update() in every step",
+      return {step + describe_values(groups) + "; every rank must call update() in every step",
               odd_rank_of(groups)};
     if (const auto groups = first_difference(rates); !groups.empty())
-      return {step + describe(groups) + "; set the same rate on every rank", odd_rank_of(groups)};
+      return {step + describe_values(groups) + "; set the same rate on every rank",
+              odd_rank_of(groups)};
     if (const auto groups = first_difference(texts); !groups.empty())
-      return {step + describe(groups) + kAlike, odd_rank_of(groups)};
+      return {step + describe_values(groups) + kAlike, odd_rank_of(groups)};
     if (sum != ranks[0][k].n_global)
       return {message(step, "the samples of the ranks add up to ", sum, " (", shares,
                       "), but the batch has ", ranks[0][k].n_global,

@@ -13,7 +13,7 @@ namespace {
 using datasets::Batch;
 using datasets::IteratorState;
 
-constexpr const char* kWho = "multi-node iterator";
+constexpr const char* kIterator = "multi-node iterator";
 
 void check_root(const char* who, const Communicator& comm, int root) {
   CATENA_CHECK(ValueError, root >= 0 && root < comm.size(), who, ": rank ", root,
@@ -74,14 +74,14 @@ struct MultiNodeIterator::Form {
   }
   static Form of_master(datasets::BatchIterator* batches, const CommunicatorPtr& comm, int master) {
     if (comm == nullptr) {
-      CATENA_CHECK(ValueError, batches != nullptr, kWho, ": no iterator was given");
+      CATENA_CHECK(ValueError, batches != nullptr, kIterator, ": no iterator was given");
       return of(batches);
     }
-    check_root(kWho, *comm, master);
-    const comm::PurposeScope purpose(comm.get(), kWho);
+    check_root(kIterator, *comm, master);
+    const comm::PurposeScope purpose(comm.get(), kIterator);
     const auto all = comm->all_gather_object(of(batches));
     for (size_t r = 0; r < all.size(); ++r)
-      CATENA_CHECK(ValueError, (all[r].has != 0) == (int(r) == master), kWho, ": rank ", r,
+      CATENA_CHECK(ValueError, (all[r].has != 0) == (int(r) == master), kIterator, ": rank ", r,
                    all[r].has ? " has an iterator and is not" : " has no iterator and is",
                    " the master; give one on rank ", master, ", and null on the others");
     return all[size_t(master)];
@@ -102,7 +102,7 @@ MultiNodeIterator::MultiNodeIterator(datasets::BatchIterator* batches, const Com
       master_(master) {
   set_batches_per_epoch(form.batches_per_epoch);
   if (batches_ == nullptr) return;
-  CATENA_CHECK(DeviceError, batches_->device() == device(), kWho, ": the batches are made on ",
+  CATENA_CHECK(DeviceError, batches_->device() == device(), kIterator, ": the batches are made on ",
                batches_->device(), ", the communicator of this rank is on ", device(),
                "; make them there");
 }
@@ -136,12 +136,12 @@ std::vector<int64_t> MultiNodeIterator::shared_header(std::optional<Batch>& batc
     text = e.what();
     numbers = {kFailed};
   }
-  const comm::PurposeScope purpose(comm_.get(), kWho);
+  const comm::PurposeScope purpose(comm_.get(), kIterator);
   numbers = comm_->broadcast_object(numbers, master_);
   if (numbers.at(0) != kFailed) return numbers;
   text = comm_->broadcast_object(text, master_);
   if (error) std::rethrow_exception(error);
-  fail<ValueError>(kWho, ": the iterator of rank ", master_, " failed: ", text);
+  fail<ValueError>(kIterator, ": the iterator of rank ", master_, " failed: ", text);
 }
 
 std::optional<Batch> MultiNodeIterator::next() {
@@ -162,7 +162,7 @@ std::optional<Batch> MultiNodeIterator::next() {
     for (int64_t k = 0; k < arrays; ++k) batch->arrays.push_back(header.take_form(device()));
   }
   if (comm_ && comm_->size() > 1) {
-    const comm::PurposeScope purpose(comm_.get(), kWho);
+    const comm::PurposeScope purpose(comm_.get(), kIterator);
     for (const Array& a : batch->arrays) comm_->broadcast(a, master_);
   }
   return batch;

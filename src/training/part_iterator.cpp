@@ -11,7 +11,7 @@ namespace {
 using datasets::Batch;
 using datasets::IteratorState;
 
-constexpr const char* kWho = "PartIterator";
+constexpr const char* kPartIterator = "PartIterator";
 
 // What a rank brings.
 struct Part {
@@ -44,15 +44,15 @@ struct PartIterator::Plan {
   explicit Plan(const std::vector<Part>& parts) : batch(parts[0].batch), ranks(int(parts.size())) {
     int64_t longest = 0;
     for (size_t r = 0; r < parts.size(); ++r) {
-      CATENA_CHECK(ValueError, parts[r].agrees(parts[0]), kWho, ": rank ", r,
+      CATENA_CHECK(ValueError, parts[r].agrees(parts[0]), kPartIterator, ": rank ", r,
                    " was given another batch size, seed, shuffle or repeat than rank 0; all ranks "
                    "must give the same");
       samples += parts[r].samples;
       longest = std::max(longest, parts[r].samples);
     }
-    CATENA_CHECK(ValueError, batch > 0, kWho, ": the batch size is ", batch,
+    CATENA_CHECK(ValueError, batch > 0, kPartIterator, ": the batch size is ", batch,
                  ", expected at least 1");
-    CATENA_CHECK(ValueError, samples > 0, kWho, ": the parts of all ranks are empty");
+    CATENA_CHECK(ValueError, samples > 0, kPartIterator, ": the parts of all ranks are empty");
     for (int64_t begin = 0; begin < longest; begin += batch) {
       int64_t of_all = 0;
       for (const Part& part : parts) of_all += std::clamp<int64_t>(part.samples - begin, 0, batch);
@@ -65,11 +65,11 @@ namespace {
 
 std::vector<Part> parts_of_all(const datasets::DatasetPtr& part, int64_t batch,
                                const CommunicatorPtr& comm, const PartOptions& options) {
-  CATENA_CHECK(ValueError, part != nullptr, kWho,
+  CATENA_CHECK(ValueError, part != nullptr, kPartIterator,
                ": no part was given; a rank without samples gives an empty one");
   const Part own{part->size(), batch, options.seed, options.shuffle, options.repeat};
   if (comm == nullptr) return {own};
-  const comm::PurposeScope purpose(comm.get(), kWho);
+  const comm::PurposeScope purpose(comm.get(), kPartIterator);
   return comm->all_gather_object(own);
 }
 
@@ -122,7 +122,7 @@ std::optional<Batch> PartIterator::next() {
 
 void PartIterator::set_state(const IteratorState& state) {
   const auto at = std::find(begins_.begin(), begins_.end() - 1, state.position);
-  CATENA_CHECK(ValueError, state.size == size() && at != begins_.end() - 1, kWho,
+  CATENA_CHECK(ValueError, state.size == size() && at != begins_.end() - 1, kPartIterator,
                ": the saved state (position ", state.position, " of ", state.size,
                " samples) is not between two batches of these parts of ", size(),
                " samples; resume with the data, the ranks and the batch size of the run before");

@@ -54,7 +54,7 @@ std::vector<Request> requests_of(const char* who, int64_t samples, Communicator&
 }
 
 // The samples in the order that is cut.
-std::vector<int64_t> order_of(int64_t samples, const ScatterOptions& options) {
+std::vector<int64_t> scattered_order(int64_t samples, const ScatterOptions& options) {
   if (options.shuffle && samples > 0)
     return datasets::epoch_order(options.seed, 0, samples).to_vector<int64_t>();
   std::vector<int64_t> order(static_cast<size_t>(samples));
@@ -72,7 +72,7 @@ std::vector<int64_t> positions_of(int64_t samples, datasets::RankOf who,
     share.begin = samples * who.rank / who.ranks;
     share.end = share.begin + longest;
   }
-  const std::vector<int64_t> order = order_of(samples, options);
+  const std::vector<int64_t> order = scattered_order(samples, options);
   return {order.begin() + share.begin, order.begin() + share.end};
 }
 

@@ -66,49 +66,84 @@ class OutOfMemoryError : public Error {
 
 namespace detail {
 
+// What a class that converts to a number becomes, as Axis does.
+inline bool number_of(bool value) { return value; }
+inline int number_of(int value) { return value; }
+inline unsigned number_of(unsigned value) { return value; }
+inline long number_of(long value) { return value; }
+inline unsigned long number_of(unsigned long value) { return value; }
+inline long long number_of(long long value) { return value; }
+inline unsigned long long number_of(unsigned long long value) { return value; }
+inline double number_of(double value) { return value; }
+
+template <class T>
+concept HasText = requires(const T& value) {
+  { to_string(value) } -> std::convertible_to<std::string>;
+};
+template <class T>
+concept IsLikeNumber = std::is_class_v<T> && !HasText<T> && requires(const T& value) {
+  number_of(value);
+};
+
 // One piece of a message: text, a number, or anything with a to_string() found by its own
-// namespace.
+// namespace. Refers to its object, which must outlive it, and becomes text where pieces are joined:
+// what names a piece compiles to two stores.
 class MessagePart {
  public:
-  MessagePart(const char* text) : text_(text) {}
-  MessagePart(char* text) : text_(text) {}  // dlerror(): else the template below may take it
-  MessagePart(std::string_view text) : text_(text) {}
-  MessagePart(const std::string& text) : text_(text) {}
-  MessagePart(bool value) : owned_(value ? "true" : "false"), text_(owned_) {}
+  MessagePart(const char* text) : append_(append_c_string), value_{.object = text} {}
+  MessagePart(char* text)  // dlerror(): else the template below may take it
+      : append_(append_c_string), value_{.object = text} {}
+  MessagePart(const std::string_view& text) : append_(append_view), value_{.object = &text} {}
+  MessagePart(const std::string& text) : append_(append_string), value_{.object = &text} {}
+  MessagePart(bool value) : append_(append_bool), value_{.integer = value} {}
   MessagePart(int value) : MessagePart(static_cast<long long>(value)) {}
   MessagePart(unsigned value) : MessagePart(static_cast<unsigned long long>(value)) {}
   MessagePart(long value) : MessagePart(static_cast<long long>(value)) {}
   MessagePart(unsigned long value) : MessagePart(static_cast<unsigned long long>(value)) {}
-  MessagePart(long long value);
-  MessagePart(unsigned long long value);
-  MessagePart(double value);
-  template <class T>
-  requires requires(const T& value) {
-    { to_string(value) } -> std::convertible_to<std::string>;
-  }
-  MessagePart(const T& value) : owned_(to_string(value)), text_(owned_) {}
+  MessagePart(long long value) : append_(append_signed), value_{.integer = value} {}
+  MessagePart(unsigned long long value) : append_(append_unsigned), value_{.natural = value} {}
+  MessagePart(double value) : append_(append_double), value_{.real = value} {}
+  template <HasText T>
+  MessagePart(const T& value) : append_(append_shown<T>), value_{.object = &value} {}
+  template <IsLikeNumber T>
+  MessagePart(const T& value) : MessagePart(number_of(value)) {}
   MessagePart(const MessagePart&) = delete;
 
-  std::string_view text() const { return text_; }
+  void append_to(std::string& text) const { append_(text, value_); }
 
  private:
-  std::string owned_;
-  std::string_view text_;
+  union Value {
+    const void* object;
+    long long integer;
+    unsigned long long natural;
+    double real;
+  };
+  static void append_c_string(std::string& text, Value value);
+  static void append_view(std::string& text, Value value);
+  static void append_string(std::string& text, Value value);
+  static void append_bool(std::string& text, Value value);
+  static void append_signed(std::string& text, Value value);
+  static void append_unsigned(std::string& text, Value value);
+  static void append_double(std::string& text, Value value);
+  template <class T>
+  static void append_shown(std::string& text, Value value) {
+    text += std::string(to_string(*static_cast<const T*>(value.object)));
+  }
+
+  void (*append_)(std::string&, Value);
+  Value value_;
 };
 
-std::string join_message(std::initializer_list<const MessagePart*> parts);
+using MessageParts = std::initializer_list<MessagePart>;
 
-template <class... Named>
-std::string join_named(const Named&... parts) {
-  return join_message({&parts...});
-}
+std::string join_message(MessageParts parts);
 
 }  // namespace detail
 
 // Concatenates strings, numbers, shapes, dtypes, devices, ... into one string.
 template <class... Parts>
 std::string message(const Parts&... parts) {
-  return detail::join_named(detail::MessagePart(parts)...);
+  return detail::join_message({detail::MessagePart(parts)...});
 }
 
 namespace detail {
@@ -123,24 +158,41 @@ inline constexpr bool kNamesEntry =
 // "name: text" inside of an EntryScope, else the text.
 std::string with_entry(std::string text);
 
+// fail() with the parts in a list, once for each type of error however many lists there are.
+template <class E>
+[[noreturn, gnu::noinline, gnu::cold]] void fail_with(MessageParts parts) {
+  if constexpr (kNamesEntry<E>)
+    throw E(with_entry(join_message(parts)));
+  else
+    throw E(join_message(parts));
+}
+extern template void fail_with<Error>(MessageParts);
+extern template void fail_with<ShapeError>(MessageParts);
+extern template void fail_with<DtypeError>(MessageParts);
+extern template void fail_with<DeviceError>(MessageParts);
+extern template void fail_with<IndexError>(MessageParts);
+extern template void fail_with<ValueError>(MessageParts);
+extern template void fail_with<GradientError>(MessageParts);
+extern template void fail_with<InvalidType>(MessageParts);
+extern template void fail_with<CommError>(MessageParts);
+extern template void fail_with<IoError>(MessageParts);
+extern template void fail_with<OutOfMemoryError>(MessageParts);
+
 }  // namespace detail
 
 // Throws E with the concatenated parts. If E is about arguments and the thread is in an EntryScope,
 // the message begins with the name of that scope, so texts below public functions do not repeat it.
 template <class E, class... Parts>
-[[noreturn, gnu::noinline, gnu::cold]] void fail(const Parts&... parts) {
-  if constexpr (detail::kNamesEntry<E>)
-    throw E(detail::with_entry(message(parts...)));
-  else
-    throw E(message(parts...));
+[[noreturn]] void fail(const Parts&... parts) {
+  detail::fail_with<E>({detail::MessagePart(parts)...});
 }
 
 }  // namespace catena
 
-// CATENA_CHECK(ShapeError, a == b, "matmul: ", a, " against ", b);
-#define CATENA_CHECK(ErrorType, condition, ...)         \
-  do {                                                  \
-    if (!(condition)) [[unlikely]] {                    \
-      ::catena::fail<::catena::ErrorType>(__VA_ARGS__); \
-    }                                                   \
+// CATENA_CHECK(ShapeError, a == b, "matmul: ", a, " against ", b); throws as fail() does.
+#define CATENA_CHECK(ErrorType, condition, ...)                        \
+  do {                                                                 \
+    if (!(condition)) [[unlikely]] {                                   \
+      ::catena::detail::fail_with<::catena::ErrorType>({__VA_ARGS__}); \
+    }                                                                  \
   } while (false)

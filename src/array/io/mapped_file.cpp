@@ -16,7 +16,7 @@ namespace catena {
 namespace io {
 namespace {
 
-std::string system_text(int error_number) { return std::generic_category().message(error_number); }
+std::string mapping_text(int error_number) { return std::generic_category().message(error_number); }
 
 }  // namespace
 
@@ -27,7 +27,7 @@ MappedFile::MappedFile(const std::string& path, MmapMode mode) : path_(path) {
     const int reason = errno;
     fail<IoError>("mapping '", path, "': cannot open it for ",
                   mode == MmapMode::kReadWrite ? "reading and writing" : "reading", ": ",
-                  system_text(reason));
+                  mapping_text(reason));
   }
   struct stat status {};
   const bool regular = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
@@ -43,7 +43,7 @@ MappedFile::MappedFile(const std::string& path, MmapMode mode) : path_(path) {
   ::close(descriptor);
   CATENA_CHECK(IoError, regular, "mapping '", path, "': expected a regular file");
   CATENA_CHECK(IoError, reason == 0, "mapping '", path, "': ", size_,
-               " bytes cannot be mapped: ", system_text(reason), "; load it without a mapping");
+               " bytes cannot be mapped: ", mapping_text(reason), "; load it without a mapping");
   data_ = static_cast<char*>(memory);
 }
 

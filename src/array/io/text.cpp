@@ -8,7 +8,7 @@
 namespace catena {
 namespace {
 
-constexpr std::string_view kSpace = " \t\r\v\f";
+constexpr std::string_view kBlanks = " \t\r\v\f";
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // of UTF-8; some editors write it
 
 // A header or footer: each line after the comment character.
@@ -23,9 +23,9 @@ std::string commented(const std::string& text, const SaveTextOptions& options) {
 }
 
 std::string_view trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(kSpace);
+  const size_t first = text.find_first_not_of(kBlanks);
   if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
 // Splits a line into words. With a delimiter empty words are kept.
@@ -33,8 +33,8 @@ void split(std::string_view line, const std::string& delimiter,
            std::vector<std::string_view>& words) {
   words.clear();
   if (delimiter.empty()) {
-    for (size_t at = 0; (at = line.find_first_not_of(kSpace, at)) != std::string_view::npos;) {
-      const size_t end = std::min(line.find_first_of(kSpace, at), line.size());
+    for (size_t at = 0; (at = line.find_first_not_of(kBlanks, at)) != std::string_view::npos;) {
+      const size_t end = std::min(line.find_first_of(kBlanks, at), line.size());
       words.push_back(line.substr(at, end - at));
       at = end;
     }

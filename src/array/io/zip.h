@@ -12,12 +12,18 @@
 
 namespace catena::io {
 
+// A field of 32 or 16 bits that holds this is continued in the zip64 records.
+inline constexpr uint32_t kMax32 = 0xFFFFFFFF;
+inline constexpr uint16_t kMax16 = 0xFFFF;
+// Methods of compression.
+inline constexpr uint16_t kStored = 0, kDeflated = 8;
+
 // Writes members in order; finish() writes the directory. The same input gives the same bytes,
 // because there are no time stamps.
 class ZipWriter {
  public:
   // Sizes and offsets from `zip64_from` on use the 64-bit fields; tests pass a small number.
-  explicit ZipWriter(AtomicFile& file, uint64_t zip64_from = 0xFFFFFFFF)
+  explicit ZipWriter(AtomicFile& file, uint64_t zip64_from = kMax32)
       : file_(file), zip64_from_(zip64_from) {}
 
   // The member's content is the concatenation of the parts.

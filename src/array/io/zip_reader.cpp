@@ -10,9 +10,6 @@
 namespace catena::io {
 namespace {
 
-constexpr uint32_t kMax32 = 0xFFFFFFFF;
-constexpr uint16_t kMax16 = 0xFFFF;
-constexpr uint16_t kStored = 0, kDeflated = 8;
 constexpr uint64_t kEndSize = 22, kEnd64Size = 56, kLocatorSize = 20;
 constexpr uint64_t kDirectoryRecord = 46, kLocalHeader = 30;
 constexpr uint64_t kLargestRatio = 1032;  // deflate cannot shrink further than this

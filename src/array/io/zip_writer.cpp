@@ -9,9 +9,6 @@
 namespace catena::io {
 namespace {
 
-constexpr uint32_t kMax32 = 0xFFFFFFFF;
-constexpr uint16_t kMax16 = 0xFFFF;
-constexpr uint16_t kStored = 0, kDeflated = 8;
 constexpr uint16_t kFirstDay = 0x21;  // 1980-01-01, the earliest possible date
 constexpr uint16_t kUtf8Names = 0x800;
 

@@ -47,7 +47,7 @@ Dtype float_of(Dtype dtype) {
 }
 
 // The operand as an array. A number becomes 0-d on the device of the other operand.
-Array as_array(const Operand& x, const Operand& other) {
+Array as_operand(const Operand& x, const Operand& other) {
   if (x.array()) return *x.array();
   const Device device = other.array() ? other.array()->device() : current_device();
   return scalar_array(x.scalar(), {x.scalar().default_dtype(), device});
@@ -62,7 +62,7 @@ Dtype given_dtype(Dtype dtype, const Operand& x) {
 
 // The operand in the compute dtype.
 Array as_float(const Operand& x, const std::optional<Dtype>& given) {
-  const Array value = as_array(x, x);
+  const Array value = as_operand(x, x);
   return value.astype(given ? given_dtype(*given, x) : float_of(value.dtype()), false);
 }
 
@@ -157,7 +157,7 @@ Array scaled(const Array& value, const Array& exponent, Dtype dtype) {
 Array ldexp(const Operand& x, const Operand& exponent, const Out& out) {
   const EntryScope call("ldexp");
   refuse_mask(out);
-  const Array from = as_array(x, exponent), steps = as_array(exponent, x);
+  const Array from = as_operand(x, exponent), steps = as_operand(exponent, x);
   CATENA_CHECK(DtypeError, !is_float(steps.dtype()), "the exponent must be integers, got ",
                steps.dtype(), "; convert it by astype");
   check_same_device(from, steps);
@@ -201,7 +201,7 @@ Array neighbour(const Array& from, const Array& to, Dtype dtype) {
 Array nextafter(const Operand& x1, const Operand& x2, const Out& out) {
   const EntryScope call("nextafter");
   refuse_mask(out);
-  const Array a = as_array(x1, x2), b = as_array(x2, x1);
+  const Array a = as_operand(x1, x2), b = as_operand(x2, x1);
   check_same_device(a, b);
   Dtype dtype;
   if (out.dtype) {

@@ -13,7 +13,7 @@ namespace catena {
 namespace {
 
 // An operand as an array of a dtype. A number is placed on the other operand's device.
-Array as_array(const Operand& x, const Operand& other, Dtype dtype) {
+Array as_dtype(const Operand& x, const Operand& other, Dtype dtype) {
   if (x.array()) return x.array()->astype(dtype, false);
   const Device device = other.array() ? other.array()->device() : current_device();
   return full({}, x.scalar(), {dtype, device});
@@ -56,8 +56,8 @@ Divisors divide_commonly(const Operand& x1, const Operand& x2) {
   if (dtype == Dtype::kBool) dtype = Dtype::kInt8;
   if (x1.array() && x2.array()) check_same_device(*x1.array(), *x2.array());
   const Dtype bits = unsigned_dtype(dtype);
-  Divisors d{absolute(as_array(x1, x2, dtype)).view(bits),
-             absolute(as_array(x2, x1, dtype)).view(bits),
+  Divisors d{absolute(as_dtype(x1, x2, dtype)).view(bits),
+             absolute(as_dtype(x2, x1, dtype)).view(bits),
              {},
              dtype};
   const Shape shape = broadcast_shapes(d.x.shape(), d.y.shape());
@@ -103,8 +103,8 @@ Array nan_to_num(const Array& x, double nan, std::optional<double> posinf,
 Array float_power(const Operand& x1, const Operand& x2) {
   const EntryScope call("float_power");
   if (x1.array() && x2.array()) check_same_device(*x1.array(), *x2.array());
-  const Array base = as_array(x1, x2, Dtype::kFloat64),
-              exponent = as_array(x2, x1, Dtype::kFloat64);
+  const Array base = as_dtype(x1, x2, Dtype::kFloat64),
+              exponent = as_dtype(x2, x1, Dtype::kFloat64);
   broadcast_shapes(base.shape(), exponent.shape());
   return power(base, exponent);
 }
@@ -134,7 +134,7 @@ Array heaviside(const Operand& x, const Operand& at_zero) {
   const EntryScope call("heaviside");
   const Dtype dtype = float_result(result_type({x, at_zero}));
   if (x.array() && at_zero.array()) check_same_device(*x.array(), *at_zero.array());
-  const Array a = as_array(x, at_zero, dtype), middle = as_array(at_zero, x, dtype);
+  const Array a = as_dtype(x, at_zero, dtype), middle = as_dtype(at_zero, x, dtype);
   const Array step = where(greater(a, 0), 1.0, where(less(a, 0), 0.0, middle));
   return where(isnan(a), a, step);
 }

@@ -50,7 +50,7 @@ class Rows {
   Array input_;
 };
 
-void require_vector(const char* what, const Array& a) {
+void require_sorted_vector(const char* what, const Array& a) {
   CATENA_CHECK(ShapeError, a.ndim() == 1, "expected ", what, " to be 1-d, got shape ", a.shape());
 }
 
@@ -109,7 +109,7 @@ std::pair<Array, Array> topk(const Array& a, int64_t k, OptionalAxis axis, YesNo
 
 Array searchsorted(const Array& sorted, const Operand& values, bool right) {
   const EntryScope call("searchsorted");
-  require_vector("the sorted array", sorted);
+  require_sorted_vector("the sorted array", sorted);
   const Array v = values.array() ? *values.array()
                                  : scalar_array(values.scalar(),
                                                 {values.scalar().default_dtype(), sorted.device()});

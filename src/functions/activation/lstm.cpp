@@ -95,7 +95,7 @@ std::string advice(const Array& c, const Array& x) {
       "a, i, f and o, along axis 1.");
 }
 
-void check_types(const FunctionCall& call) {
+void check_lstm(const FunctionCall& call) {
   const Array &c = call[kCPrev].data(), &x = call[kX].data();
   const TypeOf cells(c, "c_prev"), gates(x, "x");
   const Checks checks(call.named(), cells, gates);
@@ -124,7 +124,7 @@ LinearOptions upward_options(int64_t out_size, const LSTMOptions& options) {
 
 LstmCellResult lstm(const VariableOperand& c_operand, const VariableOperand& x_operand) {
   FunctionCall call(kLstm, Autocast::kWidest, c_operand, x_operand);
-  check_types(call);
+  check_lstm(call);
   call.require_one_device();
   const Variable &c_prev = call[kCPrev], &x = call[kX];
   const Array c = Array::uninitialized(c_prev.shape(), x.dtype(), x.device());

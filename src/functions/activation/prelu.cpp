@@ -18,7 +18,7 @@ std::string slope_advice(const Array& x, const Array& W) {
                  ", cover the axes of x that follow the first one; x has shape ", x.shape(), ".");
 }
 
-void check_types(const FunctionCall& call) {
+void check_prelu(const FunctionCall& call) {
   const Array &x = call[0].data(), &W = call[1].data();
   const TypeOf in(x, "x"), slope(W, "W");
   const Checks checks(call.named(), in, slope);
@@ -41,7 +41,7 @@ Array initial_slopes(const Shape& shape, double init, Dtype dtype) {
 Variable prelu(const VariableOperand& x_operand, const VariableOperand& W_operand) {
   FunctionCall call("PReLU", Autocast::kWidest, x_operand, W_operand);
   const Variable &x = call[0], &W = call[1];
-  check_types(call);
+  check_prelu(call);
   call.require_one_device();
   Shape aligned(size_t(x.ndim()), 1);
   std::copy(W.shape().begin(), W.shape().end(), aligned.begin() + 1);

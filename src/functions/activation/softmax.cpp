@@ -36,7 +36,7 @@ class SoftmaxNode final : public FunctionNode {
   bool log_;
 };
 
-void check_types(const FunctionCall& call, int64_t axis) {
+void check_softmax(const FunctionCall& call, int64_t axis) {
   const Array& x = call[0].data();
   const TypeOf in(x, "x");
   const Checks checks(call.named(), in);
@@ -49,7 +49,7 @@ void check_types(const FunctionCall& call, int64_t axis) {
 Variable apply_softmax(const char* label, const VariableOperand& operand, Axis axis, bool log) {
   FunctionCall call(label, Autocast::kFloat32, operand);
   const Variable& x = call[0];
-  check_types(call, axis);
+  check_softmax(call, axis);
   const int a = normalize_axis(label, axis, x.ndim());
   const AxisView view(x.shape(), a);
   const Array y = Array::uninitialized(x.shape(), x.dtype(), x.device());

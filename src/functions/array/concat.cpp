@@ -29,7 +29,7 @@ class ConcatNode final : public FunctionNode {
   int axis_;
 };
 
-std::string advice(const Array& first, const Array& other, int axis) {
+std::string concat_advice(const Array& first, const Array& other, int axis) {
   if (first.dtype() != other.dtype()) return dtype_advice(first, other);
   return message("Inputs of concat may differ in axis ", axis,
                  " only, along which they are joined.");
@@ -45,7 +45,7 @@ void check_others(const FunctionCall& call, const Arrays& arrays, int axis) {
   for (int i = 1; i < static_cast<int>(arrays.size()); ++i) {
     const TypeOf other(arrays[size_t(i)], "xs", i);
     const auto checks = Checks(call.named(), first, other).advised([&] {
-      return advice(*first.array, *other.array, axis);
+      return concat_advice(*first.array, *other.array, axis);
     });
     checks.require(other.dtype() == first.dtype(), other.ndim() == first.ndim());
     for (int d = 0; d < arrays[0].ndim(); ++d) {

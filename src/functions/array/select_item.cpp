@@ -76,18 +76,18 @@ class SelectItemNode final : public FunctionNode {
   bool watched_;
 };
 
-std::string advice(const Array& x, const Array& t) {
+std::string select_item_advice(const Array& x, const Array& t) {
   if (is_int(x.dtype()) && is_float(t.dtype()))
     return "The arguments look swapped: it is select_item(x, t).";
   if (!is_int(t.dtype())) return "Convert t with .astype(dtype::int32).";
   return "Expected are x (n, classes) and t (n), a class for each row.";
 }
 
-void check_types(const FunctionCall& call) {
+void check_select_item(const FunctionCall& call) {
   const Array &x = call[0].data(), &t = call[1].data();
   const TypeOf in(x, "x"), labels(t, "t");
   const Checks checks(call.named(), in, labels);
-  const auto advised = checks.advised([&] { return advice(x, t); });
+  const auto advised = checks.advised([&] { return select_item_advice(x, t); });
   if (!is_int(t.dtype())) advised.require(labels.dtype() == Dtype::kInt32);
   checks.require_float(in);
   advised.require(in.ndim() == 2, labels.ndim() == 1, labels.shape(0) == in.shape(0));
@@ -121,7 +121,7 @@ Selection selection_of(const FunctionCall& call) {
 
 Variable select_item(const VariableOperand& x_operand, const VariableOperand& t_operand) {
   FunctionCall call(Selection::kName, Autocast::kNone, x_operand, t_operand);
-  check_types(call);
+  check_select_item(call);
   call.require_one_device();
   const Selection selection = selection_of(call);
   return call.record(selection.forward(call[0].data()), [&] {

@@ -81,7 +81,7 @@ class PositionsNode final : public FunctionNode {
   Map map_;
 };
 
-void check_types(const FunctionCall& call) {
+void check_take(const FunctionCall& call) {
   const TypeOf in(call[0].data(), "x"), indices(call[1].data(), "indices");
   const auto checks = Checks(call.named(), in, indices).advised([] {
     return "Positions are integers: convert them with .astype(dtype::int32).";
@@ -106,7 +106,7 @@ Array positions_of(const FunctionCall& call, const Array& indices, int64_t exten
 
 Variable take(const VariableOperand& x_operand, const VariableOperand& indices, OptionalAxis axis) {
   FunctionCall call(Take::kName, Autocast::kNone, x_operand, indices);
-  check_types(call);
+  check_take(call);
   if (!axis) return take(reshape(call[0], {call[0].size()}), call[1], 0);
   const Variable& x = call[0];
   const TypeOf in(x.data(), "x");
@@ -124,7 +124,7 @@ Variable take(const VariableOperand& x_operand, const VariableOperand& indices, 
 Variable take_along_axis(const VariableOperand& x_operand, const VariableOperand& indices,
                          Axis axis) {
   FunctionCall call(TakeAlongAxis::kName, Autocast::kNone, x_operand, indices);
-  check_types(call);
+  check_take(call);
   const Variable& x = call[0];
   const TypeOf in(x.data(), "x");
   require_axis(Checks(call.named(), in), in, axis);

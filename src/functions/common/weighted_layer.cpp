@@ -18,6 +18,12 @@ Array value_of(const char* layer, const char* option, const char* axes, const In
 
 }  // namespace
 
+int64_t flat_extent(const Shape& shape) {
+  int64_t n = 1;
+  for (size_t i = 1; i < shape.size(); ++i) n *= shape[i];
+  return n;
+}
+
 Array initial_weight(const char* layer, const Shape& shape, const char* axes,
                      const InitialValue& given, const std::optional<Dtype>& dtype,
                      double deviation) {

@@ -7,6 +7,9 @@
 
 namespace catena::functions {
 
+// The inputs of a sample to a layer that takes (n, ...): the product of all extents but the first.
+int64_t flat_extent(const Shape& shape);
+
 // The start value of W: the array `given`, without a copy where the dtypes agree, or what the
 // initializer gives on the current device, else normal numbers of that deviation. Of `dtype`, else
 // of the array's, else float32. Errors name `layer`; `axes` names the shape: "(out, in)".

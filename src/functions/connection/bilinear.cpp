@@ -13,15 +13,10 @@
 namespace catena::functions {
 namespace {
 
-constexpr const char* kName = "Bilinear";
+constexpr const char* kBilinear = "Bilinear";
 
-int64_t flat_extent(const Array& x) {
-  int64_t n = 1;
-  for (int i = 1; i < x.ndim(); ++i) n *= x.shape()[size_t(i)];
-  return n;
-}
-Variable flatten(const Variable& x) {
-  return x.ndim() == 2 ? x : reshape(x, {x.shape()[0], flat_extent(x.data())});
+Variable as_matrix(const Variable& x) {
+  return x.ndim() == 2 ? x : reshape(x, {x.shape()[0], flat_extent(x.shape())});
 }
 
 void check_inputs(const FunctionCall& call) {
@@ -36,8 +31,8 @@ void check_inputs(const FunctionCall& call) {
       .require(right.dtype() == weight.dtype());
   checks.require(left.ndim() >= 2, right.ndim() >= 2, weight.ndim() == 3,
                  left.shape(0) == right.shape(0),
-                 shown(flat_extent(e1), "prod(e1.shape[1:])") == weight.shape(0),
-                 shown(flat_extent(e2), "prod(e2.shape[1:])") == weight.shape(1));
+                 shown(flat_extent(e1.shape()), "prod(e1.shape[1:])") == weight.shape(0),
+                 shown(flat_extent(e2.shape()), "prod(e2.shape[1:])") == weight.shape(1));
 }
 
 void check_bias(const FunctionCall& call) {
@@ -66,7 +61,7 @@ Array initial_product_weight(int64_t left, int64_t right, int64_t out,
                "Bilinear: expected sizes of at least 1, got ", left, ", ", right, " and ", out);
   CATENA_CHECK(ValueError, !options.nobias || !options.initial_bias,
                "Bilinear: nobias and initial_bias contradict each other; leave out one of them");
-  return initial_weight(kName, {left, right, out}, "(left, right, out)", options.initialW,
+  return initial_weight(kBilinear, {left, right, out}, "(left, right, out)", options.initialW,
                         options.dtype, deviation_of(left * right));
 }
 
@@ -74,10 +69,10 @@ Array initial_product_weight(int64_t left, int64_t right, int64_t out,
 Array initial_linear(const Array& W, const BilinearOptions& options, size_t i, const Shape& shape,
                      double deviation) {
   const DeviceScope scope(W.device());
-  if (!options.initial_bias) return initial_weight(kName, shape, "", {}, W.dtype(), deviation);
+  if (!options.initial_bias) return initial_weight(kBilinear, shape, "", {}, W.dtype(), deviation);
   const Array& given = (*options.initial_bias)[i];
   constexpr const char* kNames[] = {"V1", "V2", "b"};
-  CATENA_CHECK(ShapeError, given.shape() == shape, kName, ": initial_bias has a ", kNames[i],
+  CATENA_CHECK(ShapeError, given.shape() == shape, kBilinear, ": initial_bias has a ", kNames[i],
                " of shape ", given.shape(), ", expected ", shape);
   return given.astype(W.dtype(), false).to(W.device());
 }
@@ -86,18 +81,18 @@ Array initial_linear(const Array& W, const BilinearOptions& options, size_t i, c
 
 Variable bilinear(const VariableOperand& left, const VariableOperand& right,
                   const VariableOperand& weight) {
-  FunctionCall call(kName, Autocast::kLow, left, right, weight);
+  FunctionCall call(kBilinear, Autocast::kLow, left, right, weight);
   check_inputs(call);
-  return product_of(flatten(call[0]), flatten(call[1]), call[2]);
+  return product_of(as_matrix(call[0]), as_matrix(call[1]), call[2]);
 }
 
 Variable bilinear(const VariableOperand& left, const VariableOperand& right,
                   const VariableOperand& weight, const VariableOperand& V1,
                   const VariableOperand& V2, const VariableOperand& bias) {
-  FunctionCall call(kName, Autocast::kLow, left, right, weight, V1, V2, bias);
+  FunctionCall call(kBilinear, Autocast::kLow, left, right, weight, V1, V2, bias);
   check_inputs(call);
   check_bias(call);
-  const Variable a = flatten(call[0]), c = flatten(call[1]);
+  const Variable a = as_matrix(call[0]), c = as_matrix(call[1]);
   return product_of(a, c, call[2]) + matmul(a, call[3]) + matmul(c, call[4]) + call[5];
 }
 

@@ -12,7 +12,7 @@
 namespace catena::functions {
 namespace {
 
-constexpr const char* kName = "Convolution2D";
+constexpr const char* kConvolution2D = "Convolution2D";
 
 // How an input x of another shape becomes (n, channels, height, width), or which layer takes it.
 std::string image_hint(const Array& x, const Array& W, int64_t channels) {
@@ -27,28 +27,28 @@ std::string image_hint(const Array& x, const Array& W, int64_t channels) {
   return message(", for which the layer is Convolution2D(", s[1], ", ", W.shape()[0], ", ...).");
 }
 
-std::string image_advice(const Array& x, const Array& W, int64_t groups) {
+std::string convolution_image_advice(const Array& x, const Array& W, int64_t groups) {
   if (x.dtype() != W.dtype()) return layer_dtype_advice(x, W);
   const int64_t channels = W.shape()[1] * groups;
   return message("The layer takes (n, ", channels, ", height, width), n images of ", channels,
                  " channels; the input has shape ", x.shape(), image_hint(x, W, channels));
 }
 
-std::string filter_advice(const Array& W, int64_t groups) {
+std::string convolution_filter_advice(const Array& W, int64_t groups) {
   if (W.ndim() != 4) return "The filters W are expected as (out, in / groups, height, width).";
   return message("W has ", W.shape()[0], " filters, which cannot be divided into ", groups,
                  " groups: use a multiple of ", groups, " filters, or other groups.");
 }
 
-void check_types(const FunctionCall& call, int64_t groups) {
+void check_convolution(const FunctionCall& call, int64_t groups) {
   const Array &x = call[0].data(), &W = call[1].data();
   const Array* b = call.optional(2) ? &call[2].data() : nullptr;
   const TypeOf in(x, "x"), w(W, "W"), bias(b, "b");
   const Checks all(call.named(), in, w, bias);
   all.require_float(w);
-  const auto filters = all.advised([&] { return filter_advice(W, groups); });
+  const auto filters = all.advised([&] { return convolution_filter_advice(W, groups); });
   filters.require(w.ndim() == 4);
-  all.advised([&] { return image_advice(x, W, groups); })
+  all.advised([&] { return convolution_image_advice(x, W, groups); })
       .require(in.dtype() == W.dtype(), in.ndim() == 4,
                in.shape(1) ==
                    shown(w.shape(1) * groups, groups == 1 ? "W.shape[1]" : "W.shape[1] * groups"));
@@ -58,7 +58,7 @@ void check_types(const FunctionCall& call, int64_t groups) {
       .require(bias.dtype() == w.dtype(), bias.ndim() == 1, bias.shape(0) == w.shape(0));
 }
 
-ConvolutionPlan plan_of(const FunctionCall& call, const ConvolutionOptions& o) {
+ConvolutionPlan convolution_plan(const FunctionCall& call, const ConvolutionOptions& o) {
   const Array &x = call[0].data(), &W = call[1].data();
   const Shape &w = W.shape(), &image = x.shape();
   const ImageWindow over(window_of(w, o), image, o.cover_all);
@@ -75,17 +75,17 @@ ConvolutionPlan plan_of(const FunctionCall& call, const ConvolutionOptions& o) {
 }
 
 // Of x, W and, if there is one, b.
-Variable apply(FunctionCall& call, const ConvolutionOptions& options) {
-  check_moves(kName, options);
-  check_types(call, options.groups);
+Variable apply_convolution(FunctionCall& call, const ConvolutionOptions& options) {
+  check_moves(kConvolution2D, options);
+  check_convolution(call, options.groups);
   call.require_one_device();
-  return convolve(plan_of(call, options), call);
+  return convolve(convolution_plan(call, options), call);
 }
 
 // The layer -----------------------------------------------------------------------------------
 
-Array initial_filters(int64_t in, int64_t out, const Extent2D& ksize,
-                      const Convolution2DOptions& o) {
+Array initial_convolution_filters(int64_t in, int64_t out, const Extent2D& ksize,
+                                  const Convolution2DOptions& o) {
   CATENA_CHECK(ValueError, in > 0 && out > 0 && ksize.height > 0 && ksize.width > 0,
                "Convolution2D: expected channels and window of at least 1, got ", in,
                " channels in, ", out, " out and a window of (", ksize.height, ", ", ksize.width,
@@ -109,14 +109,14 @@ struct ChannelsLast {
 
 Variable convolution_2d(const VariableOperand& x, const VariableOperand& W,
                         const ConvolutionOptions& options) {
-  FunctionCall call(kName, Autocast::kLow, x, W);
-  return apply(call, options);
+  FunctionCall call(kConvolution2D, Autocast::kLow, x, W);
+  return apply_convolution(call, options);
 }
 
 Variable convolution_2d(const VariableOperand& x, const VariableOperand& W,
                         const VariableOperand& b, const ConvolutionOptions& options) {
-  FunctionCall call(kName, Autocast::kLow, x, W, b);
-  return apply(call, options);
+  FunctionCall call(kConvolution2D, Autocast::kLow, x, W, b);
+  return apply_convolution(call, options);
 }
 
 Variable channels_last(const Variable& images) {
@@ -146,9 +146,9 @@ Array channels_last(const Array& images) {
 
 Convolution2D::Convolution2D(int64_t in_channels, int64_t out_channels, Extent2D ksize,
                              const Convolution2DOptions& options)
-    : W(initial_filters(in_channels, out_channels, ksize, options)),
+    : W(initial_convolution_filters(in_channels, out_channels, ksize, options)),
       options_{options.stride, options.pad, options.dilation, options.groups, options.cover_all} {
-  check_moves(kName, options_);
+  check_moves(kConvolution2D, options_);
   CATENA_CHECK(
       ValueError, !options.nobias || !options.initial_bias,
       "Convolution2D: nobias and initial_bias contradict each other; leave out one of them");
@@ -159,8 +159,9 @@ Convolution2D::Convolution2D(int64_t in_channels, int64_t out_channels, Extent2D
 Variable Convolution2D::operator()(const VariableOperand& x) const {
   CATENA_CHECK(ValueError, W.defined(),
                "Convolution2D: this layer has no weights; it was moved from");
-  FunctionCall call(kName, Autocast::kLow, x, W.variable(), b.defined() ? &b.variable() : nullptr);
-  return apply(call, options_);
+  FunctionCall call(kConvolution2D, Autocast::kLow, x, W.variable(),
+                    b.defined() ? &b.variable() : nullptr);
+  return apply_convolution(call, options_);
 }
 
 void Convolution2D::visit_parameters(const Visitor& visitor, const std::string& prefix) {

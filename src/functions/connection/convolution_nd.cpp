@@ -16,17 +16,17 @@
 namespace catena::functions {
 namespace {
 
-constexpr const char* kName = "ConvolutionND";
+constexpr const char* kConvolutionND = "ConvolutionND";
 
 // The numbers of all axes; ValueError for another count and for numbers below `least`.
 std::vector<int64_t> of_axes(const char* name, const ExtentND& e, int axes, int64_t least) {
   std::vector<int64_t> numbers = e.numbers;
   if (numbers.size() == 1) numbers.assign(size_t(axes), numbers[0]);
-  CATENA_CHECK(ValueError, int(numbers.size()) == axes, kName, ": ", name, " has ", numbers.size(),
-               " numbers for ", axes, " axes; give one for all, or one for each");
+  CATENA_CHECK(ValueError, int(numbers.size()) == axes, kConvolutionND, ": ", name, " has ",
+               numbers.size(), " numbers for ", axes, " axes; give one for all, or one for each");
   for (const int64_t n : numbers)
-    CATENA_CHECK(ValueError, n >= least, kName, ": expected a ", name, " of at least ", least,
-                 ", got ", n);
+    CATENA_CHECK(ValueError, n >= least, kConvolutionND, ": expected a ", name, " of at least ",
+                 least, ", got ", n);
   return numbers;
 }
 
@@ -37,7 +37,8 @@ struct Moves {
 };
 
 Moves moves_of(const ConvolutionNDOptions& o, int axes) {
-  CATENA_CHECK(ValueError, o.groups >= 1, kName, ": expected at least 1 group, got ", o.groups);
+  CATENA_CHECK(ValueError, o.groups >= 1, kConvolutionND, ": expected at least 1 group, got ",
+               o.groups);
   return {of_axes("stride", o.stride, axes, 1), of_axes("pad", o.pad, axes, 0),
           of_axes("dilation", o.dilation, axes, 1), o.groups, o.cover_all};
 }
@@ -99,9 +100,9 @@ Variable of_volumes(const Variable& x, const Variable& W, const Variable* b, con
   const Shape &w = W.shape(), &s = x.shape();
   const Window along{{w[2]}, {m.stride[0]}, {m.pad[0]}, {m.dilation[0]}, 1};
   const int64_t depth = along.positions(0, s[2], m.cover_all);
-  CATENA_CHECK(ShapeError, w[2] > 0 && depth > 0, kName, ": a window of ", w[2], " with dilation ",
-               m.dilation[0], " does not fit into a depth of ", s[2], " with pad ", m.pad[0],
-               "; use a deeper x, more padding or a smaller window");
+  CATENA_CHECK(ShapeError, w[2] > 0 && depth > 0, kConvolutionND, ": a window of ", w[2],
+               " with dilation ", m.dilation[0], " does not fit into a depth of ", s[2],
+               " with pad ", m.pad[0], "; use a deeper x, more padding or a smaller window");
   const Variable images = planes_as_channels(x, m, w[2], depth);
   const Variable filters = reshape(W, {w[0], w[1] * w[2], w[3], w[4]});
   const Variable y = convolved(images, filters, b, image_options(m, 1, 2));
@@ -117,9 +118,9 @@ std::string advice(const Array& x, const Array& W, int64_t groups) {
                  ", ...) with as many behind the channels; the input has shape ", x.shape(), ".");
 }
 
-Variable apply(const Variable& given_x, const Variable& given_W, const Variable* given_b,
-               const ConvolutionNDOptions& options) {
-  FunctionCall call(kName, Autocast::kLow, given_x, given_W, given_b);
+Variable apply_convolution_nd(const Variable& given_x, const Variable& given_W,
+                              const Variable* given_b, const ConvolutionNDOptions& options) {
+  FunctionCall call(kConvolutionND, Autocast::kLow, given_x, given_W, given_b);
   const Variable &x = call[0], &W = call[1];
   const Variable* const b = given_b ? &call[2] : nullptr;
   const TypeOf in(x.data(), "x"), w(W.data(), "W");
@@ -138,20 +139,22 @@ Variable apply(const Variable& given_x, const Variable& given_W, const Variable*
 }
 
 Shape filter_shape(int ndim, int64_t in, int64_t out, const ExtentND& ksize, int64_t groups) {
-  CATENA_CHECK(ValueError, ndim >= 1 && ndim <= 3, kName, ": expected 1 to 3 axes, got ", ndim);
-  CATENA_CHECK(ValueError, in > 0 && out > 0, kName, ": expected channels of at least 1, got ", in,
-               " in and ", out, " out");
-  CATENA_CHECK(ValueError, groups >= 1 && in % groups == 0 && out % groups == 0, kName, ": ", in,
-               " channels in and ", out, " out cannot be divided into ", groups, " groups");
+  CATENA_CHECK(ValueError, ndim >= 1 && ndim <= 3, kConvolutionND, ": expected 1 to 3 axes, got ",
+               ndim);
+  CATENA_CHECK(ValueError, in > 0 && out > 0, kConvolutionND,
+               ": expected channels of at least 1, got ", in, " in and ", out, " out");
+  CATENA_CHECK(ValueError, groups >= 1 && in % groups == 0 && out % groups == 0, kConvolutionND,
+               ": ", in, " channels in and ", out, " out cannot be divided into ", groups,
+               " groups");
   Shape shape{out, in / groups};
   for (const int64_t k : of_axes("window", ksize, ndim, 1)) shape.push_back(k);
   return shape;
 }
 
-Array initial_filters(const Shape& shape, const ConvolutionNDLayerOptions& o) {
+Array initial_filters_nd(const Shape& shape, const ConvolutionNDLayerOptions& o) {
   double fan_in = 1;
   for (size_t i = 1; i < shape.size(); ++i) fan_in *= double(shape[i]);
-  return initial_weight(kName, shape, "(out, in / groups, k1, ...)", o.initialW, o.dtype,
+  return initial_weight(kConvolutionND, shape, "(out, in / groups, k1, ...)", o.initialW, o.dtype,
                         o.wscale * std::sqrt(1 / fan_in));
 }
 
@@ -159,29 +162,33 @@ Array initial_filters(const Shape& shape, const ConvolutionNDLayerOptions& o) {
 
 Variable convolution_nd(const VariableOperand& x, const VariableOperand& W,
                         const ConvolutionNDOptions& options) {
-  return apply(x.variable(kName), W.variable(kName), nullptr, options);
+  return apply_convolution_nd(x.variable(kConvolutionND), W.variable(kConvolutionND), nullptr,
+                              options);
 }
 
 Variable convolution_nd(const VariableOperand& x, const VariableOperand& W,
                         const VariableOperand& b, const ConvolutionNDOptions& options) {
-  return apply(x.variable(kName), W.variable(kName), &b.variable(kName), options);
+  return apply_convolution_nd(x.variable(kConvolutionND), W.variable(kConvolutionND),
+                              &b.variable(kConvolutionND), options);
 }
 
 ConvolutionND::ConvolutionND(int ndim, int64_t in_channels, int64_t out_channels,
                              const ExtentND& ksize, const ConvolutionNDLayerOptions& options)
-    : W(initial_filters(filter_shape(ndim, in_channels, out_channels, ksize, options.groups),
-                        options)),
+    : W(initial_filters_nd(filter_shape(ndim, in_channels, out_channels, ksize, options.groups),
+                           options)),
       options_{options.stride, options.pad, options.dilation, options.groups, options.cover_all} {
   moves_of(options_, ndim);
-  CATENA_CHECK(ValueError, !options.nobias || !options.initial_bias, kName,
+  CATENA_CHECK(ValueError, !options.nobias || !options.initial_bias, kConvolutionND,
                ": nobias and initial_bias contradict each other; leave out one of them");
   if (!options.nobias)
-    b = OwnedParameter(initial_bias(kName, W.data(), options.initial_bias, options.bias));
+    b = OwnedParameter(initial_bias(kConvolutionND, W.data(), options.initial_bias, options.bias));
 }
 
 Variable ConvolutionND::operator()(const VariableOperand& x) const {
-  CATENA_CHECK(ValueError, W.defined(), kName, ": this layer has no weights; it was moved from");
-  return apply(x.variable(kName), W.variable(), b.defined() ? &b.variable() : nullptr, options_);
+  CATENA_CHECK(ValueError, W.defined(), kConvolutionND,
+               ": this layer has no weights; it was moved from");
+  return apply_convolution_nd(x.variable(kConvolutionND), W.variable(),
+                              b.defined() ? &b.variable() : nullptr, options_);
 }
 
 void ConvolutionND::visit_parameters(const Visitor& visitor, const std::string& prefix) {

@@ -11,14 +11,14 @@
 namespace catena::functions {
 namespace {
 
-constexpr const char* kName = "Deconvolution2D";
+constexpr const char* kDeconvolution2D = "Deconvolution2D";
 
 void check_options(const DeconvolutionOptions& o) {
-  check_moves(kName, o);
-  if (o.outsize) check_least(kName, "outsize", *o.outsize, 1);
+  check_moves(kDeconvolution2D, o);
+  if (o.outsize) check_least(kDeconvolution2D, "outsize", *o.outsize, 1);
 }
 
-std::string image_advice(const Array& x, const Array& W) {
+std::string deconvolution_image_advice(const Array& x, const Array& W) {
   if (x.dtype() != W.dtype()) return layer_dtype_advice(x, W);
   const int64_t channels = W.shape()[0];
   return message(
@@ -27,21 +27,21 @@ std::string image_advice(const Array& x, const Array& W) {
       x.ndim() == 3 && x.shape()[0] == channels ? ": one image is x.expand_dims(0)." : ".");
 }
 
-std::string filter_advice(const Array& W, int64_t groups) {
+std::string deconvolution_filter_advice(const Array& W, int64_t groups) {
   if (W.ndim() != 4) return "The filters W are expected as (in, out / groups, height, width).";
   return message("W takes ", W.shape()[0], " channels, which cannot be divided into ", groups,
                  " groups: use a multiple of ", groups, " channels, or other groups.");
 }
 
-void check_types(const FunctionCall& call, int64_t groups) {
+void check_deconvolution(const FunctionCall& call, int64_t groups) {
   const Array &x = call[0].data(), &W = call[1].data();
   const Array* b = call.optional(2) ? &call[2].data() : nullptr;
   const TypeOf in(x, "x"), w(W, "W"), bias(b, "b");
   const Checks all(call.named(), in, w, bias);
   all.require_float(w);
-  const auto filters = all.advised([&] { return filter_advice(W, groups); });
+  const auto filters = all.advised([&] { return deconvolution_filter_advice(W, groups); });
   filters.require(w.ndim() == 4);
-  all.advised([&] { return image_advice(x, W); })
+  all.advised([&] { return deconvolution_image_advice(x, W); })
       .require(in.dtype() == W.dtype(), in.ndim() == 4, in.shape(1) == w.shape(0));
   filters.require(shown(w.shape(0) % groups, "W.shape[0] % groups") == 0);
   if (b == nullptr) return;
@@ -88,7 +88,7 @@ int64_t result_size(const FunctionCall& call, const Window& w, int axis, int64_t
 }
 
 // That of the convolution whose transpose this is: its y is our x.
-ConvolutionPlan plan_of(const FunctionCall& call, const DeconvolutionOptions& o) {
+ConvolutionPlan deconvolution_plan(const FunctionCall& call, const DeconvolutionOptions& o) {
   const Array &x = call[0].data(), &W = call[1].data();
   const Shape &w = W.shape(), &from = x.shape();
   CATENA_CHECK(ShapeError, w[2] > 0 && w[3] > 0, call.label(), ": a window of (", w[2], ", ", w[3],
@@ -107,7 +107,7 @@ ConvolutionPlan plan_of(const FunctionCall& call, const DeconvolutionOptions& o)
 class DeconvolutionNode final : public FunctionNode {
  public:
   DeconvolutionNode(const ConvolutionPlan& plan, bool bias) : plan_(plan), bias_(bias) {}
-  std::string label() const override { return kName; }
+  std::string label() const override { return kDeconvolution2D; }
 
   void backward(BackwardContext& context) override {
     const Variable gy = context.grad_output();
@@ -133,11 +133,11 @@ class DeconvolutionNode final : public FunctionNode {
 };
 
 // Of x, W and, if there is one, b.
-Variable apply(FunctionCall& call, const DeconvolutionOptions& options) {
+Variable apply_deconvolution(FunctionCall& call, const DeconvolutionOptions& options) {
   check_options(options);
-  check_types(call, options.groups);
+  check_deconvolution(call, options.groups);
   call.require_one_device();
-  const ConvolutionPlan plan = plan_of(call, options);
+  const ConvolutionPlan plan = deconvolution_plan(call, options);
   const Variable &x = call[0], &W = call[1], *b = call.optional(2);
   const Array y = plan.layout.uninitialized(plan.x_shape, x.data());
   write_grad_x(plan, x.data(), W.data(), y, false);
@@ -150,15 +150,16 @@ Variable apply(FunctionCall& call, const DeconvolutionOptions& options) {
   });
 }
 
-Array initial_filters(int64_t in, int64_t out, const Extent2D& ksize,
-                      const Deconvolution2DOptions& o) {
-  CATENA_CHECK(ValueError, in > 0 && out > 0 && ksize.height > 0 && ksize.width > 0, kName,
-               ": expected channels and window of at least 1, got ", in, " channels in, ", out,
-               " out and a window of ", text_of(ksize));
-  CATENA_CHECK(ValueError, o.groups >= 1 && in % o.groups == 0 && out % o.groups == 0, kName, ": ",
-               in, " channels in and ", out, " out cannot be divided into ", o.groups, " groups");
+Array initial_deconvolution_filters(int64_t in, int64_t out, const Extent2D& ksize,
+                                    const Deconvolution2DOptions& o) {
+  CATENA_CHECK(ValueError, in > 0 && out > 0 && ksize.height > 0 && ksize.width > 0,
+               kDeconvolution2D, ": expected channels and window of at least 1, got ", in,
+               " channels in, ", out, " out and a window of ", text_of(ksize));
+  CATENA_CHECK(ValueError, o.groups >= 1 && in % o.groups == 0 && out % o.groups == 0,
+               kDeconvolution2D, ": ", in, " channels in and ", out, " out cannot be divided into ",
+               o.groups, " groups");
   const double fan_in = double(in / o.groups * ksize.height * ksize.width);
-  return initial_weight(kName, {in, out / o.groups, ksize.height, ksize.width},
+  return initial_weight(kDeconvolution2D, {in, out / o.groups, ksize.height, ksize.width},
                         "(in, out / groups, kh, kw)", o.initialW, o.dtype,
                         o.wscale * std::sqrt(1 / fan_in));
 }
@@ -167,32 +168,34 @@ Array initial_filters(int64_t in, int64_t out, const Extent2D& ksize,
 
 Variable deconvolution_2d(const VariableOperand& x, const VariableOperand& W,
                           const DeconvolutionOptions& options) {
-  FunctionCall call(kName, Autocast::kLow, x, W);
-  return apply(call, options);
+  FunctionCall call(kDeconvolution2D, Autocast::kLow, x, W);
+  return apply_deconvolution(call, options);
 }
 
 Variable deconvolution_2d(const VariableOperand& x, const VariableOperand& W,
                           const VariableOperand& b, const DeconvolutionOptions& options) {
-  FunctionCall call(kName, Autocast::kLow, x, W, b);
-  return apply(call, options);
+  FunctionCall call(kDeconvolution2D, Autocast::kLow, x, W, b);
+  return apply_deconvolution(call, options);
 }
 
 Deconvolution2D::Deconvolution2D(int64_t in_channels, int64_t out_channels, Extent2D ksize,
                                  const Deconvolution2DOptions& options)
-    : W(initial_filters(in_channels, out_channels, ksize, options)),
+    : W(initial_deconvolution_filters(in_channels, out_channels, ksize, options)),
       options_{options.stride, options.pad, options.dilation, options.groups, options.outsize} {
   check_options(options_);
-  CATENA_CHECK(ValueError, !options.nobias || !options.initial_bias, kName,
+  CATENA_CHECK(ValueError, !options.nobias || !options.initial_bias, kDeconvolution2D,
                ": nobias and initial_bias contradict each other; leave out one of them");
   if (options.nobias) return;
   const Array by_output = W.data().reshape({out_channels, -1});  // W begins with the inputs
-  b = OwnedParameter(initial_bias(kName, by_output, options.initial_bias, options.bias));
+  b = OwnedParameter(initial_bias(kDeconvolution2D, by_output, options.initial_bias, options.bias));
 }
 
 Variable Deconvolution2D::operator()(const VariableOperand& x) const {
-  CATENA_CHECK(ValueError, W.defined(), kName, ": this layer has no weights; it was moved from");
-  FunctionCall call(kName, Autocast::kLow, x, W.variable(), b.defined() ? &b.variable() : nullptr);
-  return apply(call, options_);
+  CATENA_CHECK(ValueError, W.defined(), kDeconvolution2D,
+               ": this layer has no weights; it was moved from");
+  FunctionCall call(kDeconvolution2D, Autocast::kLow, x, W.variable(),
+                    b.defined() ? &b.variable() : nullptr);
+  return apply_deconvolution(call, options_);
 }
 
 void Deconvolution2D::visit_parameters(const Visitor& visitor, const std::string& prefix) {

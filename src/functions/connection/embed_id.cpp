@@ -45,7 +45,7 @@ std::string id_advice(const Array& x, const Array& W) {
   return "Expected are ids, integers: convert x with .astype(dtype::int32).";
 }
 
-void check_types(const FunctionCall& call) {
+void check_embed_id(const FunctionCall& call) {
   const Array &x = call[0].data(), &W = call[1].data();
   const TypeOf ids(x, "x"), table(W, "W");
   const Checks checks(call.named(), ids, table);
@@ -76,7 +76,7 @@ void check_values(const Label& who, const Array& ids, int64_t rows, const IdRule
 
 // Of x and W.
 Variable apply_embed_id(FunctionCall& call, const std::optional<int64_t>& ignore_label) {
-  check_types(call);
+  check_embed_id(call);
   call.require_one_device();
   const Variable &x = call[0], &W = call[1];
   const Lookup lookup{kernel_ids(x.data()), {true, ignore_label}};

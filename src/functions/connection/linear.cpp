@@ -15,16 +15,11 @@ namespace catena::functions {
 namespace {
 
 // (n, ...) as (n, in).
-int64_t flat_extent(const Shape& shape) {
-  int64_t n = 1;
-  for (size_t i = 1; i < shape.size(); ++i) n *= shape[i];
-  return n;
-}
 Array flatten(const Array& x) {
   return x.ndim() == 2 ? x : x.reshape({x.shape()[0], flat_extent(x.shape())});
 }
 
-void check_types(const FunctionCall& call) {
+void check_linear(const FunctionCall& call) {
   const Array &x = call[0].data(), &W = call[1].data();
   const Array* b = call.optional(2) ? &call[2].data() : nullptr;
   const TypeOf in(x, "x"), w(W, "W"), bias(b, "b");
@@ -75,7 +70,7 @@ class LinearNode final : public FunctionNode {
 
 // Of x, W and, if there is one, b.
 Variable apply_linear(FunctionCall& call, bool with_relu) {
-  check_types(call);
+  check_linear(call);
   call.require_one_device();
   const Variable &x = call[0], &W = call[1], *b = call.optional(2);
   const Array y = Array::uninitialized({x.shape()[0], W.shape()[0]}, x.dtype(), x.device());

@@ -68,7 +68,7 @@ void check_state(const FunctionCall& call, const LstmOperands& p, const Variable
                s.shape(1) == x.shape(1), s.shape(2) == shown(expected[2], "out"));
 }
 
-void check_types(const FunctionCall& call, const LstmOperands& p) {
+void check_n_step_lstm(const FunctionCall& call, const LstmOperands& p) {
   const Shape& Wh = p.weights[1].shape();
   const int64_t out = Wh.ndim() == 2 ? Wh[1] : 0;
   for (size_t l = 0; l < p.layers(); ++l)
@@ -114,7 +114,7 @@ LstmResult run_layers(const LstmOperands& given) {
   const std::vector<const Variable*> all = listed(given);
   FunctionCall call(kNStepLstm, Autocast::kLow, std::span<const Variable* const>(all));
   const LstmOperands p = operands_of(call, given.hx.defined(), given.cx.defined());
-  check_types(call, p);
+  check_n_step_lstm(call, p);
   if (p.x.size() == 0 || p.cells() == 0) {
     const LstmForward run = lstm_forward(p);
     return {run.hy, run.cy, run.ys};

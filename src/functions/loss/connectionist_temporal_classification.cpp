@@ -59,7 +59,7 @@ class CtcNode final : public FunctionNode {
 };
 
 // Of the operands x and t.
-void check_types(const FunctionCall& call, int32_t blank) {
+void check_connectionist_classification(const FunctionCall& call, int32_t blank) {
   const Array &x = call[0].data(), &t = call[1].data();
   const TypeOf scores(x, "x"), labels(t, "t");
   const auto checks = Checks(call.named(), scores, labels).advised([] {
@@ -130,7 +130,7 @@ void check_samples(const Array& t, const Array& input_lengths, const Array& labe
 }
 
 Variable apply_ctc(FunctionCall& call, int32_t blank, const CtcOptions& options) {
-  check_types(call, blank);
+  check_connectionist_classification(call, blank);
   call.require_one_device();
   const Variable &x = call[0], &t = call[1];
   const int64_t steps = x.shape()[0], batch = x.shape()[1], classes = x.shape()[2];

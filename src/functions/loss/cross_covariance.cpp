@@ -11,17 +11,17 @@
 namespace catena::functions {
 namespace {
 
-std::string advice(const Array& y, const Array& z) {
+std::string cross_covariance_advice(const Array& y, const Array& z) {
   const std::string conversion = dtype_advice(y, z);
   return message("Expected are (n, j) and (n, k), of one floating dtype.",
                  conversion.empty() ? "" : " ", conversion);
 }
 
-void check_types(const FunctionCall& call) {
+void check_cross_covariance(const FunctionCall& call) {
   const Array &y = call[0].data(), &z = call[1].data();
   const TypeOf a(y, "y"), b(z, "z");
   Checks(call.named(), a, b)
-      .advised([&] { return advice(y, z); })
+      .advised([&] { return cross_covariance_advice(y, z); })
       .require(a.kind() == 'f', b.dtype() == a.dtype(), a.ndim() == 2, b.ndim() == 2,
                a.shape(0) == b.shape(0));
 }
@@ -37,7 +37,7 @@ Variable centred(const Variable& x, double samples) {
 
 Variable cross_covariance(const VariableOperand& y_operand, const VariableOperand& z_operand) {
   FunctionCall call("CrossCovariance", Autocast::kFloat32, y_operand, z_operand);
-  check_types(call);
+  check_cross_covariance(call);
   call.require_one_device();
   const Variable &y = call[0], &z = call[1];
   const auto samples = static_cast<double>(std::max<int64_t>(y.shape()[0], 1));

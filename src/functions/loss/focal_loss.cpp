@@ -6,7 +6,7 @@
 namespace catena::functions {
 namespace {
 
-void check_types(const FunctionCall& call) {
+void check_focal_loss(const FunctionCall& call) {
   const TypeOf scores(call[0].data(), "x"), targets(call[1].data(), "t");
   const auto checks = Checks(call.named(), scores, targets).advised([] {
     return "Expected are floating scores, and targets 0 and 1 of the same shape, integers or of "
@@ -33,7 +33,7 @@ Variable modulation(const Variable& softplus_of_x, double gamma) {
 Variable focal_loss(const VariableOperand& x_operand, const VariableOperand& t_operand,
                     double alpha, double gamma, Reduction reduction) {
   FunctionCall call("FocalLoss", Autocast::kFloat32, x_operand, t_operand);
-  check_types(call);
+  check_focal_loss(call);
   CATENA_CHECK(ValueError, alpha >= 0 && alpha <= 1, call.label(),
                ": expected an alpha of [0, 1], got ", alpha);
   check_not_negative(call, "gamma", gamma);

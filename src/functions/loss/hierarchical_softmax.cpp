@@ -76,8 +76,8 @@ Paths paths_of(const BinaryTree& tree) {
   return result;
 }
 
-Array initial_rows(int64_t in, const BinaryTree& tree,
-                   const BinaryHierarchicalSoftmaxOptions& options) {
+Array initial_inner_nodes(int64_t in, const BinaryTree& tree,
+                          const BinaryHierarchicalSoftmaxOptions& options) {
   CATENA_CHECK(ValueError, in > 0, kLayer, ": expected an in_size of at least 1, got ", in);
   const Shape shape{tree.leaf_count() - 1, in};
   const Array W =
@@ -85,7 +85,7 @@ Array initial_rows(int64_t in, const BinaryTree& tree,
   return options.initialW ? W : random::uniform(shape, -1, 1, W.dtype());
 }
 
-void check_types(const FunctionCall& call) {
+void check_hierarchical_softmax(const FunctionCall& call) {
   const Array &x = call[0].data(), &t = call[1].data(), &W = call[2].data();
   const TypeOf in(x, "x"), labels(t, "t"), weight(W, "W");
   const Checks checks(call.named(), in, labels, weight);
@@ -112,7 +112,7 @@ void check_leaves(const FunctionCall& call, const Array& t, const Array& begins)
 BinaryHierarchicalSoftmax::BinaryHierarchicalSoftmax(
     int64_t in_size, const BinaryTree& tree, const BinaryHierarchicalSoftmaxOptions& options) {
   const Paths found = paths_of(tree);
-  W = OwnedParameter(initial_rows(in_size, tree, options));
+  W = OwnedParameter(initial_inner_nodes(in_size, tree, options));
   const Device device = W.device();
   begins = OwnedPersistent(array(found.begins).to(device));
   paths = OwnedPersistent(array(found.rows).to(device));
@@ -124,7 +124,7 @@ Variable BinaryHierarchicalSoftmax::operator()(const VariableOperand& x,
                                                const VariableOperand& t) const {
   CATENA_CHECK(ValueError, W.defined(), kLayer, ": this layer has no weights; it was moved from");
   FunctionCall call(kLayer, Autocast::kFloat32, x, t, W.variable());
-  check_types(call);
+  check_hierarchical_softmax(call);
   call.require_one_device();
   const Array labels = Labels::as_int32(call[1].data());
   if (labels.device().is_cpu()) check_leaves(call, labels, begins.data());

@@ -33,7 +33,7 @@ struct PickLabels {
   }
 };
 
-void check_types(const FunctionCall& call) {
+void check_negative_log_likelihood(const FunctionCall& call) {
   const Array &x = call[0].data(), &t = call[1].data();
   const TypeOf scores(x, "log_p"), labels(t, "t");
   const auto checks = Checks(call.named(), scores, labels).advised([&] {
@@ -51,7 +51,7 @@ void check_types(const FunctionCall& call) {
 Variable negative_log_likelihood(const VariableOperand& log_p, const VariableOperand& t_operand,
                                  const NegativeLogLikelihoodOptions& options) {
   FunctionCall call("NegativeLogLikelihood", Autocast::kFloat32, log_p, t_operand);
-  check_types(call);
+  check_negative_log_likelihood(call);
   call.require_one_device();
   const Variable x = widened(call[0]);
   const int64_t classes = x.shape()[1];

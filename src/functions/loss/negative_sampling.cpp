@@ -13,7 +13,7 @@ namespace catena::functions {
 namespace {
 
 // x (batch, size), labels of `ndim` axes and W (n, size).
-void check_types(const FunctionCall& call, const char* labels_name, int ndim) {
+void check_negative_sampling(const FunctionCall& call, const char* labels_name, int ndim) {
   const Array &x = call[0].data(), &t = call[1].data(), &W = call[2].data();
   const TypeOf in(x, "x"), labels(t, labels_name), weight(W, "W");
   const Checks checks(call.named(), in, labels, weight);
@@ -34,7 +34,7 @@ void check_rows(const FunctionCall& call, const Array& rows, int64_t n) {
 }
 
 Variable apply_given(FunctionCall& call) {
-  check_types(call, "samples", 2);
+  check_negative_sampling(call, "samples", 2);
   call.require_one_device();
   const Array& samples = call[1].data();
   const Array rows = Labels::as_int32(samples);
@@ -57,7 +57,7 @@ void check_sampler(const FunctionCall& call, const WalkerAlias& sampler, int64_t
 
 // Draws a column for t as well, which takes its place: one copy less.
 Variable apply_drawn(FunctionCall& call, const WalkerAlias& sampler, int64_t sample_size) {
-  check_types(call, "t", 1);
+  check_negative_sampling(call, "t", 1);
   call.require_one_device();
   check_sampler(call, sampler, sample_size);
   const Array t = Labels::as_int32(call[1].data());
@@ -78,7 +78,7 @@ std::vector<double> powers_of(const std::vector<double>& counts, double power) {
   return result;
 }
 
-Array initial_rows(int64_t in, int64_t rows, const NegativeSamplingOptions& options) {
+Array initial_sampled_rows(int64_t in, int64_t rows, const NegativeSamplingOptions& options) {
   CATENA_CHECK(ValueError, in > 0 && rows > 0,
                "NegativeSampling: expected an in_size and counts of at least 1, got ", in, " and ",
                rows);
@@ -103,7 +103,7 @@ Variable negative_sampling(const VariableOperand& x, const VariableOperand& samp
 
 NegativeSampling::NegativeSampling(int64_t in_size, const std::vector<double>& counts,
                                    int64_t sample_size, const NegativeSamplingOptions& options)
-    : W(initial_rows(in_size, int64_t(counts.size()), options)),
+    : W(initial_sampled_rows(in_size, int64_t(counts.size()), options)),
       sampler(powers_of(counts, options.power)),
       sample_size_(sample_size) {
   CATENA_CHECK(ValueError, sample_size >= 1,

@@ -32,7 +32,7 @@ class SigmoidCrossEntropyNode final : public FunctionNode {
   Array mask_, sign_, slope_, inverse_count_;
 };
 
-std::string advice(const Array& x, const Array& t) {
+std::string sigmoid_cross_entropy_advice(const Array& x, const Array& t) {
   const char* hint = "";
   if (is_int(x.dtype()) && is_float(t.dtype()))
     hint = " The arguments look swapped: it is sigmoid_cross_entropy(scores, labels).";
@@ -42,10 +42,12 @@ std::string advice(const Array& x, const Array& t) {
       "Expected are floating scores and labels 0 and 1 in an integer dtype, of one shape.", hint);
 }
 
-void check_types(const FunctionCall& call) {
+void check_sigmoid_cross_entropy(const FunctionCall& call) {
   const Array &x = call[0].data(), &t = call[1].data();
   const TypeOf scores(x, "x"), labels(t, "t");
-  const auto checks = Checks(call.named(), scores, labels).advised([&] { return advice(x, t); });
+  const auto checks = Checks(call.named(), scores, labels).advised([&] {
+    return sigmoid_cross_entropy_advice(x, t);
+  });
   checks.require_float(scores);
   if (is_float(t.dtype()))
     checks
@@ -98,7 +100,7 @@ Variable sigmoid_cross_entropy(const VariableOperand& x_operand, const VariableO
                                const SigmoidCrossEntropyOptions& options) {
   FunctionCall call("SigmoidCrossEntropy", Autocast::kFloat32, x_operand, t_operand);
   const Variable &x = call[0], &t = call[1];
-  check_types(call);
+  check_sigmoid_cross_entropy(call);
   if (is_float(t.dtype())) return of_probabilities(call, options);
   const Array mask = not_equal(t.data(), options.ignore_label);
   // softplus(x) - x t is softplus(-x) at t = 1, where the difference would lose all digits.

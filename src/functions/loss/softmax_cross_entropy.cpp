@@ -110,7 +110,7 @@ bool is_distribution(const Array& x, const Array& t) {
   return is_float(t.dtype()) && t.shape() == x.shape();
 }
 
-void check_types(const FunctionCall& call) {
+void check_softmax_cross_entropy(const FunctionCall& call) {
   const Array &x = call[0].data(), &t = call[1].data();
   const TypeOf scores(x, "x"), labels(t, "t");
   const Checks all(call.named(), scores, labels);
@@ -230,7 +230,7 @@ Variable softmax_cross_entropy(const VariableOperand& x_operand, const VariableO
                                const SoftmaxCrossEntropyOptions& options) {
   FunctionCall call("SoftmaxCrossEntropy", Autocast::kFloat32, x_operand, t_operand);
   const Variable &x = call[0], &t = call[1];
-  check_types(call);
+  check_softmax_cross_entropy(call);
   check_options(call, options);
   call.require_one_device();
   if (is_distribution(x.data(), t.data())) return of_distributions(call, options);

@@ -11,7 +11,7 @@
 namespace catena::functions {
 namespace {
 
-std::string advice(const Array& first, const Array& other) {
+std::string gaussian_advice(const Array& first, const Array& other) {
   const std::string conversion = dtype_advice(first, other);
   return message("Expected are arrays of one floating dtype and shape.",
                  conversion.empty() ? "" : " ", conversion);
@@ -21,7 +21,7 @@ std::string advice(const Array& first, const Array& other) {
 void check_like_first(const FunctionCall& call, const char* first, const char* name, size_t i) {
   const Array &x0 = call[0].data(), &x1 = call[i].data();
   const TypeOf a(x0, first), b(x1, name);
-  const auto checks = Checks(call.named(), a, b).advised([&] { return advice(x0, x1); });
+  const auto checks = Checks(call.named(), a, b).advised([&] { return gaussian_advice(x0, x1); });
   checks.require(a.kind() == 'f', b.dtype() == a.dtype(), b.ndim() == a.ndim());
   for (int k = 0; k < x0.ndim(); ++k) checks.require(b.shape(k) == a.shape(k));
 }

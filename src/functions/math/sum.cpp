@@ -28,7 +28,7 @@ struct Over {
 };
 
 template <bool kAverage>
-Variable apply(const VariableOperand& operand, const ReduceAxes& axes, bool keepdims) {
+Variable apply_sum(const VariableOperand& operand, const ReduceAxes& axes, bool keepdims) {
   using Map = Over<kAverage>;
   FunctionCall call(Map::kName, Autocast::kFloat32, operand);
   const Variable& x = call[0];
@@ -53,10 +53,10 @@ struct SumTo {
 }  // namespace
 
 Variable sum(const VariableOperand& x, const ReduceAxes& axes, YesNo keepdims) {
-  return apply<false>(x, axes, keepdims);
+  return apply_sum<false>(x, axes, keepdims);
 }
 Variable mean(const VariableOperand& x, const ReduceAxes& axes, YesNo keepdims) {
-  return apply<true>(x, axes, keepdims);
+  return apply_sum<true>(x, axes, keepdims);
 }
 Variable sum_to(const VariableOperand& operand, const Shape& shape) {
   const Variable& x = operand.variable(SumTo::kName);

@@ -9,6 +9,7 @@
 #include "functions/common/weighted_layer.h"
 #include "functions/normalization/normalization_node.h"
 #include "functions/normalization/over_ranks.h"
+#include "functions/normalization/row_normalization.h"
 
 namespace catena::functions {
 namespace {
@@ -158,11 +159,6 @@ void check_devices(const char* who, const NormalizationOperands& o) {
   }
 }
 
-void check_eps(const char* who, double eps) {
-  CATENA_CHECK(ValueError, eps >= 0 && std::isfinite(eps), who,
-               ": expected an eps of at least 0, got ", eps);
-}
-
 void check_decay(const char* who, double decay) {
   CATENA_CHECK(ValueError, decay >= 0 && decay <= 1, who, ": expected a decay of [0, 1], got ",
                decay);
@@ -304,10 +300,8 @@ Variable fixed_batch_normalization(const VariableOperand& x, const VariableOpera
 
 namespace {
 
-constexpr const char* kLayer = kBatch;
-
 const Shape& checked_size(const Shape& size) {
-  CATENA_CHECK(ValueError, size.ndim() >= 1 && element_count(size) > 0, kLayer,
+  CATENA_CHECK(ValueError, size.ndim() >= 1 && element_count(size) > 0, kBatch,
                ": expected a size of at least 1 channel, got ", size);
   return size;
 }
@@ -339,21 +333,21 @@ BatchNormalization::BatchNormalization(const Shape& size, const BatchNormalizati
       N(zeros({}, Dtype::kInt64), OverRanks::kPerRank),
       decay_(o.decay),
       eps_(o.eps) {
-  CATENA_CHECK(DtypeError, is_float(o.dtype), kLayer, ": expected a floating dtype, got ", o.dtype);
-  check_decay(kLayer, o.decay);
-  check_eps(kLayer, o.eps);
+  CATENA_CHECK(DtypeError, is_float(o.dtype), kBatch, ": expected a floating dtype, got ", o.dtype);
+  check_decay(kBatch, o.decay);
+  check_eps(kBatch, o.eps);
   if (o.use_gamma)
     gamma =
-        OwnedParameter(initial_scale(kLayer, "initial_gamma", size, o.dtype, o.initial_gamma, 1));
+        OwnedParameter(initial_scale(kBatch, "initial_gamma", size, o.dtype, o.initial_gamma, 1));
   if (o.use_beta)
-    beta = OwnedParameter(initial_scale(kLayer, "initial_beta", size, o.dtype, o.initial_beta, 0));
+    beta = OwnedParameter(initial_scale(kBatch, "initial_beta", size, o.dtype, o.initial_beta, 0));
 }
 
 Variable BatchNormalization::apply(const VariableOperand& x, bool train, bool finetune,
                                    const Fusion& fusion) const {
   CATENA_CHECK(ValueError, avg_mean.defined(),
                "BatchNormalization: this layer has no statistics; it was moved from");
-  NormalizationOperands o{x.variable(kLayer), gamma.defined() ? &gamma.variable() : nullptr,
+  NormalizationOperands o{x.variable(kBatch), gamma.defined() ? &gamma.variable() : nullptr,
                           beta.defined() ? &beta.variable() : nullptr, fusion.residual};
   o.average = &avg_mean;
   const Array &mean = avg_mean.data(), &var = avg_var.data(), &updates = N.data();
@@ -384,7 +378,7 @@ Variable BatchNormalization::relu(const VariableOperand& x, std::optional<YesNo>
 Variable BatchNormalization::add_relu(const VariableOperand& x, const VariableOperand& residual,
                                       std::optional<YesNo> train) const {
   return apply(x, train.value_or(training()), false,
-               {.relu = true, .residual = &residual.variable(kLayer)});
+               {.relu = true, .residual = &residual.variable(kBatch)});
 }
 
 Variable BatchNormalization::finetune(const VariableOperand& x) const {

@@ -23,8 +23,8 @@ void check_images(const FunctionCall& call, int64_t channels) {
   advised.require(in.shape(1) == channels);
 }
 
-Variable apply(const char* name, const Variable& x, const Variable* gamma, const Variable* beta,
-               int64_t groups, int64_t channels, double eps) {
+Variable apply_groups(const char* name, const Variable& x, const Variable* gamma,
+                      const Variable* beta, int64_t groups, int64_t channels, double eps) {
   check_eps(name, eps);
   check_groups(name, groups, channels);
   const RowParameters parameters(x, gamma, beta);
@@ -43,16 +43,16 @@ int64_t channels_of(const Variable& gamma) { return element_count(gamma.shape())
 Variable group_normalization(const VariableOperand& x, int64_t groups, const VariableOperand& gamma,
                              const VariableOperand& beta, double eps) {
   const Variable& scale = gamma.variable(kGroup);
-  return apply(kGroup, x.variable(kGroup), &scale, &beta.variable(kGroup), groups,
-               channels_of(scale), eps);
+  return apply_groups(kGroup, x.variable(kGroup), &scale, &beta.variable(kGroup), groups,
+                      channels_of(scale), eps);
 }
 
 Variable instance_normalization(const VariableOperand& x, const VariableOperand& gamma,
                                 const VariableOperand& beta, double eps) {
   const Variable& scale = gamma.variable(kInstance);
   const int64_t channels = channels_of(scale);
-  return apply(kInstance, x.variable(kInstance), &scale, &beta.variable(kInstance), channels,
-               channels, eps);
+  return apply_groups(kInstance, x.variable(kInstance), &scale, &beta.variable(kInstance), channels,
+                      channels, eps);
 }
 
 GroupNormalization::GroupNormalization(int64_t groups, int64_t size,
@@ -78,8 +78,8 @@ GroupNormalization::GroupNormalization(const char* layer, int64_t groups, int64_
 }
 
 Variable GroupNormalization::operator()(const VariableOperand& x) const {
-  return apply(layer_, x.variable(layer_), used_parameter(layer_, gamma, use_gamma_),
-               used_parameter(layer_, beta, use_beta_), groups_, size_, eps_);
+  return apply_groups(layer_, x.variable(layer_), used_parameter(layer_, gamma, use_gamma_),
+                      used_parameter(layer_, beta, use_beta_), groups_, size_, eps_);
 }
 
 void GroupNormalization::visit_parameters(const Visitor& visitor, const std::string& prefix) {

@@ -28,8 +28,8 @@ void check_rows(const FunctionCall& call, const Shape& size) {
 }
 
 // `beta` is null for root mean squares.
-Variable apply(const char* name, const Variable& x, const Variable* gamma, const Variable* beta,
-               const Shape& size, double eps) {
+Variable apply_rows(const char* name, const Variable& x, const Variable* gamma,
+                    const Variable* beta, const Shape& size, double eps) {
   check_eps(name, eps);
   const RowParameters parameters(x, gamma, beta);
   FunctionCall call(name, Autocast::kNone, x, parameters.gamma(), parameters.beta());
@@ -51,12 +51,12 @@ const Shape& checked(const char* layer, const Shape& size, double eps) {
 Variable layer_normalization(const VariableOperand& x, const VariableOperand& gamma,
                              const VariableOperand& beta, double eps) {
   const Variable& scale = gamma.variable(kLayer);
-  return apply(kLayer, x.variable(kLayer), &scale, &beta.variable(kLayer), scale.shape(), eps);
+  return apply_rows(kLayer, x.variable(kLayer), &scale, &beta.variable(kLayer), scale.shape(), eps);
 }
 
 Variable rms_normalization(const VariableOperand& x, const VariableOperand& gamma, double eps) {
   const Variable& scale = gamma.variable(kRms);
-  return apply(kRms, x.variable(kRms), &scale, nullptr, scale.shape(), eps);
+  return apply_rows(kRms, x.variable(kRms), &scale, nullptr, scale.shape(), eps);
 }
 
 LayerNormalization::LayerNormalization(int64_t size, const LayerNormalizationOptions& options)
@@ -75,8 +75,8 @@ LayerNormalization::LayerNormalization(const Shape& size, const LayerNormalizati
 }
 
 Variable LayerNormalization::operator()(const VariableOperand& x) const {
-  return apply(kLayer, x.variable(kLayer), used_parameter(kLayer, gamma, use_gamma_),
-               used_parameter(kLayer, beta, use_beta_), size_, eps_);
+  return apply_rows(kLayer, x.variable(kLayer), used_parameter(kLayer, gamma, use_gamma_),
+                    used_parameter(kLayer, beta, use_beta_), size_, eps_);
 }
 
 void LayerNormalization::visit_parameters(const Visitor& visitor, const std::string& prefix) {
@@ -94,8 +94,8 @@ RMSNormalization::RMSNormalization(const Shape& size, const RMSNormalizationOpti
 }
 
 Variable RMSNormalization::operator()(const VariableOperand& x) const {
-  return apply(kRms, x.variable(kRms), used_parameter(kRms, gamma, use_gamma_), nullptr, size_,
-               eps_);
+  return apply_rows(kRms, x.variable(kRms), used_parameter(kRms, gamma, use_gamma_), nullptr, size_,
+                    eps_);
 }
 
 void RMSNormalization::visit_parameters(const Visitor& visitor, const std::string& prefix) {

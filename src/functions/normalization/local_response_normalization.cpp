@@ -77,7 +77,7 @@ class LocalResponseNode final : public FunctionNode {
   LocalResponse rule_;
 };
 
-void check_types(const FunctionCall& call) {
+void check_local_response(const FunctionCall& call) {
   const TypeOf in(call[0].data(), "x");
   const Checks checks(call.named(), in);
   checks.require_float(in);
@@ -91,7 +91,7 @@ Variable local_response_normalization(const VariableOperand& operand, int64_t n,
                                       double alpha, double beta) {
   CATENA_CHECK(ValueError, n >= 1, kName, ": expected a window of at least 1 channel, got n = ", n);
   FunctionCall call(kName, Autocast::kNone, operand);
-  check_types(call);
+  check_local_response(call);
   const LocalResponse rule{n, k, alpha, beta};
   const BatchLayout layout = BatchLayout::of(call[0].data(), 1);
   const Array x = layout.laid_out(call[0].data());

@@ -74,7 +74,7 @@ struct SumOverExchange {
   }
 };
 
-Variable apply(const Variable& x, const SumOverExchange& map) {
+Variable apply_exchange(const Variable& x, const SumOverExchange& map) {
   FunctionCall call(SumOverExchange::kName, Autocast::kNone, x);
   return linear_map(call, map);
 }
@@ -129,11 +129,11 @@ void join_grad_over_ranks(const NormalizationPlan& plan, const Array& x,
 }
 
 Variable sum_over_exchange(const Variable& x, const ExchangePtr& exchange, double count) {
-  return apply(x, {exchange, weight_of(*exchange, count), false});
+  return apply_exchange(x, {exchange, weight_of(*exchange, count), false});
 }
 
 Variable adjoint_sum_over_exchange(const Variable& gy, const ExchangePtr& exchange, double count) {
-  return apply(gy, {exchange, weight_of(*exchange, count), true});
+  return apply_exchange(gy, {exchange, weight_of(*exchange, count), true});
 }
 
 }  // namespace catena::functions

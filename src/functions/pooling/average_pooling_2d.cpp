@@ -17,7 +17,7 @@ struct AdaptivePooling {
   static constexpr const char* kName = "AdaptiveAveragePooling2D";
 };
 
-void check_options(Extent2D ksize, const AveragePoolingOptions& o) {
+void check_average_pooling(Extent2D ksize, const AveragePoolingOptions& o) {
   check_least(Pooling::kName, "window", ksize, 1);
   check_least(Pooling::kName, "stride", o.stride.value_or(ksize), 1);
   check_least(Pooling::kName, "pad", o.pad, 0);
@@ -29,7 +29,8 @@ AxisMap window_along(const ImageWindow& over, int axis, int64_t extent) {
           w.kernel[axis],    w.stride[axis], w.pad[axis]};
 }
 
-ResamplePlan plan_of(const FunctionCall& call, Extent2D ksize, const AveragePoolingOptions& o) {
+ResamplePlan average_pooling_plan(const FunctionCall& call, Extent2D ksize,
+                                  const AveragePoolingOptions& o) {
   const Array& x = call[0].data();
   const Shape& image = x.shape();
   const Extent2D stride = o.stride.value_or(ksize);
@@ -67,10 +68,10 @@ Variable pool_into(FunctionCall& call, Extent2D outsize) {
 
 Variable average_pooling_2d(const VariableOperand& operand, Extent2D ksize,
                             const AveragePoolingOptions& options) {
-  check_options(ksize, options);
+  check_average_pooling(ksize, options);
   FunctionCall call(Pooling::kName, Autocast::kNone, operand);
   check_images(call);
-  return linear_map(call, Resample<Pooling>{plan_of(call, ksize, options)});
+  return linear_map(call, Resample<Pooling>{average_pooling_plan(call, ksize, options)});
 }
 
 Variable global_average_pooling_2d(const VariableOperand& operand) {
@@ -86,7 +87,7 @@ Variable adaptive_average_pooling_2d(const VariableOperand& operand, Extent2D ou
 
 AveragePooling2D::AveragePooling2D(Extent2D ksize, const AveragePoolingOptions& options)
     : ksize_(ksize), options_(options) {
-  check_options(ksize, options);
+  check_average_pooling(ksize, options);
 }
 
 Variable AveragePooling2D::operator()(const VariableOperand& x) const {

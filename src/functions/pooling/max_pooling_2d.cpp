@@ -8,7 +8,7 @@
 namespace catena::functions {
 namespace {
 
-constexpr const char* kName = "MaxPooling2D";
+constexpr const char* kMaxPooling = "MaxPooling2D";
 
 // Whether the last position along an axis sees an element, given that there is one.
 bool ends_in_image(const Window& w, int axis, int64_t size, int64_t positions) {
@@ -36,7 +36,8 @@ void check_window(const ImageWindow& over, const Shape& image, const FunctionCal
         "); use a pad below the window's size, a stride of at most that, or no cover_all");
 }
 
-ImagePlan plan_of(const FunctionCall& call, const Extent2D& ksize, const MaxPoolingOptions& o) {
+ImagePlan max_pooling_plan(const FunctionCall& call, const Extent2D& ksize,
+                           const MaxPoolingOptions& o) {
   const Array& x = call[0].data();
   const Shape& image = x.shape();
   const Extent2D stride = o.stride.value_or(ksize);
@@ -92,7 +93,7 @@ class MaxPooling2DNode final : public FunctionNode {
  public:
   MaxPooling2DNode(const ImagePlan& plan, const Kept<MaxPoolingGradCall>& kept, bool reads_arrays)
       : plan_(plan), kept_(kept), reads_arrays_(reads_arrays) {}
-  std::string label() const override { return kName; }
+  std::string label() const override { return kMaxPooling; }
 
   void backward(BackwardContext& context) override {
     const Variable gy = context.grad_output();
@@ -111,20 +112,20 @@ class MaxPooling2DNode final : public FunctionNode {
   bool reads_arrays_;
 };
 
-void check_options(Extent2D ksize, const MaxPoolingOptions& options) {
-  check_least(kName, "window", ksize, 1);
-  check_least(kName, "stride", options.stride.value_or(ksize), 1);
-  check_least(kName, "pad", options.pad, 0);
+void check_max_pooling(Extent2D ksize, const MaxPoolingOptions& options) {
+  check_least(kMaxPooling, "window", ksize, 1);
+  check_least(kMaxPooling, "stride", options.stride.value_or(ksize), 1);
+  check_least(kMaxPooling, "pad", options.pad, 0);
 }
 
 }  // namespace
 
 Variable max_pooling_2d(const VariableOperand& operand, Extent2D ksize,
                         const MaxPoolingOptions& options) {
-  check_options(ksize, options);
-  FunctionCall call(kName, Autocast::kNone, operand);
+  check_max_pooling(ksize, options);
+  FunctionCall call(kMaxPooling, Autocast::kNone, operand);
   check_images(call);
-  const ImagePlan plan = plan_of(call, ksize, options);
+  const ImagePlan plan = max_pooling_plan(call, ksize, options);
   const Array x = plan.layout.laid_out(call[0].data());
   const Array y = plan.layout.uninitialized(plan.y_shape, x);
   Kept<MaxPoolingGradCall> kept;
@@ -147,7 +148,7 @@ Variable max_pooling_2d(const VariableOperand& operand, Extent2D ksize,
 
 MaxPooling2D::MaxPooling2D(Extent2D ksize, const MaxPoolingOptions& options)
     : ksize_(ksize), options_(options) {
-  check_options(ksize, options);
+  check_max_pooling(ksize, options);
 }
 
 Variable MaxPooling2D::operator()(const VariableOperand& x) const {

@@ -8,11 +8,11 @@
 namespace catena::functions {
 namespace {
 
-constexpr const char* kName = "SpatialPyramidPooling2D";
+constexpr const char* kPyramid = "SpatialPyramidPooling2D";
 constexpr int64_t kMostLevels = 16;
 
 void check_height(int64_t pyramid_height) {
-  CATENA_CHECK(ValueError, pyramid_height >= 1 && pyramid_height <= kMostLevels, kName,
+  CATENA_CHECK(ValueError, pyramid_height >= 1 && pyramid_height <= kMostLevels, kPyramid,
                ": expected a pyramid_height of [1, ", kMostLevels, "], got ", pyramid_height);
 }
 
@@ -36,7 +36,7 @@ Level level_of(int64_t level, const Extent2D& image) {
   CATENA_CHECK(
       ShapeError,
       image.height >= 1 && image.width >= 1 && rows.all_see_the_image && columns.all_see_the_image,
-      kName, ": level ", level, " has ", bins, " x ", bins, " parts of (", rows.kernel, ", ",
+      kPyramid, ": level ", level, " has ", bins, " x ", bins, " parts of (", rows.kernel, ", ",
       columns.kernel, "), some of which would see no element of an image of ", text_of(image),
       "; use larger images or a lower pyramid");
   return {{rows.kernel, columns.kernel}, {rows.pad, columns.pad}};
@@ -50,7 +50,7 @@ Variable pooled(const Variable& x, const Level& level) {
 
 void check_shape(const Array& images, const std::array<int64_t, 3>& shape) {
   const TypeOf x(images, "x");
-  const Checks all(kName, x);
+  const Checks all(kPyramid, x);
   const auto advised = all.advised([&] {
     return message("This layer is for images (n, ", shape[0], ", ", shape[1], ", ", shape[2],
                    "); spatial_pyramid_pooling_2d takes any.");
@@ -70,8 +70,8 @@ Variable pyramid(const Variable& x, int64_t height) {
 
 Variable spatial_pyramid_pooling_2d(const VariableOperand& operand, int64_t pyramid_height) {
   check_height(pyramid_height);
-  const Variable& x = operand.variable(kName);
-  check_images(kName, x.data());
+  const Variable& x = operand.variable(kPyramid);
+  check_images(kPyramid, x.data());
   return pyramid(x, pyramid_height);
 }
 
@@ -83,8 +83,8 @@ SpatialPyramidPooling2D::SpatialPyramidPooling2D(std::array<int64_t, 3> x_shape,
 }
 
 Variable SpatialPyramidPooling2D::operator()(const VariableOperand& operand) const {
-  const Variable& x = operand.variable(kName);
-  check_images(kName, x.data());
+  const Variable& x = operand.variable(kPyramid);
+  check_images(kPyramid, x.data());
   check_shape(x.data(), x_shape_);
   return pyramid(x, pyramid_height_);
 }

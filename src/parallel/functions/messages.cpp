@@ -30,8 +30,8 @@ parallel::TypeHeader receive_header(Communicator& comm, int source) {
   return parallel::unpack_header(comm.recv_object<std::vector<int64_t>>(source), "recv");
 }
 
-Variable receive(Communicator& comm, int source, const ArrayType& type, bool recorded,
-                 const Variable& delegate) {
+Variable receive_recorded(Communicator& comm, int source, const ArrayType& type, bool recorded,
+                          const Variable& delegate) {
   const Exchange how{.kind = Kind::kRecv, .peer = source, .out = type};
   const Variable y = exchange(comm, how, {}, recorded, delegate).y;
   return recorded || !delegate.defined() ? y : pseudo_connect(delegate, y);
@@ -59,12 +59,12 @@ Variable recv(Communicator& comm, int source, const Variable& delegate) {
       GradientError, !header.recorded || is_recording(), "recv: rank ", source,
       " has recorded what it sends and will wait for its gradient, but nothing is recorded "
       "here; open NoBackprop on both ranks, or send a constant");
-  return receive(comm, source, header.type, header.recorded, delegate);
+  return receive_recorded(comm, source, header.type, header.recorded, delegate);
 }
 
 Variable recv(Communicator& comm, int source, const ArrayType& type, const Variable& delegate) {
   check_peer(comm, "recv", source, "source");
-  return receive(comm, source, type, parallel::is_recorded({}, type.dtype), delegate);
+  return receive_recorded(comm, source, type, parallel::is_recorded({}, type.dtype), delegate);
 }
 
 Variable delegate_variable(Communicator& comm) {

@@ -37,8 +37,8 @@ std::string unit_text(const Sequence& model, int unit) {
 }
 
 // A line for each stage, and what the largest means.
-std::string describe(const Sequence& model, const Cut& cut, const std::vector<double>& costs,
-                     const std::string& what) {
+std::string describe_cut(const Sequence& model, const Cut& cut, const std::vector<double>& costs,
+                         const std::string& what) {
   const double total = std::accumulate(costs.begin(), costs.end(), 0.0);
   double largest = 0;
   std::ostringstream text;
@@ -68,7 +68,7 @@ Cut cut_by(const Sequence& model, int stages, const std::vector<double>& costs,
                " costs for a model of ", units, " units; expected one for each unit");
   Cut cut{balance(costs, stages).first};
   cut.first.pop_back();  // the end of the last stage
-  cut.text = describe(model, cut, costs, what);
+  cut.text = describe_cut(model, cut, costs, what);
   return cut;
 }
 

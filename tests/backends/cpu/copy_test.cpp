@@ -159,6 +159,32 @@ TEST(CpuCastRounding, SixteenBitFloatsRoundOnceToEven) {
   }
 }
 
+// Whole vectors and what is left of a row agree with the conversion of one number. The signs and
+// texts of NaNs are not compared.
+TEST(CpuCastRounding, RowsOf16BitFloatsRoundAsSingleNumbers) {
+  constexpr int kHighHalves = 65536, kRest = 13;
+  for (const uint32_t low : {0u, 1u, 0x0fffu, 0x1000u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu}) {
+    const Array bits = Array::uninitialized({kHighHalves + kRest}, Dtype::kUInt32, cpu(0));
+    for (int i = 0; i < kHighHalves + kRest; ++i)
+      bits.data<uint32_t>()[i] = uint32_t(i % kHighHalves) << 16 | low;
+    const Array floats = bits.view(Dtype::kFloat32);
+    const Array half = floats.astype(Dtype::kFloat16).view(Dtype::kUInt16),
+                brain = floats.astype(Dtype::kBFloat16).view(Dtype::kUInt16);
+    int wrong = 0;
+    for (int i = 0; i < kHighHalves + kRest; ++i) {
+      const float x = floats.data<float>()[i];
+      float16 h;
+      bfloat16 b;
+      h.bits = half.data<uint16_t>()[i], b.bits = brain.data<uint16_t>()[i];
+      if (std::isnan(x))
+        wrong += !std::isnan(float(h)) || !std::isnan(float(b));
+      else
+        wrong += h.bits != float16(x).bits || b.bits != bfloat16(x).bits;
+    }
+    EXPECT_EQ(wrong, 0) << "low half " << low;
+  }
+}
+
 TEST(CpuCastRounding, OutOfRangeFloatsDoNotCrash) {
   const double inf = std::numeric_limits<double>::infinity();
   const Array a = array(std::vector<double>{1e300, -1e300, inf, -inf, std::nan(""), 3e9, -1});

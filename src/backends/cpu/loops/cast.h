@@ -1,7 +1,7 @@
 // Cast loops from one element type to all others; see loop.h about linkage.
 #pragma once
 
-#ifdef __F16C__
+#if defined(__F16C__) || defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
@@ -46,6 +46,61 @@ inline __attribute__((always_inline)) int64_t cast_by_instruction(const float* f
   for (; i + 8 <= n; i += 8) {
     const __m128i half = _mm256_cvtps_ph(_mm256_loadu_ps(from + i), kToNearestEven);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), half);
+  }
+  return i;
+}
+#endif
+
+// brain_to_float() and float_to_brain() of whole vectors. In blocks of few elements the compiler
+// unrolls these, which takes it long and gives slow code.
+#ifdef __AVX2__
+inline __attribute__((always_inline)) int64_t cast_by_instruction(const Brain* from, float* to,
+                                                                  int64_t n) {
+  int64_t i = 0;
+#ifdef __AVX512F__
+  for (; i + 16 <= n; i += 16) {
+    const __m256i brain = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));
+    const __m512i wide = _mm512_maskz_cvtepu16_epi32(__mmask16(0xffff), brain);
+    _mm512_storeu_si512(to + i, _mm512_maskz_slli_epi32(__mmask16(0xffff), wide, 16));
+  }
+#endif
+  for (; i + 8 <= n; i += 8) {
+    const __m128i brain = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i),
+                        _mm256_slli_epi32(_mm256_cvtepu16_epi32(brain), 16));
+  }
+  return i;
+}
+inline __attribute__((always_inline)) int64_t cast_by_instruction(const float* from, Brain* to,
+                                                                  int64_t n) {
+  int64_t i = 0;
+#ifdef __AVX512F__
+  for (; i + 16 <= n; i += 16) {
+    constexpr __mmask16 kAll = 0xffff;
+    const __m512i u = _mm512_loadu_si512(from + i);
+    const __m512i high = _mm512_maskz_srli_epi32(kAll, u, 16);
+    const __m512i odd = _mm512_and_epi32(high, _mm512_set1_epi32(1));
+    const __m512i sum = _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd);
+    const __mmask16 nan = _mm512_cmpgt_epi32_mask(
+        _mm512_and_epi32(u, _mm512_set1_epi32(0x7fffffff)), _mm512_set1_epi32(0x7f800000));
+    const __m512i rounded = _mm512_mask_or_epi32(_mm512_maskz_srli_epi32(kAll, sum, 16), nan, high,
+                                                 _mm512_set1_epi32(0x40));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i),
+                        _mm512_maskz_cvtepi32_epi16(kAll, rounded));
+  }
+#endif
+  for (; i + 8 <= n; i += 8) {
+    const __m256i u = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));
+    const __m256i high = _mm256_srli_epi32(u, 16);
+    const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+    const __m256i sum = _mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), odd);
+    const __m256i nan = _mm256_cmpgt_epi32(_mm256_and_si256(u, _mm256_set1_epi32(0x7fffffff)),
+                                           _mm256_set1_epi32(0x7f800000));
+    const __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+    const __m256i rounded = _mm256_blendv_epi8(_mm256_srli_epi32(sum, 16), quiet, nan);
+    _mm_storeu_si128(
+        reinterpret_cast<__m128i*>(to + i),
+        _mm_packus_epi32(_mm256_castsi256_si128(rounded), _mm256_extracti128_si256(rounded, 1)));
   }
   return i;
 }

@@ -11,6 +11,23 @@ namespace {
 
 constexpr int64_t kSeveralRows = 4;
 
+struct OwnKey {
+  template <class U>
+  U operator()(U key) const {
+    return key;
+  }
+};
+template <class O>
+struct Encoded {
+  const typename O::U* row;
+  auto operator()(int64_t i) const { return O::encode(row[i]); }
+};
+template <class O>
+struct Decoded {
+  typename O::U* row;
+  void operator()(int64_t place, typename O::U key) const { row[place] = O::decode(key); }
+};
+
 template <class O>
 void sort_ordered(const Array& input, const Array& values) {
   using U = typename O::U;
@@ -18,11 +35,9 @@ void sort_ordered(const Array& input, const Array& values) {
   const U* in = static_cast<const U*>(input.raw_data());
   U* out = static_cast<U*>(values.raw_data());
   for_rows(input.device(), rows, n, n * int64_t(sizeof(U)), [&](int64_t r, char* memory, int t) {
-    const U* from = in + r * n;
     U* to = out + r * n;
-    radix_sort<U>(
-        n, t, reinterpret_cast<U*>(memory), to, [&](int64_t i) { return O::encode(from[i]); },
-        [](U key) { return key; }, [&](int64_t place, U key) { to[place] = O::decode(key); });
+    radix_sort<U, OwnKey, sizeof(U)>(n, t, reinterpret_cast<U*>(memory), to, Encoded<O>{in + r * n},
+                                     Decoded<O>{to});
   });
 }
 
