@@ -37,7 +37,6 @@ Array take(const Array& a, const Array& indices, OptionalAxis axis, OutOfRange m
   const EntryScope call("take");
   const Array* const out = destination(given);
   const Array x = (axis ? a : a.ravel()).contiguous();
-  CATENA_CHECK(ShapeError, x.ndim() > 0, "expected at least one axis");
   const int ax = axis ? normalize_axis(*axis, x.ndim()) : 0;
   const Array positions = integer_positions(x.device(), indices).contiguous().reshape({-1});
   const int64_t extent = x.shape()[ax];

@@ -259,7 +259,6 @@ Array positions_of(bool largest, const Array& a, const Request& asked) {
   CATENA_CHECK(ValueError, asked.axes.size() <= 1, "takes one axis, got ", asked.axes.size());
   const bool flat = asked.axes.empty();
   const Array x = flat && a.ndim() != 1 ? a.ravel() : a;
-  CATENA_CHECK(ShapeError, x.ndim() > 0, "a 0-d array has no axis");
   const int ax = flat ? 0 : normalize_axis(asked.axes[0], x.ndim());
   CATENA_CHECK(ValueError, x.shape()[ax] > 0, "no elements along axis ", ax, " of shape ",
                x.shape());

@@ -162,18 +162,28 @@ ProgressBar Trainer::make_bar() const {
   return ProgressBar(total, options_.epochs, {.silent = is_silent(), .out = options_.stream});
 }
 
-void Trainer::say_that_it_is_done() const {
+void Trainer::say_that_it_is_done(const std::string& reason) const {
   if (!is_silent())
     (options_.stream ? *options_.stream : std::cout)
-        << message("the run had ended at epoch ", epoch_detail(), " (update ", iteration_,
-                   "); nothing is left to do\n");
+        << message("the run had ended at epoch ", epoch_detail(), " (update ", iteration_, ")",
+                   reason, "; nothing is left to do\n");
+}
+
+// An extension that knows of earlier rows may end the run before its first update.
+void Trainer::start_extensions() {
+  for (const Added& added : extensions_) {
+    const bool had_ended = is_done();
+    added.extension->start(*this);
+    if (!had_ended && stopped_)
+      say_that_it_is_done(message(": '", added.extension->name(), "' stopped it"));
+  }
 }
 
 void Trainer::run() {
   check_overwrite();
   since_ = Clock::now();
   if (resumed_ && !stopped_ && is_done()) say_that_it_is_done();
-  for (const Added& added : extensions_) added.extension->start(*this);
+  start_extensions();
   ProgressBar bar = make_bar();
   while (!is_done()) update(bar);
   const comm::PurposeScope purpose(

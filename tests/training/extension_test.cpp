@@ -138,19 +138,27 @@ TEST(EarlyStopping, EndsTheRunAfterRowsThatAreNotBetter) {
 
 TEST(EarlyStopping, IsResumed) {
   const TempFolder out;
-  const auto run_until = [&](int64_t epochs) {
+  std::string said;
+  const auto run_until = [&](int64_t epochs, int64_t patience = 3) {
     SmallRun run({.epochs = epochs, .out = out.path()});
     run.trainer.observe("value", [] { return 1.0; });
-    auto& stopping = run.trainer.extend(std::make_unique<EarlyStopping>("value", Best::kLowest, 3));
+    auto& stopping =
+        run.trainer.extend(std::make_unique<EarlyStopping>("value", Best::kLowest, patience));
     if (run.trainer.has_checkpoint()) run.trainer.resume();
     run.trainer.run();
     EXPECT_EQ(stopping.record(), 1);
-    EXPECT_EQ(stopping.waited(), std::min<int64_t>(run.trainer.epoch() - 1, 3));
+    EXPECT_EQ(stopping.waited(), std::min<int64_t>(run.trainer.epoch() - 1, patience));
+    said = run.text.str();
     return run.trainer.epoch();
   };
   EXPECT_EQ(run_until(2), 2);
   EXPECT_EQ(run_until(9), 4);
+  EXPECT_EQ(said.find("the run had ended"), said.npos) << said;
   EXPECT_EQ(run_until(9), 4);  // it was stopped
+  expect_contains(said, {"the run had ended at epoch 4 (update ",
+                         "): 'early stopping' stopped it; nothing is left to do"});
+  EXPECT_EQ(run_until(9, 4), 5);  // more patience
+  EXPECT_EQ(said.find("the run had ended"), said.npos) << said;
   EXPECT_THROW(EarlyStopping("value", Best::kLowest, 0), ValueError);
   EXPECT_THROW(EarlyStopping("value", Best::kLowest, 1, -1), ValueError);
 }

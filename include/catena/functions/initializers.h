@@ -1,5 +1,5 @@
 // Initializers: the values that parameters start from. Layers take one, or an array, in their
-// options:
+// options; a number stands for Constant:
 //
 //   F::Linear l(784, 1000, {.initialW = initializers::HeNormal()});
 //   F::EmbedID e(1000, 50, {.initialW = initializers::Uniform(0.1)});
@@ -20,6 +20,7 @@
 #include <concepts>
 #include <functional>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "catena/array/array.h"
@@ -139,8 +140,8 @@ class Orthogonal : Scaled {
   Array operator()(const Shape& shape, const ArrayOptions& options = {}) const;
 };
 
-// What an option of a layer takes: an array, an initializer, or nothing, and the layer's own
-// default is used.
+// What an option of a layer takes: an array, an initializer, a number for all elements, or nothing,
+// and the layer's own default is used.
 class InitialValue {
  public:
   InitialValue() = default;
@@ -149,16 +150,19 @@ class InitialValue {
     if (array) array_ = std::move(*array);
   }
   InitialValue(Array array) : array_(std::move(array)), has_array_(true) {}
+  template <class T>
+  requires(std::is_arithmetic_v<T> && !std::same_as<T, bool>) InitialValue(T number)
+      : initializer_(Constant(static_cast<double>(number))) {}
   template <class F>
   requires(std::is_invocable_r_v<Array, const F&, const Shape&, const ArrayOptions&> &&
            !std::convertible_to<const F&, std::optional<Array>>) InitialValue(F initializer)
       : initializer_(std::move(initializer)) {}
 
-  // Whether there is either.
+  // Whether there is any of them.
   explicit operator bool() const { return has_array_ || initializer_ != nullptr; }
   // The array, or null.
   const Array* array() const { return has_array_ ? &array_ : nullptr; }
-  // The initializer; empty where there is none.
+  // The initializer, Constant of a number; empty where there is none.
   const Initializer& initializer() const { return initializer_; }
 
  private:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "catena/functions/math/cumsum.h"
+#include "catena/functions/math/einsum.h"
 #include "catena/functions/math/elementwise.h"
 #include "catena/functions/math/identity.h"
 #include "catena/functions/math/logsumexp.h"

@@ -101,8 +101,8 @@ class KeepBest final : public Extension {
 
 // Ends the run after a row that is, like the `patience - 1` rows before it, not better than the
 // best one by more than `least_change`; NaN is never better. Rows before resume() count, and a
-// resumed run that was stopped ends at once. Named "early stopping". ValueError unless patience > 0
-// and least_change >= 0.
+// resumed run that was stopped says so and ends at once; with more patience it goes on. Named
+// "early stopping". ValueError unless patience > 0 and least_change >= 0.
 class EarlyStopping final : public Extension {
  public:
   EarlyStopping(std::string column, Best best, int64_t patience, double least_change = 0);

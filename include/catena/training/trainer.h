@@ -125,7 +125,8 @@ class Trainer {
   void resume();
 
   // The run ----------------------------------------------------------------------------------
-  // Until the limit; a run that has reached it says so and ends. ValueError, on all ranks, when the
+  // Until the limit; a run that has reached it, or that an extension had stopped before resume(),
+  // says so and ends. ValueError, on all ranks, when the
   // folder has files of an earlier run that this one would overwrite (see TrainerOptions), and
   // after a row whose train_loss is not finite, before anything is saved, unless
   // allow_nonfinite_loss.
@@ -177,7 +178,8 @@ class Trainer {
   void save_snapshot();
 
   bool is_done() const;
-  void say_that_it_is_done() const;
+  void say_that_it_is_done(const std::string& reason = "") const;
+  void start_extensions();
   ProgressBar make_bar() const;
   void update(ProgressBar& bar);
   void update_and_find_nan();

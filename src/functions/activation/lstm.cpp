@@ -1,6 +1,8 @@
 // One step of an LSTM: one node with two results, and the layer that keeps its state.
 #include "catena/functions/activation/lstm.h"
 
+#include <cmath>
+
 #include "catena/array/creation.h"
 #include "catena/functions/array/concat.h"
 #include "catena/functions/array/copy.h"
@@ -9,6 +11,7 @@
 #include "functions/common/advice.h"
 #include "functions/common/captured_state.h"
 #include "functions/common/support.h"
+#include "functions/common/weighted_layer.h"
 
 namespace catena::functions {
 namespace {
@@ -111,13 +114,27 @@ Variable moved(const Variable& state, Device device) {
   return state.device() == device ? state : copy(state, device);
 }
 
-// Options of a linear layer whose forget gates start with a bias.
-LinearOptions upward_options(int64_t out_size, const LSTMOptions& options) {
-  CATENA_CHECK(ValueError, out_size > 0, "LSTM: expected an out_size of at least 1, got ",
+double deviation_of(double wscale, int64_t inputs) {
+  return wscale * std::sqrt(1.0 / static_cast<double>(inputs));
+}
+
+LinearOptions upward_options(int64_t in_size, int64_t out_size, const LSTMOptions& o) {
+  CATENA_CHECK(ValueError, in_size > 0 && out_size > 0,
+               "LSTM: expected an in_size and an out_size of at least 1, got ", in_size, " and ",
                out_size);
-  const Array b = zeros({4 * out_size}, options.dtype);
-  if (options.forget_bias != 0) b.at({Slice(2 * out_size, 3 * out_size)}).fill(options.forget_bias);
-  return {.wscale = options.wscale, .initial_bias = b, .dtype = options.dtype};
+  const Dtype dtype = start_dtype(kLstm, o.dtype, o.upward_init);
+  const Array W = initial_gate_weight({kLstm, "upward_init", "(4 * out, in)"}, out_size, in_size,
+                                      o.upward_init, dtype, deviation_of(o.wscale, in_size));
+  return {
+      .initialW = W,
+      .initial_bias = initial_gate_bias(kLstm, out_size, o.bias_init, o.forget_bias_init, dtype)};
+}
+
+LinearOptions lateral_options(int64_t out_size, const LSTMOptions& o, Dtype dtype) {
+  return {
+      .nobias = true,
+      .initialW = initial_gate_weight({kLstm, "lateral_init", "(4 * out, out)"}, out_size, out_size,
+                                      o.lateral_init, dtype, deviation_of(o.wscale, out_size))};
 }
 
 }  // namespace
@@ -145,9 +162,8 @@ LstmCellResult lstm(const VariableOperand& c_operand, const VariableOperand& x_o
 }
 
 LSTM::LSTM(int64_t in_size, int64_t out_size, const LSTMOptions& options)
-    : upward(in_size, 4 * out_size, upward_options(out_size, options)),
-      lateral(out_size, 4 * out_size,
-              {.wscale = options.wscale, .nobias = true, .dtype = options.dtype}) {}
+    : upward(in_size, 4 * out_size, upward_options(in_size, out_size, options)),
+      lateral(out_size, 4 * out_size, lateral_options(out_size, options, upward.W.dtype())) {}
 
 Variable LSTM::operator()(const VariableOperand& x) {
   Variable gates = upward(x);

@@ -8,6 +8,7 @@
 #include "catena/functions/array/reshape.h"
 #include "functions/common/advice.h"
 #include "functions/common/support.h"
+#include "functions/common/weighted_layer.h"
 
 namespace catena::functions {
 namespace {
@@ -28,12 +29,13 @@ void check_prelu(const FunctionCall& call) {
   for (int i = 0; i < W.ndim(); ++i) advised.require(in.shape(i + 1) == slope.shape(i));
 }
 
-Array initial_slopes(const Shape& shape, double init, Dtype dtype) {
-  CATENA_CHECK(DtypeError, is_float(dtype), "PReLU: expected a floating dtype, got ", dtype);
+Array initial_slopes(const Shape& shape, const PReLUOptions& options) {
+  const Dtype dtype = start_dtype("PReLU", options.dtype, options.init);
   CATENA_CHECK(ValueError,
                std::all_of(shape.begin(), shape.end(), [](int64_t n) { return n >= 0; }),
                "PReLU: expected extents of at least 0, got ", shape);
-  return full(shape, init, dtype);
+  if (!options.init) return full(shape, 0.25, dtype);
+  return given_start({"PReLU", "init", "shape"}, options.init, shape, dtype);
 }
 
 }  // namespace
@@ -48,8 +50,7 @@ Variable prelu(const VariableOperand& x_operand, const VariableOperand& W_operan
   return leaky_relu(x, reshape(W, aligned));
 }
 
-PReLU::PReLU(const Shape& shape, double init, Dtype dtype)
-    : W(initial_slopes(shape, init, dtype)) {}
+PReLU::PReLU(const Shape& shape, const PReLUOptions& options) : W(initial_slopes(shape, options)) {}
 
 Variable PReLU::operator()(const VariableOperand& x) const {
   CATENA_CHECK(ValueError, W.defined(), "PReLU: this layer has no slopes; it was moved from");

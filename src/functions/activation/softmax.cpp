@@ -42,7 +42,7 @@ void check_softmax(const FunctionCall& call, int64_t axis) {
   const Checks checks(call.named(), in);
   checks.require_float(in);
   const bool may_be_default = axis == 1 && x.ndim() == 1;
-  require_axis(checks, in, axis,
+  require_axis(call, in, axis,
                may_be_default ? " It is 1 where none is given: give 0 for one sample." : "");
 }
 

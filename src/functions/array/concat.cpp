@@ -37,7 +37,7 @@ std::string concat_advice(const Array& first, const Array& other, int axis) {
 
 void check_first(const FunctionCall& call, int64_t axis) {
   const TypeOf first(call[0].data(), "xs", 0);
-  require_axis(Checks(call.named(), first), first, axis);
+  require_axis(call, first, axis);
 }
 
 void check_others(const FunctionCall& call, const Arrays& arrays, int axis) {

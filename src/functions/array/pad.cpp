@@ -1,7 +1,8 @@
 // pad: a constant around the elements, or elements taken again along each axis.
 #include "catena/functions/array/pad.h"
 
-#include "catena/array/creation.h"
+#include "array/padding.h"
+#include "catena/core/entry_scope.h"
 #include "catena/functions/array/take.h"
 #include "functions/common/parts.h"
 
@@ -22,12 +23,10 @@ class PadNode final : public FunctionNode {
   GetItem inside_;
 };
 
-Variable pad_constant(FunctionCall& call, const PadWidths& given, const Scalar& value) {
+Variable pad_constant(FunctionCall& call, const PadWidths& widths, const Scalar& value) {
   const Array& x = call[0].data();
-  const Array y = catena::pad(x, given, PadMode::kConstant, value);
+  const Array y = catena::pad(x, widths, PadMode::kConstant, value);
   return call.record(y, [&] {
-    PadWidths widths = given;
-    if (widths.size() == 1) widths.resize(size_t(x.ndim()), widths[0]);
     std::vector<Index> inside;
     for (size_t d = 0; d < widths.size(); ++d)
       inside.emplace_back(Slice(widths[d].first, widths[d].first + x.shape()[d]));
@@ -37,18 +36,17 @@ Variable pad_constant(FunctionCall& call, const PadWidths& given, const Scalar& 
 
 }  // namespace
 
-Variable pad(const VariableOperand& operand, const PadWidths& widths, PadMode mode,
+Variable pad(const VariableOperand& operand, const PadWidths& given, PadMode mode,
              const Scalar& value) {
+  const EntryScope entry("Pad");
   FunctionCall call("Pad", Autocast::kNone, operand);
+  const PadWidths widths = checked_widths(call[0].shape(), given, mode);
   if (mode == PadMode::kConstant) return pad_constant(call, widths, value);
   Variable y = call[0];
-  CATENA_CHECK(ShapeError, widths.size() == 1 || static_cast<int>(widths.size()) == y.ndim(),
-               "Pad: ", widths.size(), " pairs of widths for a variable of shape ", y.shape());
   for (int d = 0; d < y.ndim(); ++d) {
-    const auto& width = widths[widths.size() == 1 ? 0 : size_t(d)];
-    if (width == std::pair<int64_t, int64_t>(0, 0)) continue;
-    const Array places = arange(y.shape()[size_t(d)], {Dtype::kInt64, cpu()});
-    y = take(y, catena::pad(places, PadWidths{width}, mode).to(y.device()), d);
+    const auto [before, after] = widths[size_t(d)];
+    if (before == 0 && after == 0) continue;
+    y = take(y, padded_positions(y.shape()[size_t(d)], before, after, mode, y.device()), d);
   }
   return y;
 }

@@ -13,7 +13,7 @@ struct Upsampling {
   static constexpr const char* kName = "UpsamplingNearest";
 };
 
-AxisRule rule_of(const ResizeOptions& o) {
+AxisRule rule_of(const ResizeImagesOptions& o) {
   if (o.mode == ResizeMode::kNearest) return AxisRule::kNearest;
   return o.align_corners ? AxisRule::kAligned : AxisRule::kCentered;
 }
@@ -28,7 +28,7 @@ ResamplePlan plan_of(const FunctionCall& call, AxisRule rule, Extent2D size) {
 }  // namespace
 
 Variable resize_images(const VariableOperand& operand, Extent2D output_shape,
-                       const ResizeOptions& options) {
+                       const ResizeImagesOptions& options) {
   check_least(Resize::kName, "size", output_shape, 1);
   FunctionCall call(Resize::kName, Autocast::kNone, operand);
   check_images(call);

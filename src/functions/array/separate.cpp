@@ -11,7 +11,7 @@ Variables separate(const VariableOperand& operand, Axis axis) {
   FunctionCall call("Separate", Autocast::kNone, operand);
   const Variable& x = call[0];
   const TypeOf in(x.data(), "x");
-  require_axis(Checks(call.named(), in), in, axis);
+  require_axis(call, in, axis);
   const int a = normalize_axis(call.name(), axis, x.ndim());
   const int64_t extent = x.shape()[size_t(a)];
   if (extent == 0) return {};

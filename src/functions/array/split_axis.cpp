@@ -45,7 +45,7 @@ Variables record_split(FunctionCall& call, const std::vector<Array>& parts, int 
 
 int checked_axis(const FunctionCall& call, int64_t axis) {
   const TypeOf in(call[0].data(), "x");
-  require_axis(Checks(call.named(), in), in, axis);
+  require_axis(call, in, axis);
   return normalize_axis(call.name(), axis, call[0].ndim());
 }
 

@@ -110,7 +110,7 @@ Variable take(const VariableOperand& x_operand, const VariableOperand& indices, 
   if (!axis) return take(reshape(call[0], {call[0].size()}), call[1], 0);
   const Variable& x = call[0];
   const TypeOf in(x.data(), "x");
-  require_axis(Checks(call.named(), in), in, *axis);
+  require_axis(call, in, *axis);
   const int a = normalize_axis(call.name(), *axis, x.ndim());
   Shape to = x.shape();
   to.erase(to.begin() + a);
@@ -127,7 +127,7 @@ Variable take_along_axis(const VariableOperand& x_operand, const VariableOperand
   check_take(call);
   const Variable& x = call[0];
   const TypeOf in(x.data(), "x");
-  require_axis(Checks(call.named(), in), in, axis);
+  require_axis(call, in, axis);
   const int a = normalize_axis(call.name(), axis, x.ndim());
   const int64_t extent = x.shape()[size_t(a)];
   CATENA_CHECK(ShapeError, call[1].ndim() == x.ndim(), call.label(), ": positions of shape ",

@@ -24,20 +24,12 @@ inline Axes inverse_order(const Axes& order) {
   return inverse;
 }
 
-// Which axes the input has.
-std::string axis_advice(const NamedInput& input, int64_t axis);
+// IndexError, with the axes that the input has, for another axis. `hint` may add a sentence about
+// it, after a space.
+void require_axis(const FunctionCall& call, const NamedInput& input, int64_t axis,
+                  const char* hint = "");
 
-// The input must have the axis. `hint` may add a sentence about it, after a space.
-template <class Checks>
-void require_axis(const Checks& checks, const TypeOf& input, int64_t axis, const char* hint = "") {
-  const auto advised = checks.advised([&] { return axis_advice(input, axis) + hint; });
-  if (axis >= 0)
-    advised.require(input.ndim() > shown(axis, "axis"));
-  else
-    advised.require(input.ndim() >= shown(-axis, "-axis"));
-}
-
-// InvalidType unless x is of a floating dtype and has all the axes.
+// InvalidType unless x is of a floating dtype, IndexError for an axis that it does not have.
 void check_axes(const FunctionCall& call, const Array& x, const Axes& axes);
 
 }  // namespace catena::functions

@@ -12,7 +12,7 @@ namespace catena::functions {
 // The axes that a call reduces: checked, not negative, all of them where none is given.
 class OverAxes {
  public:
-  // InvalidType unless operand 0 is of a floating dtype and has the axes.
+  // InvalidType unless operand 0 is of a floating dtype, IndexError for axes that it does not have.
   OverAxes(const FunctionCall& call, const ReduceAxes& given, bool keepdims)
       : keepdims_(keepdims || given.keepdims), from_(call[0].shape()) {
     check_axes(call, call[0].data(), given.axes);

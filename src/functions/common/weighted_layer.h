@@ -23,4 +23,24 @@ Array initial_bias(const char* layer, const Array& W, const InitialValue& given,
 Array initial_scale(const char* layer, const char* option, const Shape& size, Dtype dtype,
                     const InitialValue& given, double value);
 
+// An option of a layer, and the shape that it expects, both for errors.
+struct LayerOption {
+  const char *layer, *name, *axes;
+};
+// `given`, which there must be, of this shape and dtype on the current device; an array is copied.
+Array given_start(const LayerOption& option, const InitialValue& given, const Shape& shape,
+                  Dtype dtype);
+// `dtype`, else that of the array `given`, else float32. DtypeError unless it is floating.
+Dtype start_dtype(const char* layer, const std::optional<Dtype>& dtype, const InitialValue& given);
+
+// Start values of the gates of an LSTM, whose rows are four blocks a, i, f and o. An array is that
+// of all rows; an initializer makes each block. All are copies on the current device.
+//
+// Of a weight (4 * out, in): normal of this deviation unless given.
+Array initial_gate_weight(const LayerOption& option, int64_t out, int64_t in,
+                          const InitialValue& given, Dtype dtype, double deviation);
+// Of the bias (4 * out): 0 unless given, then block f by `forget`, if that is given.
+Array initial_gate_bias(const char* layer, int64_t out, const InitialValue& given,
+                        const InitialValue& forget, Dtype dtype);
+
 }  // namespace catena::functions

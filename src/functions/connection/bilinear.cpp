@@ -3,10 +3,13 @@
 
 #include <cmath>
 
+#include "catena/array/creation.h"
+#include "catena/array/random.h"
 #include "catena/functions/array/reshape.h"
 #include "catena/functions/math.h"
 #include "functions/common/advice.h"
 #include "functions/common/checks.h"
+#include "functions/common/flat.h"
 #include "functions/common/support.h"
 #include "functions/common/weighted_layer.h"
 
@@ -14,10 +17,6 @@ namespace catena::functions {
 namespace {
 
 constexpr const char* kBilinear = "Bilinear";
-
-Variable as_matrix(const Variable& x) {
-  return x.ndim() == 2 ? x : reshape(x, {x.shape()[0], flat_extent(x.shape())});
-}
 
 void check_inputs(const FunctionCall& call) {
   const Array &e1 = call[0].data(), &e2 = call[1].data();
@@ -59,22 +58,19 @@ Array initial_product_weight(int64_t left, int64_t right, int64_t out,
                              const BilinearOptions& options) {
   CATENA_CHECK(ValueError, left > 0 && right > 0 && out > 0,
                "Bilinear: expected sizes of at least 1, got ", left, ", ", right, " and ", out);
-  CATENA_CHECK(ValueError, !options.nobias || !options.initial_bias,
+  const BilinearBias& bias = options.initial_bias;
+  CATENA_CHECK(ValueError, !options.nobias || !(bias.V1 || bias.V2 || bias.b),
                "Bilinear: nobias and initial_bias contradict each other; leave out one of them");
   return initial_weight(kBilinear, {left, right, out}, "(left, right, out)", options.initialW,
                         options.dtype, deviation_of(left * right));
 }
 
-// V1, V2 or b, number i of initial_bias, of W's dtype and device.
-Array initial_linear(const Array& W, const BilinearOptions& options, size_t i, const Shape& shape,
-                     double deviation) {
+// V1, V2 or b, of W's dtype and device.
+Array initial_linear(const Array& W, const char* name, const char* axes, const InitialValue& given,
+                     const Shape& shape, double deviation) {
   const DeviceScope scope(W.device());
-  if (!options.initial_bias) return initial_weight(kBilinear, shape, "", {}, W.dtype(), deviation);
-  const Array& given = (*options.initial_bias)[i];
-  constexpr const char* kNames[] = {"V1", "V2", "b"};
-  CATENA_CHECK(ShapeError, given.shape() == shape, kBilinear, ": initial_bias has a ", kNames[i],
-               " of shape ", given.shape(), ", expected ", shape);
-  return given.astype(W.dtype(), false).to(W.device());
+  if (given) return given_start({kBilinear, name, axes}, given, shape, W.dtype());
+  return deviation > 0 ? random::normal(shape, 0, deviation, W.dtype()) : zeros(shape, W.dtype());
 }
 
 }  // namespace
@@ -100,12 +96,16 @@ Bilinear::Bilinear(int64_t left_size, int64_t right_size, int64_t out_size,
                    const BilinearOptions& options)
     : W(initial_product_weight(left_size, right_size, out_size, options)) {
   if (options.nobias) return;
-  const auto start = [&](size_t i, const Shape& shape, double deviation) {
-    return OwnedParameter(initial_linear(W.data(), options, i, shape, deviation));
+  const auto start = [&](const char* name, const char* axes, const InitialValue& given,
+                         const Shape& shape, double deviation) {
+    return OwnedParameter(initial_linear(W.data(), name, axes, given, shape, deviation));
   };
-  V1 = start(0, {left_size, out_size}, deviation_of(left_size));
-  V2 = start(1, {right_size, out_size}, deviation_of(right_size));
-  b = start(2, {out_size}, 0);
+  const BilinearBias& given = options.initial_bias;
+  V1 = start("initial_bias.V1", "(left, out)", given.V1, {left_size, out_size},
+             deviation_of(left_size));
+  V2 = start("initial_bias.V2", "(right, out)", given.V2, {right_size, out_size},
+             deviation_of(right_size));
+  b = start("initial_bias.b", "(out)", given.b, {out_size}, 0);
 }
 
 Variable Bilinear::operator()(const VariableOperand& e1, const VariableOperand& e2) const {

@@ -36,7 +36,7 @@ struct Moves {
   bool cover_all;
 };
 
-Moves moves_of(const ConvolutionNDOptions& o, int axes) {
+Moves moves_of(const ConvolutionOptionsND& o, int axes) {
   CATENA_CHECK(ValueError, o.groups >= 1, kConvolutionND, ": expected at least 1 group, got ",
                o.groups);
   return {of_axes("stride", o.stride, axes, 1), of_axes("pad", o.pad, axes, 0),
@@ -119,7 +119,7 @@ std::string advice(const Array& x, const Array& W, int64_t groups) {
 }
 
 Variable apply_convolution_nd(const Variable& given_x, const Variable& given_W,
-                              const Variable* given_b, const ConvolutionNDOptions& options) {
+                              const Variable* given_b, const ConvolutionOptionsND& options) {
   FunctionCall call(kConvolutionND, Autocast::kLow, given_x, given_W, given_b);
   const Variable &x = call[0], &W = call[1];
   const Variable* const b = given_b ? &call[2] : nullptr;
@@ -151,7 +151,7 @@ Shape filter_shape(int ndim, int64_t in, int64_t out, const ExtentND& ksize, int
   return shape;
 }
 
-Array initial_filters_nd(const Shape& shape, const ConvolutionNDLayerOptions& o) {
+Array initial_filters_nd(const Shape& shape, const ConvolutionNDOptions& o) {
   double fan_in = 1;
   for (size_t i = 1; i < shape.size(); ++i) fan_in *= double(shape[i]);
   return initial_weight(kConvolutionND, shape, "(out, in / groups, k1, ...)", o.initialW, o.dtype,
@@ -161,19 +161,19 @@ Array initial_filters_nd(const Shape& shape, const ConvolutionNDLayerOptions& o)
 }  // namespace
 
 Variable convolution_nd(const VariableOperand& x, const VariableOperand& W,
-                        const ConvolutionNDOptions& options) {
+                        const ConvolutionOptionsND& options) {
   return apply_convolution_nd(x.variable(kConvolutionND), W.variable(kConvolutionND), nullptr,
                               options);
 }
 
 Variable convolution_nd(const VariableOperand& x, const VariableOperand& W,
-                        const VariableOperand& b, const ConvolutionNDOptions& options) {
+                        const VariableOperand& b, const ConvolutionOptionsND& options) {
   return apply_convolution_nd(x.variable(kConvolutionND), W.variable(kConvolutionND),
                               &b.variable(kConvolutionND), options);
 }
 
 ConvolutionND::ConvolutionND(int ndim, int64_t in_channels, int64_t out_channels,
-                             const ExtentND& ksize, const ConvolutionNDLayerOptions& options)
+                             const ExtentND& ksize, const ConvolutionNDOptions& options)
     : W(initial_filters_nd(filter_shape(ndim, in_channels, out_channels, ksize, options.groups),
                            options)),
       options_{options.stride, options.pad, options.dilation, options.groups, options.cover_all} {

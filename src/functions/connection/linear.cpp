@@ -8,16 +8,12 @@
 #include "catena/functions/math/matmul.h"
 #include "catena/functions/math/sum.h"
 #include "functions/common/advice.h"
+#include "functions/common/flat.h"
 #include "functions/common/support.h"
 #include "functions/common/weighted_layer.h"
 
 namespace catena::functions {
 namespace {
-
-// (n, ...) as (n, in).
-Array flatten(const Array& x) {
-  return x.ndim() == 2 ? x : x.reshape({x.shape()[0], flat_extent(x.shape())});
-}
 
 void check_linear(const FunctionCall& call) {
   const Array &x = call[0].data(), &W = call[1].data();
@@ -59,7 +55,7 @@ class LinearNode final : public FunctionNode {
     if (context.needs(0)) context.set_grad(0, reshape(matmul(gy, context.input(1)), x_shape_));
     if (context.needs(1)) {
       const Variable x = context.input(0);
-      context.set_grad(1, matmul(gy, reshape(x, flatten(x.data()).shape()), true));
+      context.set_grad(1, matmul(gy, flatten(x), true));
     }
     if (bias_ && context.needs(2)) context.set_grad(2, sum(gy, 0));
   }

@@ -160,34 +160,17 @@ OwnedParameter packed(const Array& start) {
   return parameter;
 }
 
-// An initializer of all four blocks of rows.
-InitialValue block_by_block(int64_t out, const initializers::Initializer& block) {
-  return [out, block](const Shape& shape, const ArrayOptions& options) {
-    const Shape of_block{out, shape[1]};
-    Array blocks = zeros(shape, options);
-    for (int64_t k = 0; k < 4; ++k) {
-      const Array values = block(of_block, options);
-      CATENA_CHECK(ShapeError, values.shape() == of_block, kNStepLstm,
-                   ": the initializer gave shape ", values.shape(), ", expected ", of_block);
-      blocks.at({Slice(k * out, (k + 1) * out)}).assign(values);
-    }
-    return blocks;
-  };
-}
-
-NStepLSTM::Weights initial_weights(int64_t in, int64_t out, const NStepLSTMOptions& options) {
-  const auto weight = [&](int64_t columns, const initializers::Initializer& blocks) {
-    return packed(initial_weight(kNStepLstm, {4 * out, columns}, "(4 * out, in)",
-                                 blocks ? block_by_block(out, blocks) : InitialValue(),
-                                 options.dtype,
-                                 options.wscale * std::sqrt(1.0 / static_cast<double>(columns))));
+NStepLSTM::Weights initial_weights(int64_t in, int64_t out, const NStepLSTMOptions& o) {
+  const Dtype dtype = start_dtype(kNStepLstm, o.dtype, o.upward_init);
+  const auto weight = [&](const char* option, const char* axes, int64_t inputs,
+                          const InitialValue& given) {
+    return packed(initial_gate_weight({kNStepLstm, option, axes}, out, inputs, given, dtype,
+                                      o.wscale * std::sqrt(1.0 / static_cast<double>(inputs))));
   };
   NStepLSTM::Weights w;
-  w.Wx = weight(in, options.upward_init);
-  w.Wh = weight(out, options.lateral_init);
-  const Array b = zeros({4 * out}, {options.dtype, w.Wx.device()});
-  if (options.forget_bias != 0) b.at({Slice(2 * out, 3 * out)}).fill(options.forget_bias);
-  w.b = packed(b);
+  w.Wx = weight("upward_init", "(4 * out, in)", in, o.upward_init);
+  w.Wh = weight("lateral_init", "(4 * out, out)", out, o.lateral_init);
+  w.b = packed(initial_gate_bias(kNStepLstm, out, o.bias_init, o.forget_bias_init, dtype));
   return w;
 }
 

@@ -3,16 +3,43 @@
 #include "catena/functions/array/copy.h"
 #include "catena/functions/math/elementwise.h"
 #include "functions/common/captured_state.h"
+#include "functions/common/weighted_layer.h"
 
 namespace catena::functions {
+namespace {
 
-StatefulGRU::StatefulGRU(int64_t in_size, int64_t out_size, Dtype dtype)
-    : W_r(in_size, out_size, {.dtype = dtype}),
-      U_r(out_size, out_size, {.nobias = true, .dtype = dtype}),
-      W_z(in_size, out_size, {.dtype = dtype}),
-      U_z(out_size, out_size, {.nobias = true, .dtype = dtype}),
-      W(in_size, out_size, {.dtype = dtype}),
-      U(out_size, out_size, {.nobias = true, .dtype = dtype}) {}
+constexpr const char* kLayer = "StatefulGRU";
+
+// Layers are made one after the other, and each gets arrays of its own.
+Linear from_input(int64_t in, int64_t out, const StatefulGRUOptions& o) {
+  CATENA_CHECK(ValueError, in > 0 && out > 0, kLayer, ": expected sizes of at least 1, got ", in,
+               " and ", out);
+  LinearOptions part{.dtype = start_dtype(kLayer, o.dtype, o.init)};
+  if (o.init)
+    part.initialW = given_start({kLayer, "init", "(out, in)"}, o.init, {out, in}, *part.dtype);
+  if (o.bias_init)
+    part.initial_bias =
+        given_start({kLayer, "bias_init", "(out)"}, o.bias_init, {out}, *part.dtype);
+  return Linear(in, out, part);
+}
+
+Linear from_state(int64_t out, const StatefulGRUOptions& o) {
+  LinearOptions part{.nobias = true, .dtype = start_dtype(kLayer, o.dtype, o.init)};
+  if (o.inner_init)
+    part.initialW =
+        given_start({kLayer, "inner_init", "(out, out)"}, o.inner_init, {out, out}, *part.dtype);
+  return Linear(out, out, part);
+}
+
+}  // namespace
+
+StatefulGRU::StatefulGRU(int64_t in_size, int64_t out_size, const StatefulGRUOptions& options)
+    : W_r(from_input(in_size, out_size, options)),
+      U_r(from_state(out_size, options)),
+      W_z(from_input(in_size, out_size, options)),
+      U_z(from_state(out_size, options)),
+      W(from_input(in_size, out_size, options)),
+      U(from_state(out_size, options)) {}
 
 Variable StatefulGRU::operator()(const VariableOperand& x) {
   if (h.defined()) check_captured_state("StatefulGRU", made_in_);

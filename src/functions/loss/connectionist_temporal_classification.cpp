@@ -129,7 +129,8 @@ void check_samples(const Array& t, const Array& input_lengths, const Array& labe
   }
 }
 
-Variable apply_ctc(FunctionCall& call, int32_t blank, const CtcOptions& options) {
+Variable apply_ctc(FunctionCall& call, int32_t blank,
+                   const ConnectionistTemporalClassificationOptions& options) {
   check_connectionist_classification(call, blank);
   call.require_one_device();
   const Variable &x = call[0], &t = call[1];
@@ -178,19 +179,21 @@ Variable joined_steps(const Variables& xs) {
 
 }  // namespace
 
-Variable connectionist_temporal_classification(const VariableOperand& x, const VariableOperand& t,
-                                               int32_t blank_symbol, const CtcOptions& options) {
+Variable connectionist_temporal_classification(
+    const VariableOperand& x, const VariableOperand& t, int32_t blank_symbol,
+    const ConnectionistTemporalClassificationOptions& options) {
   FunctionCall call(kName, Autocast::kFloat32, x, t);
   return apply_ctc(call, blank_symbol, options);
 }
 
-Variable connectionist_temporal_classification(const Variables& xs, const VariableOperand& t,
-                                               int32_t blank_symbol, const CtcOptions& options) {
+Variable connectionist_temporal_classification(
+    const Variables& xs, const VariableOperand& t, int32_t blank_symbol,
+    const ConnectionistTemporalClassificationOptions& options) {
   return connectionist_temporal_classification(joined_steps(xs), t, blank_symbol, options);
 }
 
 void check_ctc_labels(const Array& t, int64_t steps, int64_t classes, int32_t blank_symbol,
-                      const CtcOptions& options) {
+                      const ConnectionistTemporalClassificationOptions& options) {
   CATENA_CHECK(ShapeError, t.ndim() == 2, kName, ": expected labels (batch, labels), got shape ",
                t.shape());
   const Array labels = Labels::as_int32(t);

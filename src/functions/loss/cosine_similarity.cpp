@@ -22,7 +22,7 @@ Variable cosine_similarity(const VariableOperand& x0, const VariableOperand& x1,
   FunctionCall call("CosineSimilarity", Autocast::kFloat32, x0, x1);
   check_pair(call, "x0", "x1");
   const TypeOf in(call[0].data(), "x0");
-  require_axis(Checks(call.named(), in), in, axis);
+  require_axis(call, in, axis);
   check_not_negative(call, "eps", eps);
   return cast(cosine(widened(call[0]), widened(call[1]), axis, eps), call[0].dtype());
 }

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "catena/array/creation.h"
 #include "catena/array/random.h"
+#include "core/text_hash.h"
 #include "functions/common/advice.h"
 #include "functions/common/labels.h"
 #include "functions/common/support.h"
@@ -76,6 +78,14 @@ Paths paths_of(const BinaryTree& tree) {
   return result;
 }
 
+// 48 bits, which NumPy takes for an extent beside 0.
+int64_t digest_of(const BinaryTree& tree) {
+  const std::vector<int32_t>& nodes = tree.pre_order();
+  const std::string_view bytes(reinterpret_cast<const char*>(nodes.data()),
+                               nodes.size() * sizeof(int32_t));
+  return static_cast<int64_t>(text_hash(bytes) >> 16);
+}
+
 Array initial_inner_nodes(int64_t in, const BinaryTree& tree,
                           const BinaryHierarchicalSoftmaxOptions& options) {
   CATENA_CHECK(ValueError, in > 0, kLayer, ": expected an in_size of at least 1, got ", in);
@@ -114,6 +124,7 @@ BinaryHierarchicalSoftmax::BinaryHierarchicalSoftmax(
   const Paths found = paths_of(tree);
   W = OwnedParameter(initial_inner_nodes(in_size, tree, options));
   const Device device = W.device();
+  tree_digest = OwnedPersistent(zeros({0, digest_of(tree)}, {Dtype::kUInt8, device}));
   begins = OwnedPersistent(array(found.begins).to(device));
   paths = OwnedPersistent(array(found.rows).to(device));
   codes = OwnedPersistent(array(found.signs).to(device));

@@ -288,7 +288,7 @@ Variable batch_normalization(const VariableOperand& x, const VariableOperand& ga
 Variable fixed_batch_normalization(const VariableOperand& x, const VariableOperand& gamma,
                                    const VariableOperand& beta, const VariableOperand& mean,
                                    const VariableOperand& var,
-                                   const FixedNormalizationOptions& options) {
+                                   const FixedBatchNormalizationOptions& options) {
   constexpr const char* kWho = kFixed;
   const Variable& scale = gamma.variable(kWho);
   return apply_fixed({x.variable(kWho), &scale, &beta.variable(kWho), options.residual.get(kWho),

@@ -17,7 +17,7 @@ struct AdaptivePooling {
   static constexpr const char* kName = "AdaptiveAveragePooling2D";
 };
 
-void check_average_pooling(Extent2D ksize, const AveragePoolingOptions& o) {
+void check_average_pooling(Extent2D ksize, const AveragePooling2DOptions& o) {
   check_least(Pooling::kName, "window", ksize, 1);
   check_least(Pooling::kName, "stride", o.stride.value_or(ksize), 1);
   check_least(Pooling::kName, "pad", o.pad, 0);
@@ -30,7 +30,7 @@ AxisMap window_along(const ImageWindow& over, int axis, int64_t extent) {
 }
 
 ResamplePlan average_pooling_plan(const FunctionCall& call, Extent2D ksize,
-                                  const AveragePoolingOptions& o) {
+                                  const AveragePooling2DOptions& o) {
   const Array& x = call[0].data();
   const Shape& image = x.shape();
   const Extent2D stride = o.stride.value_or(ksize);
@@ -67,7 +67,7 @@ Variable pool_into(FunctionCall& call, Extent2D outsize) {
 }  // namespace
 
 Variable average_pooling_2d(const VariableOperand& operand, Extent2D ksize,
-                            const AveragePoolingOptions& options) {
+                            const AveragePooling2DOptions& options) {
   check_average_pooling(ksize, options);
   FunctionCall call(Pooling::kName, Autocast::kNone, operand);
   check_images(call);
@@ -85,7 +85,7 @@ Variable adaptive_average_pooling_2d(const VariableOperand& operand, Extent2D ou
   return pool_into<AdaptivePooling>(call, outsize);
 }
 
-AveragePooling2D::AveragePooling2D(Extent2D ksize, const AveragePoolingOptions& options)
+AveragePooling2D::AveragePooling2D(Extent2D ksize, const AveragePooling2DOptions& options)
     : ksize_(ksize), options_(options) {
   check_average_pooling(ksize, options);
 }

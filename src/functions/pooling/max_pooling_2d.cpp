@@ -37,7 +37,7 @@ void check_window(const ImageWindow& over, const Shape& image, const FunctionCal
 }
 
 ImagePlan max_pooling_plan(const FunctionCall& call, const Extent2D& ksize,
-                           const MaxPoolingOptions& o) {
+                           const MaxPooling2DOptions& o) {
   const Array& x = call[0].data();
   const Shape& image = x.shape();
   const Extent2D stride = o.stride.value_or(ksize);
@@ -112,7 +112,7 @@ class MaxPooling2DNode final : public FunctionNode {
   bool reads_arrays_;
 };
 
-void check_max_pooling(Extent2D ksize, const MaxPoolingOptions& options) {
+void check_max_pooling(Extent2D ksize, const MaxPooling2DOptions& options) {
   check_least(kMaxPooling, "window", ksize, 1);
   check_least(kMaxPooling, "stride", options.stride.value_or(ksize), 1);
   check_least(kMaxPooling, "pad", options.pad, 0);
@@ -121,7 +121,7 @@ void check_max_pooling(Extent2D ksize, const MaxPoolingOptions& options) {
 }  // namespace
 
 Variable max_pooling_2d(const VariableOperand& operand, Extent2D ksize,
-                        const MaxPoolingOptions& options) {
+                        const MaxPooling2DOptions& options) {
   check_max_pooling(ksize, options);
   FunctionCall call(kMaxPooling, Autocast::kNone, operand);
   check_images(call);
@@ -146,7 +146,7 @@ Variable max_pooling_2d(const VariableOperand& operand, Extent2D ksize,
   });
 }
 
-MaxPooling2D::MaxPooling2D(Extent2D ksize, const MaxPoolingOptions& options)
+MaxPooling2D::MaxPooling2D(Extent2D ksize, const MaxPooling2DOptions& options)
     : ksize_(ksize), options_(options) {
   check_max_pooling(ksize, options);
 }

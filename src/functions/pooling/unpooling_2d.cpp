@@ -13,7 +13,7 @@ struct Unpooling {
 // Sizes and distances below this leave 64 bits nowhere.
 constexpr int64_t kMostDistance = int64_t{1} << 30;
 
-void check_unpooling(Extent2D ksize, const UnpoolingOptions& o) {
+void check_unpooling(Extent2D ksize, const Unpooling2DOptions& o) {
   const Extent2D stride = o.stride.value_or(ksize);
   check_least(Unpooling::kName, "window", ksize, 1);
   check_least(Unpooling::kName, "stride", stride, 1);
@@ -32,7 +32,7 @@ AxisMap along(int64_t extent, int64_t kernel, int64_t stride, int64_t pad,
   return {AxisRule::kWindow, outsize.value_or(natural), extent, kernel, stride, pad};
 }
 
-ResamplePlan unpooling_plan(const FunctionCall& call, Extent2D ksize, const UnpoolingOptions& o) {
+ResamplePlan unpooling_plan(const FunctionCall& call, Extent2D ksize, const Unpooling2DOptions& o) {
   const Array& x = call[0].data();
   const Shape& image = x.shape();
   require_sizes(call, {image[2], image[3]}, 1);
@@ -53,7 +53,7 @@ ResamplePlan unpooling_plan(const FunctionCall& call, Extent2D ksize, const Unpo
 }  // namespace
 
 Variable unpooling_2d(const VariableOperand& operand, Extent2D ksize,
-                      const UnpoolingOptions& options) {
+                      const Unpooling2DOptions& options) {
   check_unpooling(ksize, options);
   FunctionCall call(Unpooling::kName, Autocast::kNone, operand);
   check_images(call);

@@ -140,7 +140,7 @@ TEST_P(LstmUnits, StatesFollowTheModel) {
 
 TEST_P(LstmUnits, StartValuesAndNames) {
   const DeviceScope scope(device());
-  const F::LSTM lstm(3, 2, {.forget_bias = 1});
+  const F::LSTM lstm(3, 2, {.forget_bias_init = 1});
   EXPECT_EQ(lstm.upward.b.data().to_vector<float>(), (std::vector<float>{0, 0, 0, 0, 1, 1, 0, 0}));
   EXPECT_EQ(lstm.upward.W.shape(), (Shape{8, 3}));
   EXPECT_EQ(lstm.lateral.W.shape(), (Shape{8, 2}));
@@ -149,7 +149,7 @@ TEST_P(LstmUnits, StartValuesAndNames) {
   EXPECT_EQ(lstm.out_size(), 2);
   EXPECT_EQ(F::LSTM(lstm).named_parameters()[2].first, "lateral/W");
   EXPECT_EQ(message_of<ValueError>([] { F::LSTM(3, 0); }),
-            "LSTM: expected an out_size of at least 1, got 0");
+            "LSTM: expected an in_size and an out_size of at least 1, got 3 and 0");
   EXPECT_THROW(F::LSTM(0, 2), ValueError);
   EXPECT_THROW(F::LSTM(3, 2, {.dtype = Dtype::kInt32}), DtypeError);
 }

@@ -100,7 +100,7 @@ TEST_P(Rectifier, SmallTailsKeepTheirDigits) {
 
 TEST_P(Rectifier, PReLUStartsWithOneQuarterAndLearns) {
   const DeviceScope scope(device());
-  F::PReLU one, channels({3}, 0.5), wide({}, 0.1, Dtype::kFloat64);
+  F::PReLU one, channels({3}, {.init = 0.5}), wide({}, {.init = 0.1, .dtype = Dtype::kFloat64});
   EXPECT_EQ(one.W.shape(), Shape());
   EXPECT_EQ(one.W.dtype(), Dtype::kFloat32);
   EXPECT_EQ(one.W.device(), device());
@@ -116,7 +116,7 @@ TEST_P(Rectifier, PReLUStartsWithOneQuarterAndLearns) {
 }
 
 TEST_P(Rectifier, PReLURefusesWhatMakesNoSense) {
-  EXPECT_EQ(message_of<DtypeError>([] { F::PReLU({}, 0.25, Dtype::kInt32); }),
+  EXPECT_EQ(message_of<DtypeError>([] { F::PReLU({}, {.dtype = Dtype::kInt32}); }),
             "PReLU: expected a floating dtype, got int32");
   EXPECT_EQ(message_of<ValueError>([] {
               F::PReLU({2, -1});

@@ -226,9 +226,9 @@ FunctionRecord concat_errors() {
           "The inputs are float64 and float32: convert the float64 one with "
           ".astype(dtype::float32), or make arrays of float32 by config().default_dtype = "
           "dtype::float32."),
-      type_error("Concat", call({{4, 3}}, 2),
-                 "Expect: xs[0].ndim > axis\nActual: 2 <= 2\nInputs: xs[0] float64 (4, 3)\nxs[0] "
-                 "has 2 axes, 0 to 1, or -2 to -1 from the end; the axis given is 2."),
+      error<IndexError>(
+          call({{4, 3}}, 2),
+          "Concat: xs[0] has 2 axes, 0 to 1, or -2 to -1 from the end; the axis given is 2."),
       error<ValueError>(call({}, 0), "Concat: expected at least one input"),
   };
   return r;
@@ -270,14 +270,14 @@ FunctionRecords split_records() {
   };
   const std::string came = "\nInputs: x float64 (4, 3, 2)\n";
   const std::string axes =
-      came + "x has 3 axes, 0 to 2, or -3 to -1 from the end; the axis given is ";
+      "SplitAxis: x has 3 axes, 0 to 2, or -3 to -1 from the end; the axis given is ";
   at.errors = {
       type_error("SplitAxis", call(2, 1),
                  "Expect: x.shape[1] % sections == 0\nActual: 1 != 0" + came +
                      "Axis 1 has 3 elements, which cannot be cut into 2 equal parts: give a number "
                      "that divides them, or the positions of the cuts, split_axis(x, {1, 3})."),
-      type_error("SplitAxis", call(2, 3), "Expect: x.ndim > axis\nActual: 3 <= 3" + axes + "3."),
-      type_error("SplitAxis", call(2, -4), "Expect: x.ndim >= -axis\nActual: 3 < 4" + axes + "-4."),
+      error<IndexError>(call(2, 3), axes + "3."),
+      error<IndexError>(call(2, -4), axes + "-4."),
       type_error(
           "SplitAxis", call(Axes{1, 5}, 0),
           "Expect: x.shape[0] >= max_index\nActual: 4 < 5" + came +

@@ -118,10 +118,8 @@ FunctionRecord separate_record(int64_t axis) {
     return parts;
   };
   r.forward_launches = 0;
-  r.errors = {type_error(
-      "Separate", [](const Draw& draw) { F::separate(draw({3}), 1); },
-      "Expect: x.ndim > axis\nActual: 1 <= 1\nInputs: x float64 (3,)\nx has one axis, 0 or -1; the "
-      "axis given is 1.")};
+  r.errors = {error<IndexError>([](const Draw& draw) { F::separate(draw({3}), 1); },
+                                "Separate: x has one axis, 0 or -1; the axis given is 1.")};
   return r;
 }
 
@@ -172,7 +170,17 @@ FunctionRecords pad_records() {
           [](const Draw& draw) {
             F::pad(draw({2}), PadWidths{{1, 1}, {1, 1}}, PadMode::kEdge);
           },
-          "Pad: 2 pairs of widths for a variable of shape (2,)"),
+          "Pad: 2 pairs of widths for an array of shape (2,)"),
+      error<ValueError>(
+          [](const Draw& draw) {
+            F::pad(draw({2}), PadWidths{{1, -1}}, PadMode::kReflect);
+          },
+          "Pad: expected widths of at least 0, got (1, -1)"),
+      error<ValueError>(
+          [](const Draw& draw) {
+            F::pad(draw({2, 0}), PadWidths{{0, 0}, {1, 0}}, PadMode::kEdge);
+          },
+          "Pad: cannot extend the empty axis 1 of shape (2, 0) in this mode; kConstant can"),
   };
   records.push_back(unary_record(
       "pad", "one width", {{2, 3}, {3}, {}}, [](const Variable& x) { return F::pad(x, 1); },
@@ -240,10 +248,8 @@ FunctionRecords take_records() {
           "Expect: indices.dtype.kind == i\nActual: f != i\nInputs: x float64 (3,), indices "
           "float64 "
           "(2,)\nPositions are integers: convert them with .astype(dtype::int32)."),
-      type_error(
-          "Take", [](const Draw& draw) { F::take(draw({3}), draw.labels({0}, {1}), 1); },
-          "Expect: x.ndim > axis\nActual: 1 <= 1\nInputs: x float64 (3,)\nx has one axis, 0 or -1; "
-          "the axis given is 1."),
+      error<IndexError>([](const Draw& draw) { F::take(draw({3}), draw.labels({0}, {1}), 1); },
+                        "Take: x has one axis, 0 or -1; the axis given is 1."),
   };
   return records;
 }

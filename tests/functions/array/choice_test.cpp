@@ -5,6 +5,7 @@
 
 #include "catena/core/graph.h"
 #include "catena/functions/array/one_hot.h"
+#include "catena/functions/array/pad.h"
 #include "catena/functions/array/separate.h"
 #include "catena/functions/array/take.h"
 #include "catena/functions/evaluation.h"
@@ -138,6 +139,37 @@ TEST_P(Choice, EqualScoresCountInTheirOrder) {
             F::accuracy(y, t).data().item<double>());
   EXPECT_EQ(F::top_k_accuracy(y, t, 2).data().item<double>(), 0.5);
   EXPECT_EQ(F::confusion_matrix(y, t).data()(1, 0).item<int64_t>(), 1);
+}
+
+// A replay pads what the array has then, and the gradient goes back.
+TEST(Padding, IsCapturedInEveryMode) {
+  CATENA_NEEDS_GPU();
+  const Device gpu = cuda_device(0);
+  const DeviceScope scope(gpu);
+  for (const PadMode mode : {PadMode::kConstant, PadMode::kEdge, PadMode::kReflect,
+                             PadMode::kSymmetric, PadMode::kWrap}) {
+    const Variable x(random_array({3, 4}, -1, 1, Dtype::kFloat32, gpu, 1));
+    const Array gy = random_array({4, 9}, -1, 1, Dtype::kFloat32, gpu, 2);
+    Array y, gx;
+    const auto step = [&] {
+      const Variable result = F::pad(x, PadWidths{{1, 0}, {2, 3}}, mode, 0.5);
+      x.set_grad(Array());
+      result.set_grad(gy);
+      result.backward();
+      y = result.data(), gx = x.grad();
+    };
+    step();  // compiles the kernels
+    cuda::Graph graph = cuda::Graph::capture(gpu, step);
+    const Array captured_y = y, captured_gx = gx;
+    for (const uint64_t seed : {3, 4}) {
+      x.data().assign(random_array({3, 4}, -1, 1, Dtype::kFloat32, gpu, seed));
+      graph.launch();
+      const Array replayed_y = captured_y.copy(), replayed_gx = captured_gx.copy();
+      step();
+      EXPECT_EQ(testing::difference(replayed_y, y), "") << int(mode);
+      EXPECT_EQ(testing::difference(replayed_gx, gx), "") << int(mode);
+    }
+  }
 }
 
 CATENA_ON_DEVICES(Choice);

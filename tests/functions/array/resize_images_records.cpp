@@ -18,20 +18,20 @@ double between(const Plain& x, int64_t n, int64_t c, double h, double w) {
          down * ((1 - along) * x(n, c, h1, w0) + along * x(n, c, h1, w1));
 }
 
-double place(int64_t i, int64_t in, int64_t out, const F::ResizeOptions& o) {
+double place(int64_t i, int64_t in, int64_t out, const F::ResizeImagesOptions& o) {
   if (o.mode == F::ResizeMode::kNearest) return double(i * in / out);
   if (o.align_corners) return out == 1 ? 0 : double(i * (in - 1)) / double(out - 1);
   return std::clamp((double(i) + 0.5) * double(in) / double(out) - 0.5, 0.0, double(in - 1));
 }
 
-Plain resized(const Plain& x, const F::Extent2D& size, const F::ResizeOptions& o) {
+Plain resized(const Plain& x, const F::Extent2D& size, const F::ResizeImagesOptions& o) {
   return plain({x.shape[0], x.shape[1], size.height, size.width}, [&](const Shape& i) {
     return between(x, i[0], i[1], place(i[2], x.shape[2], size.height, o),
                    place(i[3], x.shape[3], size.width, o));
   });
 }
 
-FunctionRecord resize_record(std::string variant, F::Extent2D size, F::ResizeOptions options,
+FunctionRecord resize_record(std::string variant, F::Extent2D size, F::ResizeImagesOptions options,
                              std::vector<Shapes> shapes) {
   FunctionRecord r;
   r.function = "resize_images";
@@ -92,7 +92,7 @@ FunctionRecord upsampling_record() {
 }  // namespace
 
 CATENA_FUNCTION_RECORDS(resize_images) {
-  const F::ResizeOptions centered{.align_corners = false}, nearest{F::ResizeMode::kNearest};
+  const F::ResizeImagesOptions centered{.align_corners = false}, nearest{F::ResizeMode::kNearest};
   return {resize_record("larger", {7, 5}, {}, {{{2, 3, 3, 4}}, {{1, 8, 1, 2}}, {{0, 2, 2, 2}}}),
           resize_record("smaller", {2, 3}, {}, {{{2, 3, 5, 4}}}),
           resize_record("one element", 1, {}, {{{2, 3, 5, 4}}}),

@@ -267,6 +267,19 @@ std::vector<Case> other_cases() {
        [](const Plain& x) {
          return pooled(x, {2, 3, 2, 1, 1, 1}, 2, 4, largest);
        }},
+      // Rows as above; columns have a third window, which begins in the image.
+      {"PoolingClippedRows",
+       layer("Pooling", "pooling_param { kernel_h: 2 kernel_w: 3 stride: 2 pad: 1 } "),
+       {2, 2, 5, 4},
+       [](const Plain& x) {
+         return pooled(x, {2, 3, 2, 2, 1, 1}, 3, 3, largest);
+       }},
+      {"PoolingClippedColumns",
+       layer("Pooling", "pooling_param { kernel_h: 3 kernel_w: 2 stride: 2 pad: 1 } "),
+       {2, 2, 4, 5},
+       [](const Plain& x) {
+         return pooled(x, {3, 2, 2, 2, 1, 1}, 3, 3, largest);
+       }},
       {"PoolingGlobal", layer("Pooling", "pooling_param { global_pooling: true } "), images,
        [](const Plain& x) {
          return pooled(x, {5, 4}, 1, 1, largest);

@@ -54,16 +54,16 @@ TEST_P(BilinearLayer, StartsWithChainersDeviations) {
 TEST_P(BilinearLayer, TakesStartValuesAndRefusesOthers) {
   const DeviceScope scope(device());
   const Array W = draw({2, 3, 4}), V1 = draw({2, 4}), V2 = draw({3, 4}), b = draw({4});
-  F::Bilinear layer(2, 3, 4, {.initialW = W, .initial_bias = {{V1, V2, b}}});
+  F::Bilinear layer(2, 3, 4, {.initialW = W, .initial_bias = {V1, V2, b}});
   EXPECT_TRUE(layer.W.data().same_body(W));
   EXPECT_EQ(testing::difference(layer.V2.data(), V2), "");
   EXPECT_EQ(layer.b.dtype(), Dtype::kFloat64);
   EXPECT_EQ(message_of<ShapeError>([&] {
-              F::Bilinear(2, 3, 4, {.initial_bias = {{V1, V1, b}}});
+              F::Bilinear(2, 3, 4, {.initial_bias = {V1, V1, b}});
             }),
-            "Bilinear: initial_bias has a V2 of shape (2, 4), expected (3, 4)");
+            "Bilinear: initial_bias.V2 has shape (2, 4), expected (right, out) = (3, 4)");
   EXPECT_THROW(F::Bilinear(2, 3, 4, {.initialW = V1}), ShapeError);
-  EXPECT_THROW(F::Bilinear(2, 3, 4, {.nobias = true, .initial_bias = {{V1, V2, b}}}), ValueError);
+  EXPECT_THROW(F::Bilinear(2, 3, 4, {.nobias = true, .initial_bias = {V1, V2, b}}), ValueError);
   EXPECT_EQ(message_of<ValueError>([] { F::Bilinear(2, 0, 4); }),
             "Bilinear: expected sizes of at least 1, got 2, 0 and 4");
   EXPECT_THROW(F::Bilinear(2, 3, 4, {.dtype = Dtype::kInt32}), DtypeError);

@@ -43,7 +43,7 @@ FunctionRecord nd_record(const char* variant, Shapes shapes, std::vector<int64_t
   shapes[0][0] = 0;
   r.shapes.push_back(shapes);
   r.call = [=](const Variables& v) {
-    const F::ConvolutionNDOptions o{.stride = F::ExtentND(stride),
+    const F::ConvolutionOptionsND o{.stride = F::ExtentND(stride),
                                     .pad = F::ExtentND(pad),
                                     .dilation = F::ExtentND(dilation),
                                     .groups = groups};
@@ -58,7 +58,7 @@ FunctionRecord nd_record(const char* variant, Shapes shapes, std::vector<int64_t
 
 FunctionRecord nd_errors() {
   FunctionRecord r = nd_record("errors", {{2, 3, 5}, {4, 3, 2}}, {1}, {0}, {1}, 1);
-  const auto call = [](Shape x, Shape W, F::ConvolutionNDOptions o = {}) {
+  const auto call = [](Shape x, Shape W, F::ConvolutionOptionsND o = {}) {
     return [=](const Draw& draw) { F::convolution_nd(draw(x), draw(W), o); };
   };
   r.errors = {

@@ -244,7 +244,7 @@ TEST_P(NStepLstms, AreRecomputedWithTheSameMask) {
 
 TEST_P(NStepLstms, TheLayerNamesAndCopiesItsParameters) {
   const DeviceScope scope(device());
-  F::NStepLSTM lstm(2, 3, 5, {.forget_bias = 1});
+  F::NStepLSTM lstm(2, 3, 5, {.forget_bias_init = 1});
   EXPECT_EQ(lstm.parameter_names(),
             (std::vector<std::string>{"0/Wx", "0/Wh", "0/b", "1/Wx", "1/Wh", "1/b"}));
   EXPECT_EQ(lstm.in_size(), 3);
@@ -317,7 +317,7 @@ TEST_P(NStepLstms, LeaveWeightsForLater) {
 // Sequences of random symbols whose first decides the class, twelve steps later.
 TEST_P(NStepLstms, LearnToRememberTheFirstSymbol) {
   struct Model : FunctionSet {
-    F::NStepLSTM lstm{1, 4, 24, {.forget_bias = 1}};
+    F::NStepLSTM lstm{1, 4, 24, {.forget_bias_init = 1}};
     F::Linear last{24, 4};
     CATENA_FUNCTIONS(lstm, last)
     Variable operator()(const Variable& x) const { return last(F::get_item(lstm(x).hy, {0})); }

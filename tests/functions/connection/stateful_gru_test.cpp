@@ -43,7 +43,7 @@ class StatefulGru : public OnDevice {
   // 3 inputs, 2 cells, weights of [-1, 1).
   F::StatefulGRU layer() const {
     const DeviceScope scope(device());
-    F::StatefulGRU gru(3, 2, Dtype::kFloat64);
+    F::StatefulGRU gru(3, 2, {.dtype = Dtype::kFloat64});
     uint64_t seed = 10;
     for (const Parameter& p : gru.parameters()) p.data().assign(draw(p.shape(), -1, 1, ++seed));
     return gru;

@@ -13,7 +13,7 @@ namespace catena {
 namespace {
 
 constexpr auto kCtc = [](const auto& x, const Array& t, int32_t blank,
-                         const F::CtcOptions& options = {}) {
+                         const F::ConnectionistTemporalClassificationOptions& options = {}) {
   return F::connectionist_temporal_classification(x, t, blank, options);
 };
 constexpr F::Reduction kNone = F::Reduction::kNone;
@@ -100,9 +100,10 @@ TEST_P(Ctc, LengthsBySample) {
   const std::vector<int32_t> steps{5, 3, 4, 2}, counts{3, 1, 2, 0};
   const std::vector<std::vector<int64_t>> own{{0, 3, 2}, {2}, {3, 3}, {}};
   for (const Dtype dtype : {Dtype::kInt32, Dtype::kInt64, Dtype::kUInt8}) {
-    const F::CtcOptions options{.input_length = labels(steps, {4}).astype(dtype),
-                                .label_length = labels(counts, {4}).astype(dtype),
-                                .reduction = kNone};
+    const F::ConnectionistTemporalClassificationOptions options{
+        .input_length = labels(steps, {4}).astype(dtype),
+        .label_length = labels(counts, {4}).astype(dtype),
+        .reduction = kNone};
     const Variable scored(x);
     const Variable y = kCtc(scored, t, 1, options);
     const std::vector<double> losses = y.data().to_cpu().to_vector<double>();
@@ -116,8 +117,8 @@ TEST_P(Ctc, LengthsBySample) {
                            {x});
   }
   // No step and no label: the empty path, of probability 1.
-  const F::CtcOptions nothing{.input_length = labels({0, 0, 0, 0}, {4}),
-                              .label_length = labels({0, 0, 0, 0}, {4})};
+  const F::ConnectionistTemporalClassificationOptions nothing{
+      .input_length = labels({0, 0, 0, 0}, {4}), .label_length = labels({0, 0, 0, 0}, {4})};
   const Variable scored(x);
   const Variable y = kCtc(scored, t, 1, nothing);
   EXPECT_EQ(y.data().item<double>(), 0);
@@ -150,7 +151,8 @@ TEST_P(Ctc, SamplesWithoutAnAlignment) {
 
 TEST_P(Ctc, LabelsAndLengthsOutOfRange) {
   const Array x = draw({4, 2, 3}), good = labels({1, 2, 2, 1}, {2, 2});
-  const auto expect_refused = [&](const Array& t, const F::CtcOptions& options,
+  const auto expect_refused = [&](const Array& t,
+                                  const F::ConnectionistTemporalClassificationOptions& options,
                                   const std::string& text) {
     const std::string whole = "ConnectionistTemporalClassification: " + text;
     EXPECT_EQ(message_of<ValueError>([&] { F::check_ctc_labels(t, 4, 3, 0, options); }), whole);
@@ -159,7 +161,7 @@ TEST_P(Ctc, LabelsAndLengthsOutOfRange) {
       return;
     }
     const Variable scored(x);
-    F::CtcOptions each = options;
+    F::ConnectionistTemporalClassificationOptions each = options;
     each.reduction = kNone;
     const Variable y = kCtc(scored, t, 0, each);
     const std::vector<double> losses = y.data().to_vector<double>();
@@ -233,8 +235,8 @@ TEST_P(Ctc, LargeProblemsAreThoseOfTheCpu) {
   for (const Array& own : {t, few}) {
     const auto run = [&](Device where) {
       const Variable scored(x.to(where));
-      const F::CtcOptions options{.label_length =
-                                      array(std::vector<int32_t>{120, 150, 3}).to(where)};
+      const F::ConnectionistTemporalClassificationOptions options{
+          .label_length = array(std::vector<int32_t>{120, 150, 3}).to(where)};
       const Variable y = kCtc(scored, own.to(where), 0, options);
       y.backward();
       return Arrays{y.data().to_cpu(), scored.grad().to_cpu()};

@@ -4,8 +4,11 @@
 #include <sstream>
 
 #include "catena/array/indexing.h"
+#include "catena/serializers/npz.h"
 #include "catena/testing_gtest.h"
+#include "error_text.h"
 #include "functions/functions_test_util.h"
+#include "temp_folder.h"
 
 namespace catena {
 namespace {
@@ -185,10 +188,28 @@ TEST_P(Hierarchy, StartsUniformAndMovesItsTables) {
   }
   EXPECT_NEAR(square, 1.0 / 3, 0.04);
   EXPECT_EQ(loss.parameter_names(), (std::vector<std::string>{"W"}));
-  EXPECT_EQ(loss.persistent_names(), (std::vector<std::string>{"begins", "paths", "codes"}));
+  EXPECT_EQ(loss.persistent_names(),
+            (std::vector<std::string>{"tree_digest", "begins", "paths", "codes"}));
   BinaryHierarchicalSoftmax copy = loss;
   copy.to(cpu(3));
   EXPECT_EQ(copy.paths.device(), cpu(3));
+}
+
+// Trees of the same ids, whose tables have the same shapes.
+TEST_P(Hierarchy, RefusesFilesAndCopiesOfAnotherTree) {
+  const DeviceScope scope(device());
+  const BinaryTree saved{{1, 2}, {3, 4}}, other{{1, 3}, {2, 4}};
+  BinaryHierarchicalSoftmax first(3, saved), same(3, saved), different(3, other);
+  const TempFolder folder;
+  serializers::save(folder / "m.npz", first);
+  serializers::load(folder / "m.npz", same);
+  EXPECT_EQ(testing::difference(same.W.data(), first.W.data()), "");
+  const Array before = different.W.data().copy();
+  expect_contains(error_of<IoError>([&] { serializers::load(folder / "m.npz", different); }),
+                  {"tree_digest: expected (0, "});
+  EXPECT_EQ(testing::difference(different.W.data(), before), "");
+  EXPECT_THROW(different = first, ShapeError);
+  EXPECT_EQ(testing::difference(different.W.data(), before), "");
 }
 
 TEST_P(Hierarchy, AnEmptyBatchHasNoLoss) {

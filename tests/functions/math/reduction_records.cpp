@@ -138,13 +138,13 @@ FunctionRecord kind_record(const Kind& f, const Axes& axes, bool keepdims) {
     return Plains{over_axes(in[0], axes, keepdims, f.reference)};
   };
   r.errors = {
-      type_error(
-          f.label,
+      error<IndexError>(
           [=](const Draw& draw) {
             f.call(draw({4, 3}), 2, false);
           },
-          "Expect: x.ndim > axis\nActual: 2 <= 2\nInputs: x float64 (4, 3)\nx has 2 axes, 0 to 1, "
-          "or -2 to -1 from the end; the axis given is 2."),
+          message(f.label,
+                  ": x has 2 axes, 0 to 1, "
+                  "or -2 to -1 from the end; the axis given is 2.")),
       type_error(
           f.label,
           [=](const Draw& draw) {

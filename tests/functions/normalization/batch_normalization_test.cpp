@@ -13,7 +13,7 @@ namespace catena {
 namespace {
 
 using namespace testing::normalization;
-using F::FixedNormalizationOptions;
+using F::FixedBatchNormalizationOptions;
 using F::NormalizationOptions;
 
 class BatchNormalization : public NormalizationOnDevice {};
@@ -99,7 +99,7 @@ TEST_P(BatchNormalization, GradientsThroughReluAndResidual) {
         {batch(c), gamma(c), beta(c), batch(c, 9)}, message("relu ", relu));
     expect_gradients(
         [&](const Variables& v) {
-          const FixedNormalizationOptions options{.relu = relu, .residual = v[5]};
+          const FixedBatchNormalizationOptions options{.relu = relu, .residual = v[5]};
           return Variables{F::fixed_batch_normalization(v[0], v[1], v[2], v[3], v[4], options)};
         },
         {batch(c), gamma(c), beta(c), beta(c), variance(c), batch(c, 9)},

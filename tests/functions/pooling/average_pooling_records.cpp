@@ -18,7 +18,8 @@ double sum_of(const Plain& x, int64_t n, int64_t c, int64_t h0, int64_t h1, int6
   return sum;
 }
 
-Plain average_pooling_of(const Plain& x, const F::Extent2D& k, const F::AveragePoolingOptions& o) {
+Plain average_pooling_of(const Plain& x, const F::Extent2D& k,
+                         const F::AveragePooling2DOptions& o) {
   const F::Extent2D s = o.stride.value_or(k);
   const int64_t height = (x.shape[2] + 2 * o.pad.height - k.height) / s.height + 1,
                 width = (x.shape[3] + 2 * o.pad.width - k.width) / s.width + 1;
@@ -42,7 +43,7 @@ FunctionRecord of_function(const char* function, std::string variant, std::vecto
 }
 
 FunctionRecord average_record(std::string variant, F::Extent2D ksize,
-                              F::AveragePoolingOptions options, std::vector<Shapes> shapes) {
+                              F::AveragePooling2DOptions options, std::vector<Shapes> shapes) {
   return of_function(
       "average_pooling_2d", std::move(variant), std::move(shapes),
       [=](const Variable& x) { return F::average_pooling_2d(x, ksize, options); },
@@ -51,7 +52,7 @@ FunctionRecord average_record(std::string variant, F::Extent2D ksize,
 
 FunctionRecord average_errors() {
   FunctionRecord r = average_record("errors", 2, {}, {{{1, 1, 2, 2}}});
-  const auto call = [](Shape x, F::Extent2D ksize, F::AveragePoolingOptions options) {
+  const auto call = [](Shape x, F::Extent2D ksize, F::AveragePooling2DOptions options) {
     return [=](const Draw& draw) { F::average_pooling_2d(draw(x), ksize, options); };
   };
   r.errors = {
@@ -136,7 +137,7 @@ FunctionRecord adaptive_record(std::string variant, F::Extent2D size, std::vecto
 }
 
 // Windows at the positions of x, filled with its elements and added up.
-Plain unpooling_of(const Plain& x, const F::Extent2D& k, const F::UnpoolingOptions& o) {
+Plain unpooling_of(const Plain& x, const F::Extent2D& k, const F::Unpooling2DOptions& o) {
   const F::Extent2D s = o.stride.value_or(k);
   const auto extent = [&](int64_t size, int64_t kernel, int64_t stride, int64_t pad) {
     return stride * (size - 1) + kernel - (o.cover_all ? stride - 1 : 0) - 2 * pad;
@@ -159,8 +160,8 @@ Plain unpooling_of(const Plain& x, const F::Extent2D& k, const F::UnpoolingOptio
   return y;
 }
 
-FunctionRecord unpooling_record(std::string variant, F::Extent2D ksize, F::UnpoolingOptions options,
-                                std::vector<Shapes> shapes) {
+FunctionRecord unpooling_record(std::string variant, F::Extent2D ksize,
+                                F::Unpooling2DOptions options, std::vector<Shapes> shapes) {
   return of_function(
       "unpooling_2d", std::move(variant), std::move(shapes),
       [=](const Variable& x) { return F::unpooling_2d(x, ksize, options); },
@@ -169,7 +170,7 @@ FunctionRecord unpooling_record(std::string variant, F::Extent2D ksize, F::Unpoo
 
 FunctionRecord unpooling_errors() {
   FunctionRecord r = unpooling_record("errors", 2, {.cover_all = false}, {{{1, 1, 2, 2}}});
-  const auto call = [](Shape x, F::Extent2D ksize, F::UnpoolingOptions options) {
+  const auto call = [](Shape x, F::Extent2D ksize, F::Unpooling2DOptions options) {
     return [=](const Draw& draw) { F::unpooling_2d(draw(x), ksize, options); };
   };
   r.errors = {

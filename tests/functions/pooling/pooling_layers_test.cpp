@@ -19,7 +19,7 @@ struct Named {
 };
 // One of each kernel path.
 std::vector<Named> calls() {
-  const F::AveragePoolingOptions overlapping{.stride = F::Extent2D(2), .pad = 1};
+  const F::AveragePooling2DOptions overlapping{.stride = F::Extent2D(2), .pad = 1};
   return {
       {"average 3/2", [=](const Variable& x) { return F::average_pooling_2d(x, 3, overlapping); }},
       {"average 2", [](const Variable& x) { return F::average_pooling_2d(x, 2); }},

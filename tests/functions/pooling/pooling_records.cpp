@@ -6,7 +6,7 @@ namespace catena {
 namespace {
 
 // The largest element that the window sees; padding does not count.
-Plain max_pooling_of(const Plain& x, const F::Extent2D& ksize, const F::MaxPoolingOptions& o) {
+Plain max_pooling_of(const Plain& x, const F::Extent2D& ksize, const F::MaxPooling2DOptions& o) {
   const F::Extent2D stride = o.stride.value_or(ksize);
   const auto positions = [&](int64_t size, int64_t kernel, int64_t step, int64_t pad) {
     return (size + 2 * pad - kernel + (o.cover_all ? step - 1 : 0)) / step + 1;
@@ -29,7 +29,7 @@ Plain max_pooling_of(const Plain& x, const F::Extent2D& ksize, const F::MaxPooli
 }
 
 FunctionRecord max_pooling_record(std::string variant, F::Extent2D ksize,
-                                  F::MaxPoolingOptions options, std::vector<Shapes> shapes) {
+                                  F::MaxPooling2DOptions options, std::vector<Shapes> shapes) {
   FunctionRecord r;
   r.function = "max_pooling_2d";
   r.variant = std::move(variant);
@@ -42,7 +42,7 @@ FunctionRecord max_pooling_record(std::string variant, F::Extent2D ksize,
 
 FunctionRecord max_pooling_errors() {
   FunctionRecord r = max_pooling_record("errors", 2, {}, {{{1, 1, 2, 2}}});
-  const auto call = [](Shape x, F::Extent2D ksize, F::MaxPoolingOptions options) {
+  const auto call = [](Shape x, F::Extent2D ksize, F::MaxPooling2DOptions options) {
     return [=](const Draw& draw) { F::max_pooling_2d(draw(x), ksize, options); };
   };
   r.errors = {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "catena/functions/connection/linear.h"
 
@@ -21,11 +22,15 @@ struct LstmCellResult {
 // gradient of one of the results only. One kernel each way.
 LstmCellResult lstm(const VariableOperand& c_prev, const VariableOperand& x);
 
-// Start values and dtype of an LSTM.
+// Start values and dtype of an LSTM. Of weights and biases an array is that of all four blocks,
+// and an initializer makes each block, whose shape is given here. Arrays are copied.
 struct LSTMOptions {
-  double forget_bias = 0;  // initial value of upward.b in block f; 0 elsewhere
-  double wscale = 1;       // W ~ normal(0, wscale * sqrt(1 / inputs)), of both layers
-  Dtype dtype = Dtype::kFloat32;
+  double wscale = 1;                   // W ~ normal(0, wscale * sqrt(1 / inputs)), of both layers
+  InitialValue upward_init = {};       // of upward.W instead: (out, in)
+  InitialValue lateral_init = {};      // of lateral.W instead: (out, out)
+  InitialValue bias_init = {};         // of upward.b: (out); 0 unless given
+  InitialValue forget_bias_init = {};  // of block f alone, (out); that of bias_init unless given
+  std::optional<Dtype> dtype = {};     // float32, or that of an array upward_init
 };
 
 // An LSTM that keeps its cells and its last output: each call is a step,
@@ -33,8 +38,8 @@ struct LSTMOptions {
 // and the result is h. States start as 0. They are variables, so that backward() goes through all
 // steps since reset_state(); loss.unchain_backward() cuts the graph. They follow x to another
 // device, copies of the layer go on from them, and files do not have them. ValueError for sizes
-// below 1, DtypeError for integer dtypes, ShapeError for another number of samples than that of the
-// states.
+// below 1, DtypeError for integer dtypes, ShapeError for start values of other shapes and for
+// another number of samples than that of the states.
 class LSTM : public Parameterized {
  public:
   LSTM(int64_t in_size, int64_t out_size, const LSTMOptions& options = {});

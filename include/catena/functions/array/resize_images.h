@@ -12,7 +12,7 @@ namespace catena::functions {
 enum class ResizeMode { kBilinear, kNearest };
 
 // How resize_images makes elements.
-struct ResizeOptions {
+struct ResizeImagesOptions {
   // Of how many elements of x.
   ResizeMode mode = ResizeMode::kBilinear;
   // Which place of x belongs to element i of the oh rows of a bilinear result, and likewise of its
@@ -31,7 +31,7 @@ struct ResizeOptions {
 // calls give equal bits. InvalidType unless x is a batch of images, ValueError for a size below 1,
 // ShapeError for images without elements.
 Variable resize_images(const VariableOperand& x, Extent2D output_shape,
-                       const ResizeOptions& options = {});
+                       const ResizeImagesOptions& options = {});
 
 // Each element of x as a block of scale.height x scale.width elements: nn.UpsamplingNearest2d, and
 // resize_images in the mode kNearest to a multiple of the size. ValueError for a scale below 1.

@@ -6,7 +6,7 @@
 namespace catena::functions {
 
 // x[0], x[1], ... along the axis, which falls away: views. None for an axis of extent 0.
-// InvalidType for an axis out of range.
+// IndexError for an axis out of range.
 Variables separate(const VariableOperand& x, Axis axis = 0);
 
 }  // namespace catena::functions

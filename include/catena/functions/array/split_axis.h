@@ -9,7 +9,8 @@
 namespace catena::functions {
 
 // Equal parts (the extent must divide), or cuts at ascending positions, {4} at one. Views.
-// InvalidType for an axis, a number of parts or a position that does not fit.
+// IndexError for an axis out of range, InvalidType for a number of parts or a position that does
+// not fit.
 Variables split_axis(const VariableOperand& x, int64_t sections, Axis axis);
 Variables split_axis(const VariableOperand& x, const Axes& positions, Axis axis);
 inline Variables split_axis(const VariableOperand& x, std::initializer_list<int64_t> positions,

@@ -6,7 +6,7 @@
 namespace catena::functions {
 
 // Inputs of one shape and dtype along a new axis of the result; else InvalidType. ValueError for no
-// input. One kernel; the gradients are views.
+// input, IndexError for an axis out of range. One kernel; the gradients are views.
 Variable stack(const Variables& xs, Axis axis = 0);
 // Along axis 1, of 1-d inputs along axis 0. A number counts as one element.
 Variable hstack(const Variables& xs);

@@ -10,7 +10,7 @@ namespace catena::functions {
 // shape of the positions takes the place of the axis. Without an axis: of the flattened x. One
 // kernel each way; gradients of equal positions add up. A position out of range is an IndexError on
 // a CPU; on a GPU, where looking would wait for the device, it gives NaN and takes no gradient.
-// InvalidType for positions that are not integers and for an axis out of range.
+// InvalidType for positions that are not integers, IndexError for an axis out of range.
 Variable take(const VariableOperand& x, const VariableOperand& indices, OptionalAxis axis = none);
 // y[.., i, ..] = x[.., indices[.., i, ..], ..] along the axis: the function that PyTorch calls
 // gather. indices: integers with as many axes as x, which broadcast with it outside the axis

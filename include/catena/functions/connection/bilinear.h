@@ -1,7 +1,6 @@
 // Bilinear products of two inputs: bilinear and the layer Bilinear.
 #pragma once
 
-#include <array>
 #include <optional>
 
 #include "catena/autograd/function_set.h"
@@ -20,17 +19,23 @@ Variable bilinear(const VariableOperand& e1, const VariableOperand& e2, const Va
 Variable bilinear(const VariableOperand& e1, const VariableOperand& e2, const VariableOperand& W,
                   const VariableOperand& V1, const VariableOperand& V2, const VariableOperand& b);
 
+// Start values of the linear part of a Bilinear: {V1, V2, b}, or some of them by name.
+struct BilinearBias {
+  InitialValue V1 = {}, V2 = {};  // (left, out) and (right, out)
+  InitialValue b = {};            // (out)
+};
+
 // Start values and dtype of a Bilinear.
 struct BilinearOptions {
-  bool nobias = false;                                    // without V1, V2 and b
-  InitialValue initialW = {};                             // (left, right, out)
-  std::optional<std::array<Array, 3>> initial_bias = {};  // V1, V2, b; with nobias a ValueError
-  std::optional<Dtype> dtype = {};                        // float32, or that of initialW
+  bool nobias = false;              // without V1, V2 and b
+  InitialValue initialW = {};       // (left, right, out)
+  BilinearBias initial_bias = {};   // with nobias a ValueError
+  std::optional<Dtype> dtype = {};  // float32, or that of an array initialW
 };
 
 // bilinear as a layer on the current device. W, V1 and V2 are normal with the deviations
 // sqrt(1 / (left * right)), sqrt(1 / left) and sqrt(1 / right), b is 0, unless given. ShapeError
-// for initial arrays of other shapes, ValueError for sizes below 1, DtypeError for integer dtypes.
+// for initial values of other shapes, ValueError for sizes below 1, DtypeError for integer dtypes.
 class Bilinear : public Parameterized {
  public:
   Bilinear(int64_t left_size, int64_t right_size, int64_t out_size,

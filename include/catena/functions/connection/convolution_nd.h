@@ -22,7 +22,7 @@ struct ExtentND {
 };
 
 // How the window moves; the fields mean what they mean in ConvolutionOptions.
-struct ConvolutionNDOptions {
+struct ConvolutionOptionsND {
   ExtentND stride = 1;
   ExtentND pad = 0;
   ExtentND dilation = 1;
@@ -40,12 +40,12 @@ struct ConvolutionNDOptions {
 // times. InvalidType for operands that do not fit, ValueError for options that make no sense,
 // ShapeError where no window fits.
 Variable convolution_nd(const VariableOperand& x, const VariableOperand& W,
-                        const ConvolutionNDOptions& options = {});
+                        const ConvolutionOptionsND& options = {});
 Variable convolution_nd(const VariableOperand& x, const VariableOperand& W,
-                        const VariableOperand& b, const ConvolutionNDOptions& options = {});
+                        const VariableOperand& b, const ConvolutionOptionsND& options = {});
 
-// Initial values and dtype of a ConvolutionND; the others as in ConvolutionNDOptions.
-struct ConvolutionNDLayerOptions {
+// Initial values and dtype of a ConvolutionND; the others as in ConvolutionOptionsND.
+struct ConvolutionNDOptions {
   ExtentND stride = 1;
   ExtentND pad = 0;
   ExtentND dilation = 1;
@@ -65,7 +65,7 @@ struct ConvolutionNDLayerOptions {
 class ConvolutionND : public Parameterized {
  public:
   ConvolutionND(int ndim, int64_t in_channels, int64_t out_channels, const ExtentND& ksize,
-                const ConvolutionNDLayerOptions& options = {});
+                const ConvolutionNDOptions& options = {});
 
   // Applies the layer; errors are those of convolution_nd().
   Variable operator()(const VariableOperand& x) const;
@@ -75,14 +75,14 @@ class ConvolutionND : public Parameterized {
   OwnedParameter b;  // (out); undefined with nobias
 
  private:
-  ConvolutionNDOptions options_;
+  ConvolutionOptionsND options_;
 };
 
 // The same for sequences (n, channels, length).
 class Convolution1D : public ConvolutionND {
  public:
   Convolution1D(int64_t in_channels, int64_t out_channels, int64_t ksize,
-                const ConvolutionNDLayerOptions& options = {})
+                const ConvolutionNDOptions& options = {})
       : ConvolutionND(1, in_channels, out_channels, ksize, options) {}
 };
 
@@ -90,7 +90,7 @@ class Convolution1D : public ConvolutionND {
 class Convolution3D : public ConvolutionND {
  public:
   Convolution3D(int64_t in_channels, int64_t out_channels, const ExtentND& ksize,
-                const ConvolutionNDLayerOptions& options = {})
+                const ConvolutionNDOptions& options = {})
       : ConvolutionND(3, in_channels, out_channels, ksize, options) {}
 };
 

@@ -12,6 +12,14 @@
 
 namespace catena::functions {
 
+// Start values and dtype of an Inception. The convolutions have different shapes: an array is a
+// ValueError.
+struct InceptionOptions {
+  InitialValue conv_init = {};  // of the weights; those of Convolution2D unless given
+  InitialValue bias_init = {};  // of the biases; 0 unless given
+  Dtype dtype = Dtype::kFloat32;
+};
+
 // The block of C. Szegedy et al., Going Deeper with Convolutions, CVPR 2015: four paths over the
 // same images, joined along the channels, then relu:
 //   conv1, of 1 x 1                                 out1 channels
@@ -23,12 +31,20 @@ namespace catena::functions {
 class Inception : public FunctionSet {
  public:
   Inception(int64_t in_channels, int64_t out1, int64_t proj3, int64_t out3, int64_t proj5,
-            int64_t out5, int64_t proj_pool);
+            int64_t out5, int64_t proj_pool, const InceptionOptions& options = {});
   Variable operator()(const VariableOperand& x) const;
 
   // The layers, all with a bias.
   Convolution2D conv1, proj3, conv3, proj5, conv5, projp;
   CATENA_FUNCTIONS(conv1, proj3, conv3, proj5, conv5, projp)
+};
+
+// Start values and dtype of an InceptionBN, as in InceptionOptions.
+struct InceptionBNOptions {
+  InitialValue conv_init = {};      // of the weights; those of Convolution2D unless given
+  InitialValue initial_gamma = {};  // of the normalizations, instead of ones
+  InitialValue initial_beta = {};   // of the normalizations, instead of zeros
+  Dtype dtype = Dtype::kFloat32;    // of all
 };
 
 // The block of S. Ioffe and C. Szegedy, Batch Normalization: Accelerating Deep Network Training by
@@ -46,7 +62,7 @@ class InceptionBN : public FunctionSet {
  public:
   InceptionBN(int64_t in_channels, int64_t out1, int64_t proj3, int64_t out3, int64_t proj33,
               int64_t out33, const std::string& pooltype, std::optional<int64_t> proj_pool = {},
-              int64_t stride = 1);
+              int64_t stride = 1, const InceptionBNOptions& options = {});
   // Without `train` each normalization goes by its own state.
   Variable operator()(const VariableOperand& x, std::optional<YesNo> train = {}) const;
 

@@ -38,19 +38,22 @@ LstmResult n_step_lstm(int64_t n_layers, double dropout_ratio, const OptionalVar
                        const OptionalVariable& cx, const Variables& weights,
                        const VariableOperand& xs, YesNo train = true);
 
-// Dropout, start values and dtype of an NStepLSTM.
+// Dropout, start values and dtype of an NStepLSTM. Start values are those of every layer: an array
+// is that of all four blocks, copied, and an initializer makes each block, whose shape is given
+// here.
 struct NStepLSTMOptions {
-  double dropout = 0;      // between layers, in train state
-  double forget_bias = 0;  // initial value of b in block f; 0 elsewhere
-  double wscale = 1;       // W ~ normal(0, wscale * sqrt(1 / in))
-  Dtype dtype = Dtype::kFloat32;
-  // Instead, of each block of Wx, (out, in), and of Wh, (out, out), of each layer.
-  initializers::Initializer upward_init = {}, lateral_init = {};
+  double dropout = 0;                  // between layers, in train state
+  double wscale = 1;                   // W ~ normal(0, wscale * sqrt(1 / inputs)), of Wx and Wh
+  InitialValue upward_init = {};       // of Wx instead: (out, in)
+  InitialValue lateral_init = {};      // of Wh instead: (out, out)
+  InitialValue bias_init = {};         // of b: (out); 0 unless given
+  InitialValue forget_bias_init = {};  // of block f alone, (out); that of bias_init unless given
+  std::optional<Dtype> dtype = {};     // float32, or that of an array upward_init
 };
 
 // n_step_lstm as a layer on the current device. ValueError for sizes below 1 and a dropout outside
-// [0, 1), DtypeError for integer dtypes. The weights of each layer are neighbours in an
-// optimizer's arena.
+// [0, 1), DtypeError for integer dtypes, ShapeError for start values of other shapes. The weights
+// of each layer are neighbours in an optimizer's arena.
 class NStepLSTM : public Parameterized {
  public:
   NStepLSTM(int64_t n_layers, int64_t in_size, int64_t out_size,

@@ -2,10 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "catena/functions/connection/linear.h"
 
 namespace catena::functions {
+
+// Start values and dtype of a StatefulGRU. Arrays are copied for each of the three layers.
+struct StatefulGRUOptions {
+  InitialValue init = {};           // (out, in): the weights of W_r, W_z and W
+  InitialValue inner_init = {};     // (out, out): those of U_r, U_z and U
+  InitialValue bias_init = {};      // (out): the biases of W_r, W_z and W; 0 unless given
+  std::optional<Dtype> dtype = {};  // float32, or that of an array init
+};
 
 // Gated recurrent units (K. Cho et al., Learning Phrase Representations using RNN Encoder-Decoder,
 // 2014), a step a call:
@@ -14,12 +23,13 @@ namespace catena::functions {
 // and the result is h. It starts as 0. It is a variable, so that backward() goes through all steps
 // since reset_state(); loss.unchain_backward() cuts the graph. It follows x to another device,
 // copies of the layer go on from it, and files do not have it. The layers U have no bias, for W's
-// would add to it. ValueError for sizes below 1, DtypeError for integer dtypes, ShapeError for
+// would add to it. The layers start as Linear does unless values are given. ValueError for sizes
+// below 1, DtypeError for integer dtypes, ShapeError for start values of other shapes and for
 // another number of samples than that of the state. Error in a graph that would begin with the
 // state of an earlier step.
 class StatefulGRU : public Parameterized {
  public:
-  StatefulGRU(int64_t in_size, int64_t out_size, Dtype dtype = Dtype::kFloat32);
+  StatefulGRU(int64_t in_size, int64_t out_size, const StatefulGRUOptions& options = {});
   // The next step of n sequences. x: (n, ...), flattened to (n, in_size); the result (n, out_size).
   Variable operator()(const VariableOperand& x);
   // Forgets the state: the next step is the first one.

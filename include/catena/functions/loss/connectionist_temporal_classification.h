@@ -11,7 +11,7 @@
 namespace catena::functions {
 
 // Options of connectionist_temporal_classification.
-struct CtcOptions {
+struct ConnectionistTemporalClassificationOptions {
   // Integers (batch): how many steps and labels belong to each sample; all unless given. What is
   // behind them does not count, and gets no gradient.
   std::optional<Array> input_length = {};
@@ -34,16 +34,17 @@ struct CtcOptions {
 // as labels, and one more between equal neighbours. On a GPU, where looking would wait for the
 // device, lengths and labels make the loss NaN and too few steps make it infinite; such a sample
 // has no gradient, and check_ctc_labels says which it is. No gradient flows to t. One kernel
-// forward, one backward, which do not wait; xs are joined first. There are no second gradients.
-Variable connectionist_temporal_classification(const Variables& xs, const VariableOperand& t,
-                                               int32_t blank_symbol,
-                                               const CtcOptions& options = {});
-Variable connectionist_temporal_classification(const VariableOperand& x, const VariableOperand& t,
-                                               int32_t blank_symbol,
-                                               const CtcOptions& options = {});
+// forward, one backward, which do not wait; xs are joined first. There are no second gradients:
+// backward with create_graph is a GradientError.
+Variable connectionist_temporal_classification(
+    const Variables& xs, const VariableOperand& t, int32_t blank_symbol,
+    const ConnectionistTemporalClassificationOptions& options = {});
+Variable connectionist_temporal_classification(
+    const VariableOperand& x, const VariableOperand& t, int32_t blank_symbol,
+    const ConnectionistTemporalClassificationOptions& options = {});
 // Throws the ValueErrors of lengths and labels above on any device, which it waits for. t: (batch,
 // labels).
 void check_ctc_labels(const Array& t, int64_t steps, int64_t classes, int32_t blank_symbol,
-                      const CtcOptions& options = {});
+                      const ConnectionistTemporalClassificationOptions& options = {});
 
 }  // namespace catena::functions

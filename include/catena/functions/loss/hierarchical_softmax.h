@@ -48,7 +48,8 @@ struct BinaryHierarchicalSoftmaxOptions {
 // nodes e on the path to leaf t of 1 / (1 + exp(-sign * x . W[e])), with sign 1 where the path goes
 // to the left child, else -1 (Morin and Bengio 2005). Inner nodes have the rows of W in pre-order.
 // One kernel forward; backward one for the gradients of the terms, and one that adds up those of a
-// row. The tree's tables move, save and load with the model; a file belongs to one tree.
+// row. The tree's tables move, save and load with the model; a file of another tree is refused
+// (IoError), as is the assignment of a layer with another one (ShapeError).
 //
 // ValueError for an in_size below 1, a tree of one leaf, and an id at two leaves; ShapeError for an
 // initialW of another shape, DtypeError for integer dtypes.
@@ -71,11 +72,14 @@ class BinaryHierarchicalSoftmax : public Parameterized {
   // finite.
   static BinaryTree create_huffman_tree(const std::map<int32_t, double>& counts);
 
+  // A number made of the tree, as an array without elements, uint8 (0, number): files and copies
+  // compare shapes.
+  OwnedPersistent tree_digest;
   OwnedParameter W;        // (inner nodes, in)
   OwnedPersistent begins;  // int32 (ids + 1): the path of an id begins and ends there
   OwnedPersistent paths;   // int32: rows of W, path by path
   OwnedPersistent codes;   // int8: their signs
-  CATENA_PARAMETERS(W, begins, paths, codes)
+  CATENA_PARAMETERS(tree_digest, W, begins, paths, codes)
 
  private:
   int64_t depth_;  // of the longest path

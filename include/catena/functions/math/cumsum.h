@@ -7,7 +7,8 @@
 namespace catena::functions {
 
 // Sums of the elements up to each along the axis; without an axis of the flattened x. One kernel
-// forward. Floats, else InvalidType; precision as of the array function (scan.h).
+// forward. Floats, else InvalidType; IndexError for an axis out of range. Precision is that of the
+// array function (scan.h).
 Variable cumsum(const VariableOperand& x, OptionalAxis axis = none);
 
 }  // namespace catena::functions

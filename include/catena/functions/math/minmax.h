@@ -7,7 +7,8 @@
 namespace catena::functions {
 
 // axes and keepdims as ReduceAxes says, or keepdims by itself: max(x, 0, true). The gradient goes
-// to every element that equals the extreme. Floats, and axes that x has, else InvalidType.
+// to every element that equals the extreme. Floats, else InvalidType; IndexError for an axis out of
+// range.
 Variable max(const VariableOperand& x, const ReduceAxes& axes = none, YesNo keepdims = false);
 Variable min(const VariableOperand& x, const ReduceAxes& axes = none, YesNo keepdims = false);
 

@@ -8,7 +8,8 @@ namespace catena::functions {
 
 // mean(square(x - mean(x))) over axes, with count - ddof as the divisor: ddof = 1 is the unbiased
 // estimate. axes and keepdims as ReduceAxes says, or keepdims by itself: var(x, 0, true). Floats,
-// and axes that x has, else InvalidType; computed in float32 or wider. NaN where count <= ddof.
+// else InvalidType; IndexError for an axis out of range. Computed in float32 or wider. NaN where
+// count <= ddof.
 Variable var(const VariableOperand& x, const ReduceAxes& axes = none, YesNo keepdims = false,
              double ddof = 0);
 // Its square root. The gradient of a deviation of 0 is 0.

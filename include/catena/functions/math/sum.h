@@ -6,8 +6,8 @@
 
 namespace catena::functions {
 
-// axes and keepdims as ReduceAxes says, or keepdims by itself: sum(x, 0, true). Floats, and axes
-// that x has, else InvalidType. One kernel forward; the gradient is a view.
+// axes and keepdims as ReduceAxes says, or keepdims by itself: sum(x, 0, true). Floats, else
+// InvalidType; IndexError for an axis out of range. One kernel forward; the gradient is a view.
 Variable sum(const VariableOperand& x, const ReduceAxes& axes = none, YesNo keepdims = false);
 Variable mean(const VariableOperand& x, const ReduceAxes& axes = none, YesNo keepdims = false);
 inline Variable average(const VariableOperand& x, const ReduceAxes& axes = none,

@@ -46,7 +46,7 @@ Variable batch_normalization(const VariableOperand& x, const VariableOperand& ga
                              const VariableOperand& beta, const NormalizationOptions& options = {});
 
 // How fixed_batch_normalization computes; the fields mean what they mean in NormalizationOptions.
-struct FixedNormalizationOptions {
+struct FixedBatchNormalizationOptions {
   double eps = 2e-5;
   bool relu = false;
   OptionalVariable residual = {};
@@ -57,7 +57,7 @@ struct FixedNormalizationOptions {
 Variable fixed_batch_normalization(const VariableOperand& x, const VariableOperand& gamma,
                                    const VariableOperand& beta, const VariableOperand& mean,
                                    const VariableOperand& var,
-                                   const FixedNormalizationOptions& options = {});
+                                   const FixedBatchNormalizationOptions& options = {});
 
 // The numbers, parts, dtype and initial values of a BatchNormalization.
 struct BatchNormalizationOptions {

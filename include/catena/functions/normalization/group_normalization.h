@@ -43,6 +43,9 @@ struct GroupNormalizationOptions {
   InitialValue initial_beta = {};   // (channels) instead of zeros
 };
 
+// Those of the layer that InstanceNormalization is made of.
+using InstanceNormalizationOptions = GroupNormalizationOptions;
+
 // Group normalization with learned gamma and beta, on the current device.
 class GroupNormalization : public Parameterized {
  public:
@@ -78,7 +81,7 @@ class GroupNormalization : public Parameterized {
 class InstanceNormalization : public GroupNormalization {
  public:
   // As for GroupNormalization.
-  explicit InstanceNormalization(int64_t size, const GroupNormalizationOptions& options = {});
+  explicit InstanceNormalization(int64_t size, const InstanceNormalizationOptions& options = {});
 };
 
 }  // namespace catena::functions

@@ -11,7 +11,7 @@
 namespace catena::functions {
 
 // How the window moves; the same for both axes unless two numbers are given.
-struct AveragePoolingOptions {
+struct AveragePooling2DOptions {
   std::optional<Extent2D> stride = {};  // that of the window: windows do not overlap
   Extent2D pad = 0;                     // rows and columns of zeros on each side
 };
@@ -27,7 +27,7 @@ struct AveragePoolingOptions {
 // calls give equal bits. InvalidType unless x is a batch of images, ValueError for sizes and
 // strides below 1, ShapeError where the window does not fit into the padded image.
 Variable average_pooling_2d(const VariableOperand& x, Extent2D ksize,
-                            const AveragePoolingOptions& options = {});
+                            const AveragePooling2DOptions& options = {});
 
 // The mean of each channel of each image, as (n, channels, 1, 1): one kernel. ShapeError for images
 // without elements.
@@ -43,15 +43,15 @@ Variable adaptive_average_pooling_2d(const VariableOperand& x, Extent2D outsize)
 // average_pooling_2d as a layer without parameters, for CATENA_FUNCTIONS.
 class AveragePooling2D : public Parameterized {
  public:
-  explicit AveragePooling2D(Extent2D ksize, const AveragePoolingOptions& options = {});
+  explicit AveragePooling2D(Extent2D ksize, const AveragePooling2DOptions& options = {});
   Variable operator()(const VariableOperand& x) const;
   void visit_parameters(const Visitor& visitor, const std::string& prefix = "") override;
   Extent2D ksize() const { return ksize_; }
-  const AveragePoolingOptions& options() const { return options_; }
+  const AveragePooling2DOptions& options() const { return options_; }
 
  private:
   Extent2D ksize_;
-  AveragePoolingOptions options_;
+  AveragePooling2DOptions options_;
 };
 
 }  // namespace catena::functions

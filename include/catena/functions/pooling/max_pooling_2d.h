@@ -11,7 +11,7 @@
 namespace catena::functions {
 
 // How the window moves; the same for both axes unless two numbers are given.
-struct MaxPoolingOptions {
+struct MaxPooling2DOptions {
   std::optional<Extent2D> stride = {};  // that of the window: windows do not overlap
   Extent2D pad = 0;                     // rows and columns on each side that do not count
   // One more position where the stride leaves a rest of the image. On by default, as in Chainer;
@@ -32,20 +32,20 @@ struct MaxPoolingOptions {
 // equal bits. InvalidType unless x is a batch of images, ValueError for sizes and strides below 1,
 // ShapeError where the window does not fit into the image or would see padding alone.
 Variable max_pooling_2d(const VariableOperand& x, Extent2D ksize,
-                        const MaxPoolingOptions& options = {});
+                        const MaxPooling2DOptions& options = {});
 
 // max_pooling_2d as a layer without parameters, for CATENA_FUNCTIONS.
 class MaxPooling2D : public Parameterized {
  public:
-  explicit MaxPooling2D(Extent2D ksize, const MaxPoolingOptions& options = {});
+  explicit MaxPooling2D(Extent2D ksize, const MaxPooling2DOptions& options = {});
   Variable operator()(const VariableOperand& x) const;
   void visit_parameters(const Visitor& visitor, const std::string& prefix = "") override;
   Extent2D ksize() const { return ksize_; }
-  const MaxPoolingOptions& options() const { return options_; }
+  const MaxPooling2DOptions& options() const { return options_; }
 
  private:
   Extent2D ksize_;
-  MaxPoolingOptions options_;
+  MaxPooling2DOptions options_;
 };
 
 }  // namespace catena::functions

@@ -10,7 +10,7 @@
 namespace catena::functions {
 
 // How the window moves over the result; the same for both axes unless two numbers are given.
-struct UnpoolingOptions {
+struct Unpooling2DOptions {
   std::optional<Extent2D> stride = {};   // that of the window: windows do not overlap
   Extent2D pad = 0;                      // rows and columns that are cut off each side
   std::optional<Extent2D> outsize = {};  // of the result; without it as below
@@ -31,6 +31,6 @@ struct UnpoolingOptions {
 // of times; equal calls give equal bits. InvalidType unless x is a batch of images, ValueError for
 // sizes and strides below 1, ShapeError where nothing of the result is left.
 Variable unpooling_2d(const VariableOperand& x, Extent2D ksize,
-                      const UnpoolingOptions& options = {});
+                      const Unpooling2DOptions& options = {});
 
 }  // namespace catena::functions

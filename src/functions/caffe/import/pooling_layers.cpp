@@ -66,7 +66,8 @@ struct Pooling {
   bool rounds_up;
 };
 
-// How the last position of an axis lies that rounding up adds.
+// What rounding up does to the positions along an axis: nothing, one more, which begins in the
+// image, or one more that begins behind it, where there is padding at most.
 enum class Rest { kNone, kInImage, kInPadding };
 Rest rest_of(int64_t size, int64_t kernel, int64_t stride, int64_t pad) {
   const int64_t way = size + 2 * pad - kernel;
@@ -74,15 +75,27 @@ Rest rest_of(int64_t size, int64_t kernel, int64_t stride, int64_t pad) {
   return (way / stride + 1) * stride - pad < size ? Rest::kInImage : Rest::kInPadding;
 }
 
-// Caffe rounds up, but leaves out a position that would see padding alone.
+// Caffe rounds up, but leaves out a last position that begins behind the image, of each axis by
+// itself. Where one axis is rounded up and the other one down, they are pooled one after the other:
+// columns first, so that of equal elements the first one, row by row, has the gradient as ever.
 Variable caffe_max_pooling(const Variable& x, const Pooling& p) {
-  bool cover_all = p.rounds_up;
-  if (cover_all && x.ndim() == 4) {
-    const Rest h = rest_of(x.shape()[2], p.kernel.height, p.stride.height, p.pad.height);
-    const Rest w = rest_of(x.shape()[3], p.kernel.width, p.stride.width, p.pad.width);
-    cover_all = h == Rest::kInImage || w == Rest::kInImage;
-  }
-  return max_pooling_2d(x, p.kernel, {.stride = p.stride, .pad = p.pad, .cover_all = cover_all});
+  const auto pooled = [&](bool cover_all) {
+    return max_pooling_2d(x, p.kernel, {.stride = p.stride, .pad = p.pad, .cover_all = cover_all});
+  };
+  if (!p.rounds_up || x.ndim() != 4) return pooled(p.rounds_up);
+  const Rest h = rest_of(x.shape()[2], p.kernel.height, p.stride.height, p.pad.height);
+  const Rest w = rest_of(x.shape()[3], p.kernel.width, p.stride.width, p.pad.width);
+  const bool up = h == Rest::kInImage || w == Rest::kInImage;
+  const bool down = h == Rest::kInPadding || w == Rest::kInPadding;
+  if (!up || !down) return pooled(up);
+  const Variable columns = max_pooling_2d(x, {1, p.kernel.width},
+                                          {.stride = Extent2D(1, p.stride.width),
+                                           .pad = {0, p.pad.width},
+                                           .cover_all = w == Rest::kInImage});
+  return max_pooling_2d(columns, {p.kernel.height, 1},
+                        {.stride = Extent2D(p.stride.height, 1),
+                         .pad = {p.pad.height, 0},
+                         .cover_all = h == Rest::kInImage});
 }
 
 Variable whole_image_max(const Variable& x) {

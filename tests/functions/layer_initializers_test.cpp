@@ -1,0 +1,417 @@
+// The options for start values of all layers: what they start, and what is there without them.
+#include <cmath>
+
+#include "catena/array/random.h"
+#include "catena/functions/activation.h"
+#include "catena/functions/connection.h"
+#include "catena/functions/loss.h"
+#include "catena/functions/normalization.h"
+#include "error_text.h"
+#include "functions/functions_test_util.h"
+
+namespace catena {
+namespace {
+
+using initializers::Constant;
+using initializers::InitialValue;
+
+// What an option starts: a parameter, or a part of one, made by calls for parts of this shape.
+struct Started {
+  Array array;
+  Shape part;
+};
+
+struct Case {
+  const char* option;
+  std::function<std::vector<Started>(const InitialValue& given)> make;
+  double mean, deviation;  // without the option
+  const char* refused;     // how the error of another shape begins
+};
+
+constexpr int64_t kIn = 40, kOut = 30;
+
+Started whole(const OwnedParameter& p) { return {p.data(), p.shape()}; }
+Started gates(const OwnedParameter& p) {
+  Shape block = p.shape();
+  block[0] /= 4;
+  return {p.data(), block};
+}
+Array forget_block(const OwnedParameter& b) { return b.data()(Slice(2 * kOut, 3 * kOut)); }
+
+double fan_in(int64_t n) { return std::sqrt(1 / double(n)); }
+
+std::vector<Case> recurrent_cases() {
+  return {
+      {"LSTM.upward_init",
+       [](const InitialValue& v) {
+         return std::vector{gates(F::LSTM(kIn, kOut, {.upward_init = v}).upward.W)};
+       },
+       0, fan_in(kIn), "LSTM: upward_init has shape (7,), expected (4 * out, in) = (30, 40)"},
+      {"LSTM.lateral_init",
+       [](const InitialValue& v) {
+         return std::vector{gates(F::LSTM(kIn, kOut, {.lateral_init = v}).lateral.W)};
+       },
+       0, fan_in(kOut), "LSTM: lateral_init has shape (7,)"},
+      {"LSTM.bias_init",
+       [](const InitialValue& v) {
+         return std::vector{gates(F::LSTM(kIn, kOut, {.bias_init = v}).upward.b)};
+       },
+       0, 0, "LSTM: bias_init has shape (7,)"},
+      {"LSTM.forget_bias_init",
+       [](const InitialValue& v) {
+         const F::LSTM lstm(kIn, kOut, {.forget_bias_init = v});
+         return std::vector<Started>{{forget_block(lstm.upward.b), {kOut}}};
+       },
+       0, 0, "LSTM: forget_bias_init has shape (7,), expected (out) = (30,)"},
+      {"NStepLSTM.upward_init",
+       [](const InitialValue& v) {
+         const F::NStepLSTM lstm(1, kIn, kOut, {.upward_init = v});
+         return std::vector{gates(lstm.layers[0].Wx)};
+       },
+       0, fan_in(kIn), "NStepLSTM: upward_init has shape (7,)"},
+      {"NStepLSTM.lateral_init",
+       [](const InitialValue& v) {
+         const F::NStepLSTM lstm(2, kIn, kOut, {.lateral_init = v});
+         return std::vector{gates(lstm.layers[0].Wh), gates(lstm.layers[1].Wh)};
+       },
+       0, fan_in(kOut), "NStepLSTM: lateral_init has shape (7,)"},
+      {"NStepLSTM.bias_init",
+       [](const InitialValue& v) {
+         const F::NStepLSTM lstm(2, kIn, kOut, {.bias_init = v});
+         return std::vector{gates(lstm.layers[0].b), gates(lstm.layers[1].b)};
+       },
+       0, 0, "NStepLSTM: bias_init has shape (7,)"},
+      {"NStepLSTM.forget_bias_init",
+       [](const InitialValue& v) {
+         const F::NStepLSTM lstm(2, kIn, kOut, {.forget_bias_init = v});
+         return std::vector<Started>{{forget_block(lstm.layers[0].b), {kOut}},
+                                     {forget_block(lstm.layers[1].b), {kOut}}};
+       },
+       0, 0, "NStepLSTM: forget_bias_init has shape (7,)"},
+      {"StatefulGRU.init",
+       [](const InitialValue& v) {
+         const F::StatefulGRU gru(kIn, kOut, {.init = v});
+         return std::vector{whole(gru.W_r.W), whole(gru.W_z.W), whole(gru.W.W)};
+       },
+       0, fan_in(kIn), "StatefulGRU: init has shape (7,), expected (out, in) = (30, 40)"},
+      {"StatefulGRU.inner_init",
+       [](const InitialValue& v) {
+         const F::StatefulGRU gru(kIn, kOut, {.inner_init = v});
+         return std::vector{whole(gru.U_r.W), whole(gru.U_z.W), whole(gru.U.W)};
+       },
+       0, fan_in(kOut), "StatefulGRU: inner_init has shape (7,)"},
+      {"StatefulGRU.bias_init",
+       [](const InitialValue& v) {
+         const F::StatefulGRU gru(kIn, kOut, {.bias_init = v});
+         return std::vector{whole(gru.W_r.b), whole(gru.W_z.b), whole(gru.W.b)};
+       },
+       0, 0, "StatefulGRU: bias_init has shape (7,)"},
+  };
+}
+
+// GoogLeNet's blocks with convolutions that all have 40 numbers for each of theirs.
+std::vector<Case> block_cases() {
+  return {
+      {"Inception.conv_init",
+       [](const InitialValue& v) {
+         const F::Inception block(kIn, 20, kIn, 8, kIn, 8, 20, {.conv_init = v});
+         return std::vector{whole(block.conv1.W), whole(block.proj3.W), whole(block.proj5.W),
+                            whole(block.projp.W)};
+       },
+       0, fan_in(kIn), "Convolution2D: initialW has shape (7,)"},
+      {"Inception.conv_init, windows",
+       [](const InitialValue& v) {
+         const F::Inception block(kIn, 20, kIn, 8, kIn, 8, 20, {.conv_init = v});
+         return std::vector{whole(block.conv3.W)};
+       },
+       0, fan_in(9 * kIn), "Convolution2D: initialW has shape (7,)"},
+      {"Inception.bias_init",
+       [](const InitialValue& v) {
+         const F::Inception block(3, 2, 3, 4, 2, 3, 1, {.bias_init = v});
+         return std::vector{whole(block.conv1.b), whole(block.proj3.b), whole(block.conv3.b),
+                            whole(block.proj5.b), whole(block.conv5.b), whole(block.projp.b)};
+       },
+       0, 0, "Convolution2D: initial_bias has shape (7,)"},
+      {"InceptionBN.conv_init",
+       [](const InitialValue& v) {
+         const F::InceptionBN block(kIn, 20, kIn, 8, kIn, 8, "avg", 20, 1, {.conv_init = v});
+         return std::vector{whole(block.conv1->W), whole(block.proj3.W), whole(block.proj33.W),
+                            whole(block.poolp->W)};
+       },
+       0, fan_in(kIn), "Convolution2D: initialW has shape (7,)"},
+      {"InceptionBN.conv_init, windows",
+       [](const InitialValue& v) {
+         const F::InceptionBN block(kIn, 20, kIn, kIn, kIn, kIn, "avg", 20, 1, {.conv_init = v});
+         return std::vector{whole(block.conv3.W), whole(block.conv33a.W), whole(block.conv33b.W)};
+       },
+       0, fan_in(9 * kIn), "Convolution2D: initialW has shape (7,)"},
+      {"InceptionBN.initial_gamma",
+       [](const InitialValue& v) {
+         const F::InceptionBN block(3, 2, 3, 4, 2, 3, "max", 1, 1, {.initial_gamma = v});
+         return std::vector{whole(block.conv1n->gamma),  whole(block.proj3n.gamma),
+                            whole(block.conv3n.gamma),   whole(block.proj33n.gamma),
+                            whole(block.conv33an.gamma), whole(block.conv33bn.gamma),
+                            whole(block.poolpn->gamma)};
+       },
+       1, 0, "BatchNormalization: initial_gamma has shape (7,)"},
+      {"InceptionBN.initial_beta",
+       [](const InitialValue& v) {
+         const F::InceptionBN block(3, 2, 3, 4, 2, 3, "max", 1, 1, {.initial_beta = v});
+         return std::vector{whole(block.conv1n->beta), whole(block.conv33bn.beta),
+                            whole(block.poolpn->beta)};
+       },
+       0, 0, "BatchNormalization: initial_beta has shape (7,)"},
+  };
+}
+
+std::vector<Case> weight_cases() {
+  return {
+      {"Linear.initialW",
+       [](const InitialValue& v) {
+         return std::vector{whole(F::Linear(kIn, kOut, {.initialW = v}).W)};
+       },
+       0, fan_in(kIn), "Linear: initialW has shape (7,)"},
+      {"Linear.initial_bias",
+       [](const InitialValue& v) {
+         return std::vector{whole(F::Linear(kIn, kOut, {.initial_bias = v}).b)};
+       },
+       0, 0, "Linear: initial_bias has shape (7,)"},
+      {"Convolution2D.initialW",
+       [](const InitialValue& v) {
+         return std::vector{whole(F::Convolution2D(10, kOut, 3, {.initialW = v}).W)};
+       },
+       0, fan_in(90), "Convolution2D: initialW has shape (7,)"},
+      {"Convolution2D.initial_bias",
+       [](const InitialValue& v) {
+         return std::vector{whole(F::Convolution2D(2, kOut, 3, {.initial_bias = v}).b)};
+       },
+       0, 0, "Convolution2D: initial_bias has shape (7,)"},
+      {"ConvolutionND.initialW",
+       [](const InitialValue& v) {
+         return std::vector{whole(F::ConvolutionND(1, 10, kOut, 5, {.initialW = v}).W),
+                            whole(F::Convolution1D(10, kOut, 5, {.initialW = v}).W)};
+       },
+       0, fan_in(50), "ConvolutionND: initialW has shape (7,)"},
+      {"ConvolutionND.initial_bias",
+       [](const InitialValue& v) {
+         return std::vector{whole(F::Convolution3D(2, kOut, 3, {.initial_bias = v}).b)};
+       },
+       0, 0, "ConvolutionND: initial_bias has shape (7,)"},
+      {"Deconvolution2D.initialW",
+       [](const InitialValue& v) {
+         return std::vector{whole(F::Deconvolution2D(10, kOut, 3, {.initialW = v}).W)};
+       },
+       0, fan_in(90), "Deconvolution2D: initialW has shape (7,)"},
+      {"Deconvolution2D.initial_bias",
+       [](const InitialValue& v) {
+         return std::vector{whole(F::Deconvolution2D(2, kOut, 3, {.initial_bias = v}).b)};
+       },
+       0, 0, "Deconvolution2D: initial_bias has shape (7,)"},
+      {"Bilinear.initialW",
+       [](const InitialValue& v) {
+         return std::vector{whole(F::Bilinear(10, 12, kOut, {.initialW = v}).W)};
+       },
+       0, fan_in(120), "Bilinear: initialW has shape (7,)"},
+      {"Bilinear.initial_bias.V1",
+       [](const InitialValue& v) {
+         return std::vector{whole(F::Bilinear(kIn, 5, kOut, {.initial_bias = {.V1 = v}}).V1)};
+       },
+       0, fan_in(kIn), "Bilinear: initial_bias.V1 has shape (7,)"},
+      {"Bilinear.initial_bias.V2",
+       [](const InitialValue& v) {
+         return std::vector{whole(F::Bilinear(5, kIn, kOut, {.initial_bias = {.V2 = v}}).V2)};
+       },
+       0, fan_in(kIn), "Bilinear: initial_bias.V2 has shape (7,)"},
+      {"Bilinear.initial_bias.b",
+       [](const InitialValue& v) {
+         return std::vector{whole(F::Bilinear(2, 3, kOut, {.initial_bias = {.b = v}}).b)};
+       },
+       0, 0, "Bilinear: initial_bias.b has shape (7,)"},
+      {"EmbedID.initialW",
+       [](const InitialValue& v) {
+         return std::vector{whole(F::EmbedID(kIn, kOut, {.initialW = v}).W)};
+       },
+       0, 1, "EmbedID: initialW has shape (7,)"},
+      {"Maxout.initialW",
+       [](const InitialValue& v) {
+         return std::vector{whole(F::Maxout(kIn, kOut, 2, {.initialW = v}).linear.W)};
+       },
+       0, fan_in(kIn), "Linear: initialW has shape (7,)"},
+      {"Maxout.initial_bias",
+       [](const InitialValue& v) {
+         return std::vector{whole(F::Maxout(kIn, kOut, 2, {.initial_bias = v}).linear.b)};
+       },
+       0, 0, "Linear: initial_bias has shape (7,)"},
+      {"NegativeSampling.initialW",
+       [](const InitialValue& v) {
+         return std::vector{whole(F::NegativeSampling(kIn, {3, 1, 2}, 2, {.initialW = v}).W)};
+       },
+       0, 0, "NegativeSampling: initialW has shape (7,)"},
+      {"BinaryHierarchicalSoftmax.initialW",
+       [](const InitialValue& v) {
+         const F::BinaryTree tree{{1, 2}, {3, 4}};
+         return std::vector{whole(F::BinaryHierarchicalSoftmax(300, tree, {.initialW = v}).W)};
+       },
+       0, 1 / std::sqrt(3.0), "BinaryHierarchicalSoftmax: initialW has shape (7,)"},
+      {"PReLU.init",
+       [](const InitialValue& v) { return std::vector{whole(F::PReLU({kOut}, {.init = v}).W)}; },
+       0.25, 0, "PReLU: init has shape (7,), expected shape = (30,)"},
+  };
+}
+
+template <class Layer, class Options, class... Sizes>
+std::vector<Case> scale_cases(const char* gamma, const char* beta, const char* gamma_error,
+                              const char* beta_error, Sizes... sizes) {
+  return {{gamma,
+           [=](const InitialValue& v) {
+             Options options;
+             options.initial_gamma = v;
+             return std::vector{whole(Layer(sizes..., options).gamma)};
+           },
+           1, 0, gamma_error},
+          {beta,
+           [=](const InitialValue& v) {
+             Options options;
+             options.initial_beta = v;
+             return std::vector{whole(Layer(sizes..., options).beta)};
+           },
+           0, 0, beta_error}};
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> all;
+  const auto add = [&](const std::vector<Case>& some) {
+    all.insert(all.end(), some.begin(), some.end());
+  };
+  add(recurrent_cases());
+  add(block_cases());
+  add(weight_cases());
+  add(scale_cases<F::BatchNormalization, F::BatchNormalizationOptions>(
+      "BatchNormalization.initial_gamma", "BatchNormalization.initial_beta",
+      "BatchNormalization: initial_gamma has shape (7,)",
+      "BatchNormalization: initial_beta has shape (7,)", kOut));
+  add(scale_cases<F::GroupNormalization, F::GroupNormalizationOptions>(
+      "GroupNormalization.initial_gamma", "GroupNormalization.initial_beta",
+      "GroupNormalization: initial_gamma has shape (7,)",
+      "GroupNormalization: initial_beta has shape (7,)", 2, kOut));
+  add(scale_cases<F::InstanceNormalization, F::InstanceNormalizationOptions>(
+      "InstanceNormalization.initial_gamma", "InstanceNormalization.initial_beta",
+      "InstanceNormalization: initial_gamma has shape (7,)",
+      "InstanceNormalization: initial_beta has shape (7,)", kOut));
+  add(scale_cases<F::LayerNormalization, F::LayerNormalizationOptions>(
+      "LayerNormalization.initial_gamma", "LayerNormalization.initial_beta",
+      "LayerNormalization: initial_gamma has shape (7,)",
+      "LayerNormalization: initial_beta has shape (7,)", kOut));
+  add({{"RMSNormalization.initial_gamma",
+        [](const InitialValue& v) {
+          return std::vector{whole(F::RMSNormalization(kOut, {.initial_gamma = v}).gamma)};
+        },
+        1, 0, "RMSNormalization: initial_gamma has shape (7,)"}});
+  return all;
+}
+
+class LayerInitializers : public OnDevice {};
+
+TEST_P(LayerInitializers, AConstantFillsWhatTheOptionStarts) {
+  const DeviceScope scope(device());
+  for (const Case& c : all_cases()) {
+    for (const InitialValue& given : {InitialValue(Constant(0.5)), InitialValue(0.5)}) {
+      for (const Started& started : c.make(given)) {
+        EXPECT_EQ(started.array.device(), device()) << c.option;
+        EXPECT_EQ(started.array.to_vector<double>(),
+                  std::vector<double>(size_t(started.array.size()), 0.5))
+            << c.option;
+      }
+    }
+  }
+}
+
+// Each call of this one gives the same numbers, so that every part is known.
+Array seeded(const Shape& shape, const ArrayOptions& options) {
+  random::seed(5);
+  return initializers::Normal(0.1)(shape, options);
+}
+
+TEST_P(LayerInitializers, ASeededOneMakesEachPart) {
+  const DeviceScope scope(device());
+  for (const Case& c : all_cases()) {
+    for (const Started& started : c.make(seeded)) {
+      const std::vector<double> part =
+          seeded(started.part, {started.array.dtype(), device()}).to_vector<double>();
+      std::vector<double> expected;
+      while (int64_t(expected.size()) < started.array.size())
+        expected.insert(expected.end(), part.begin(), part.end());
+      EXPECT_EQ(started.array.to_vector<double>(), expected) << c.option;
+    }
+  }
+}
+
+TEST_P(LayerInitializers, WithoutTheOptionStartsAsDocumented) {
+  const DeviceScope scope(device());
+  random::seed(8);
+  for (const Case& c : all_cases()) {
+    for (const Started& started : c.make({})) {
+      const std::vector<double> values = started.array.to_vector<double>();
+      const double n = double(values.size());
+      double sum = 0, squares = 0;
+      for (const double v : values) sum += v;
+      for (const double v : values) squares += (v - sum / n) * (v - sum / n);
+      EXPECT_EQ(started.array.dtype(), dtype::float32) << c.option;
+      // Five standard errors of each.
+      EXPECT_NEAR(sum / n, c.mean, 5 * c.deviation / std::sqrt(n)) << c.option;
+      EXPECT_NEAR(std::sqrt(squares / n), c.deviation, 5 * c.deviation / std::sqrt(2 * n))
+          << c.option;
+    }
+  }
+}
+
+TEST_P(LayerInitializers, OtherShapesAreRefused) {
+  const DeviceScope scope(device());
+  const auto wrong = [](const Shape&, const ArrayOptions& options) { return ones({7}, options); };
+  for (const Case& c : all_cases())
+    expect_contains(error_of<ShapeError>([&] { c.make(wrong); }), {c.refused});
+}
+
+// Arrays of recurrent layers are those of all blocks, and each layer has its own.
+TEST_P(LayerInitializers, RecurrentLayersCopyArrays) {
+  const DeviceScope scope(device());
+  const Array W = random_array({8, 3}, -1, 1, Dtype::kFloat64, device(), 1),
+              b = random_array({8}, -1, 1, Dtype::kFloat64, device(), 2), f = ones({2});
+  const F::LSTM lstm(3, 2, {.upward_init = W, .bias_init = b, .forget_bias_init = f});
+  EXPECT_EQ(lstm.lateral.W.dtype(), dtype::float64);  // that of the array
+  EXPECT_EQ(lstm.upward.W.data().to_vector<double>(), W.to_vector<double>());
+  EXPECT_FALSE(lstm.upward.W.data().shares_memory_with(W));
+  std::vector<double> expected = b.to_vector<double>();
+  expected[4] = expected[5] = 1;
+  EXPECT_EQ(lstm.upward.b.data().to_vector<double>(), expected);
+
+  const Array square = random_array({8, 2}, -1, 1, Dtype::kFloat32, device(), 3);
+  const F::NStepLSTM two(2, 2, 2, {.upward_init = square});
+  EXPECT_FALSE(two.layers[0].Wx.data().shares_memory_with(two.layers[1].Wx.data()));
+  EXPECT_EQ(two.layers[1].Wx.data().to_vector<double>(), square.to_vector<double>());
+  expect_contains(error_of<ShapeError>([&] { F::NStepLSTM(2, 3, 2, {.upward_init = W}); }),
+                  {"NStepLSTM: upward_init has shape (8, 3), expected (4 * out, in) = (8, 2)"});
+
+  const Array start = random_array({2, 3}, -1, 1, Dtype::kFloat64, device(), 4);
+  const F::StatefulGRU gru(3, 2, {.init = start});
+  EXPECT_EQ(gru.U.W.dtype(), dtype::float64);
+  EXPECT_EQ(gru.W_z.W.data().to_vector<double>(), start.to_vector<double>());
+  EXPECT_FALSE(gru.W_z.W.data().shares_memory_with(gru.W_r.W.data()));
+  EXPECT_FALSE(gru.W_z.W.data().shares_memory_with(start));
+}
+
+TEST_P(LayerInitializers, BlocksRefuseArrays) {
+  expect_contains(error_of<ValueError>([] {
+                    F::Inception(3, 2, 3, 4, 2, 3, 1, {.conv_init = ones({2, 3, 1, 1})});
+                  }),
+                  {"Inception: conv_init is an array", "give an initializer"});
+  expect_contains(error_of<ValueError>([] {
+                    F::InceptionBN(3, 0, 3, 4, 2, 3, "max", {}, 1, {.initial_beta = ones({4})});
+                  }),
+                  {"InceptionBN: initial_beta is an array"});
+}
+
+CATENA_ON_DEVICES(LayerInitializers);
+
+}  // namespace
+}  // namespace catena
