@@ -92,6 +92,21 @@ TEST(FunctionSet, TakesValuesAndGradientsInOrder) {
   EXPECT_EQ(norm.gamma.grad().to_vector<double>()[0], 1);
 }
 
+TEST(FunctionSet, CollectsParametersWithTheirGradients) {
+  Net net;
+  const auto [parameters, gradients] = net.collect_parameters();
+  ASSERT_EQ(parameters.size(), 11u);
+  ASSERT_EQ(gradients.size(), 11u);
+  EXPECT_TRUE(parameters[0] == net.scale);
+  EXPECT_TRUE(parameters[10] == net.norm.beta);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    EXPECT_TRUE(parameters[i] == net.parameters()[i]) << i;
+    EXPECT_TRUE(gradients[i].same_body(parameters[i].grad())) << i;
+  }
+  net.block.first.b.set_grad(full({2}, 6.0));
+  EXPECT_EQ(gradients[2].to_vector<double>(), (std::vector<double>{6, 6})) << "not a copy";
+}
+
 TEST(FunctionSet, MovesAndReturnsItself) {
   for (const Device device : testing::devices()) {
     Net net;

@@ -45,6 +45,47 @@ TEST(ArrayToVariable, SayingVariableMakesARoot) {
   EXPECT_FALSE(Variable(arange(2)).requires_grad());  // no gradient flows to integers
 }
 
+TEST(VariableData, CountsItsElements) {
+  EXPECT_EQ(Variable(zeros({2, 3, 4})).size(), 24);
+  EXPECT_EQ(Variable(zeros({5, 0})).size(), 0);
+  EXPECT_EQ(Variable(zeros(Shape{})).size(), 1);
+  EXPECT_EQ(Parameter(zeros({7, 2})).variable().size(), 14);
+}
+
+TEST(VariableData, IsReplaced) {
+  const Variable x(ones({2, 3}));
+  const Array other = full({4}, 2.0, {Dtype::kFloat32, cpu(1)});
+  x.set_data(other);
+  EXPECT_TRUE(x.data().same_body(other));
+  EXPECT_EQ(x.size(), 4);
+  EXPECT_EQ(x.shape(), Shape{4});
+  EXPECT_EQ(x.dtype(), Dtype::kFloat32);
+  EXPECT_EQ(x.device(), cpu(1));
+  EXPECT_TRUE(x.requires_grad());
+  EXPECT_THROW(x.set_grad(ones({2, 3}, {Dtype::kFloat32, cpu(1)})), ShapeError);
+  const Variable y = call(Cube{}, x);
+  y.set_grad(ones_like(other));
+  y.backward();
+  EXPECT_EQ(x.grad().to_vector<float>(), std::vector<float>(4, 12));
+}
+
+// The graph does not notice: what was computed is differentiated where it was computed.
+TEST(VariableData, IsReplacedBehindTheGraph) {
+  const Variable x(full({1}, 2.0));
+  const Variable y = call(Cube{}, x);
+  x.set_data(full({1}, 5.0));
+  EXPECT_EQ(y.item<int>(), 8);
+  EXPECT_EQ(y.creator()->inputs().size(), 1u);
+  y.backward();
+  EXPECT_EQ(x.grad().item<int>(), 12);
+}
+
+TEST(VariableData, OfAParameterIsTheParametersValue) {
+  const Parameter p(ones({2}));
+  p.variable().set_data(array({3.0, 4.0}));
+  EXPECT_EQ(p.data().to_vector<double>(), (std::vector<double>{3, 4}));
+}
+
 TEST(ArrayToVariable, AnArrayInAVariablesPlaceIsAConstant) {
   const Array x = ones({2}), rows = array({0, 1});
   const Variable initialised = x;

@@ -92,6 +92,8 @@ TEST(DeviceQueries, RefuseMissingDevices) {
   EXPECT_THROW(memory_info(cuda_device(count)), DeviceError);
   EXPECT_THROW(can_access_peer(cpu(0), cuda_device(count)), DeviceError);
   EXPECT_THROW(cuda_device(count).use(), DeviceError);
+  EXPECT_THROW(cuda_device(count).synchronize(), DeviceError);
+  EXPECT_THROW(synchronize(cuda_device(count)), DeviceError);
   EXPECT_THROW(allocate_unpooled(cuda_device(count), 16), DeviceError);
 }
 

@@ -115,6 +115,26 @@ TEST(CpuEvent, MeasuresTime) {
   EXPECT_LE(Event::elapsed_ms(stop, start), -19);
 }
 
+// Work on a CPU is done when its call returns: every event is.
+TEST(CpuEvent, IsDoneInEveryForm) {
+  const Stream stream = Stream::create(cpu(1));
+  for (const EventOptions& options :
+       {EventOptions{}, EventOptions{true, true, false}, EventOptions{false, true, true}}) {
+    const Event event = Event::create(cpu(1), options), copied = event;
+    EXPECT_TRUE(bool(event));
+    EXPECT_EQ(copied.state(), event.state()) << "copies share it";
+    EXPECT_EQ(event.state()->device, cpu(1));
+    EXPECT_EQ(event.state()->timing, options.timing);
+    EXPECT_TRUE(event.done()) << "nothing was recorded";
+    event.record(stream);
+    EXPECT_TRUE(event.done() && copied.done());
+    event.synchronize();
+    stream.wait(event);
+  }
+  EXPECT_FALSE(Event::create(cpu(1)).state()->timing);
+  EXPECT_TRUE(Event::create(cpu(1), true).state()->timing);
+}
+
 TEST(CpuEvent, RefusesWhatMakesNoSense) {
   EXPECT_THROW(Event::create(cpu(0), EventOptions{true, false, true}), ValueError);
   const Event plain = Event::create(cpu(0)), timed = Event::create(cpu(0), true),

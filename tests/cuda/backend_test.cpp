@@ -8,6 +8,7 @@
 #include "catena/comm/run_main.h"
 #include "catena/core/plugin.h"
 #include "catena/core/stream.h"
+#include "gate.h"
 #include "gpu.h"
 
 namespace catena {
@@ -74,15 +75,24 @@ TEST(CudaStream, OrdersAndWaits) {
 TEST(CudaStream, CallsReturnBeforeTheGpuIsDone) {
   CATENA_NEEDS_GPUS(1);
   const Device gpu = cuda_device(0);
-  const Array x = ones({4096, 4096}, {Dtype::kFloat32, gpu});
-  Array y = matmul(x, x);  // whatever is compiled or allocated at first use
+  const Array x = ones({64, 64}, {Dtype::kFloat32, gpu});
+  Array y;
+  const auto calls = [&] {
+    for (int i = 0; i < 3; ++i) y = matmul(x, x) + 1.0f;
+  };
+  calls();  // whatever is compiled or allocated at first use
   synchronize(gpu);
-  const Event done = Event::create(gpu);
-  for (int i = 0; i < 30; ++i) y = matmul(x, x);
-  done.record(current_stream(gpu));
-  EXPECT_FALSE(done.query()) << "4 TFLOP were done within the calls";
-  synchronize(gpu);
-  EXPECT_TRUE(done.query());
+  for (const bool method : {false, true}) {
+    const Event done = Event::create(gpu);
+    Gate gate(current_stream(gpu));
+    calls();
+    done.record(current_stream(gpu));
+    EXPECT_FALSE(done.query()) << "a call waited for the GPU";
+    gate.open();
+    method ? gpu.synchronize() : synchronize(gpu);
+    EXPECT_TRUE(done.query()) << method;
+    EXPECT_EQ(y(63, 63).item<float>(), 65);
+  }
 }
 
 class CudaCopy : public testing::TestWithParam<int64_t> {};

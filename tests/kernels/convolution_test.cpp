@@ -291,7 +291,7 @@ TEST(Convolution, CudnnObeysTheSettings) {
 }
 
 TEST(Convolution, CudnnLeavesLargeExactProductsToTheBuiltInProvider) {
-  CATENA_NEEDS_GPU();
+  CATENA_NEEDS_CUDNN();
   const Config before = config();
   ConvolutionCase product;
   product.window = {{1, 1}, {1, 1}, {0, 0}, {1, 1}};

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "backends/cudnn/plan_entry.h"
-#include "catena/core/plugin.h"
 #include "catena/testing_markers.h"
 #include "kernels/second_process.h"
 #include "temp_folder.h"
@@ -89,9 +88,7 @@ std::vector<std::string> plan_files(const std::string& folder) {
 class CudnnPlansOnDisk : public ::testing::Test {
  protected:
   void SetUp() override {
-    CATENA_NEEDS_GPU();
-    if (const std::string reason = load_plugin("cudnn"); !reason.empty())
-      GTEST_SKIP() << "SKIPPED: " << reason;
+    CATENA_NEEDS_CUDNN();
     first_ = lines_of_process(folder_.path());
     ASSERT_EQ(first_.find("the process failed"), std::string::npos) << first_;
     ASSERT_NE(first_.find(" taken "), std::string::npos) << first_;

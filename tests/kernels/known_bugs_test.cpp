@@ -82,10 +82,8 @@ TEST(KnownBugs, OneDnnLeavesBfloat16WeightGradientsOfNarrowImages) {
 }
 
 TEST(KnownBugs, CudnnLeavesUnevenPadding) {
-  CATENA_NEEDS_GPU();
+  CATENA_NEEDS_CUDNN();
   const Device gpu = cuda_device(0);
-  if (!has_provider(kernels::convolution_grad_w, DeviceType::kCuda, "cudnn"))
-    GTEST_SKIP() << "SKIPPED: no cudnn plug-in in this build";
   for (const Dtype dtype : {Dtype::kFloat32, Dtype::kBFloat16}) {
     ConvolutionCase c = case_of(10, 10, 2, dtype);
     EXPECT_TRUE(takes("cudnn", gpu, c)) << c.text();
@@ -96,10 +94,8 @@ TEST(KnownBugs, CudnnLeavesUnevenPadding) {
 }
 
 TEST(KnownBugs, CudnnLosesDigitsOfLargeWindows) {
-  CATENA_NEEDS_GPU();
+  CATENA_NEEDS_CUDNN();
   const Device gpu = cuda_device(0);
-  if (!has_provider(kernels::convolution_grad_w, DeviceType::kCuda, "cudnn"))
-    GTEST_SKIP() << "SKIPPED: no cudnn plug-in in this build";
   ConvolutionCase c = case_of(28, 28, 1, Dtype::kFloat32);
   EXPECT_TRUE(takes("cudnn", gpu, c)) << c.text();
   c.window = {{5, 5}, {1, 1}, {2, 2}, {1, 1}};

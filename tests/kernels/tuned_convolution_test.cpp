@@ -12,7 +12,6 @@
 
 #include "backends/cudnn/fastest.h"
 #include "backends/cudnn/problem.h"
-#include "catena/core/plugin.h"
 #include "catena/testing_markers.h"
 #include "kernels/second_process.h"
 #include "temp_folder.h"
@@ -75,11 +74,7 @@ constexpr const char* kMeasured = "cuDNN: measured ";
 
 class TunedConvolution : public ::testing::Test {
  protected:
-  void SetUp() override {
-    CATENA_NEEDS_GPU();
-    if (const std::string reason = load_plugin("cudnn"); !reason.empty())
-      GTEST_SKIP() << "SKIPPED: " << reason;
-  }
+  void SetUp() override { CATENA_NEEDS_CUDNN(); }
   // Runs the program, whose results must be right.
   std::string run(const std::string& settings, const std::string& argument) {
     const std::string lines = lines_of_process(folder_.path(), settings, argument);

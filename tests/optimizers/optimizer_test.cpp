@@ -75,10 +75,18 @@ TEST(Optimizer, SetupOfAListNamesByPosition) {
 }
 
 TEST(Optimizer, SetupTakesWhatCollectParametersGives) {
-  Model model;
-  SGD sgd;
+  Model model, same;
+  SGD sgd(0.5), of_model(0.5);
   sgd.setup(model.collect_parameters());
   EXPECT_EQ(sgd.layout().parameters().size(), model.parameters().size());
+  of_model.setup(same);
+  const auto before = all_values(model.parameters());
+  set_gradients(model.parameters(), 1);
+  set_gradients(same.parameters(), 1);
+  sgd.update();
+  of_model.update();
+  EXPECT_NE(all_values(model.parameters()), before);
+  EXPECT_EQ(all_values(model.parameters()), all_values(same.parameters()));
 }
 
 TEST(Optimizer, ZeroGradsWritesNothingUntilItMust) {

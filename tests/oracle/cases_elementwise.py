@@ -142,7 +142,7 @@ def expect_into(g, name, operands, params, result, dtype):
         out = g.output(g.dtype(), result.shape)
     call = g.call(name, operands + [out], {**params, "out": len(operands)})
     if not same_kind(dtype, out.dtype):
-        call.expect_error()
+        call.expect_error("TypeError")
         return
     out.a[...] = cast(result, out.dtype)
     call.expect(Exact(out.a.copy(), out.dtype), shared=None)
@@ -160,7 +160,7 @@ def exact(name, count, choices=ALL, profile="any", compare=Exact):
             operands = operands[::-1] if g.chance(0.5) else operands
         call = g.call(name, operands, params)
         if params and not is_float(params["dtype"]):  # not of the same kind
-            call.expect_error()
+            call.expect_error("TypeError")
             return
         try:
             result, dtype = call_numpy(name, operands, params.get("dtype"))

@@ -59,10 +59,10 @@ struct Case {
   std::vector<Bytes> blocks;
   std::vector<Argument> arguments;
   std::map<std::string, Value> parameters;
-  // NumPy refused it: its exception, and what else catena's may stand for. Empty: any error.
+  // NumPy refused it: its exception, and what else catena's may stand for.
   std::optional<std::vector<std::string>> error;
   std::vector<Expected> expected;
-  std::optional<bool> shared;                 // whether the first result views the first argument
+  std::optional<bool> shared;                 // whether the results are views of the arguments
   std::map<size_t, Bytes> blocks_afterwards;  // blocks that the call changes
 };
 

@@ -280,7 +280,10 @@ TEST(CudaFunctions, NameTheMissingGpu) {
 TEST(CudaFunctions, DefaultToTheCurrentGpu) {
   CATENA_NEEDS_GPU();
   EXPECT_EQ(cuda::zeros({2}).device(), cuda_device(0)) << "also while a CPU is current";
-  EXPECT_EQ(cuda::zeros({2}).dtype(), Dtype::kFloat32);
+  for (const Array& a : {cuda::zeros({2}), cuda::ones({2}), cuda::full({2}, 3), cuda::empty({2})}) {
+    EXPECT_EQ(a.dtype(), Dtype::kFloat32);
+    EXPECT_EQ(a.device(), cuda_device(0));
+  }
   EXPECT_EQ(cuda::to_gpu(zeros({2})).device(), cuda_device(0));
   EXPECT_EQ(cuda::mem_alloc(16).device(), cuda_device(0));
   const auto last = cuda_device(device_count(DeviceType::kCuda) - 1);

@@ -364,7 +364,7 @@ Arrays expected(const Extents& z, Dtype rounded) {
 
 // Exact float32 keeps its digits with each provider.
 TEST(LstmProviders, AgreeWithDouble) {
-  CATENA_NEEDS_GPU();
+  CATENA_NEEDS_CUDNN();
   struct Case {
     Dtype dtype;
     Precision precision;
@@ -389,7 +389,7 @@ TEST(LstmProviders, AgreeWithDouble) {
 
 // The backward call goes to the provider of the forward call, whatever the rules say by then.
 TEST(LstmProviders, GoBackAsTheyWentForward) {
-  CATENA_NEEDS_GPU();
+  CATENA_NEEDS_CUDNN();
   const Arrays right = expected(kMedium, Dtype::kFloat32);
   for (const auto& [first, then] : {std::pair(kOurs, kCudnn), {kCudnn, kOurs}}) {
     SCOPED_TRACE(first);
@@ -405,7 +405,7 @@ TEST(LstmProviders, GoBackAsTheyWentForward) {
 
 // Two passes over one graph give equal bits: cuDNN's reserve space is not used up.
 TEST(LstmProviders, CudnnGoesBackTwice) {
-  CATENA_NEEDS_GPU();
+  CATENA_NEEDS_CUDNN();
   const ProviderScope scope(kCudnn);
   const Operands p = operands(cuda_device(0), kMedium, Dtype::kFloat32);
   const F::LstmResult r = p.call();
@@ -419,7 +419,7 @@ TEST(LstmProviders, CudnnGoesBackTwice) {
 }
 
 TEST(LstmProviders, AreReplayedInGraphs) {
-  CATENA_NEEDS_GPU();
+  CATENA_NEEDS_CUDNN();
   const Device device = cuda_device(0);
   const DeviceScope scope(device);
   for (const char* rules : {kOurs, kCudnn}) {
@@ -464,7 +464,7 @@ bool cudnn_takes(const char* rules, Dtype dtype, Precision precision, int64_t se
 }
 
 TEST(LstmProviders, CudnnLeavesWhatIsFasterAsProducts) {
-  CATENA_NEEDS_GPU();
+  CATENA_NEEDS_CUDNN();
   const auto takes = [](const char* rules, Dtype dtype, Precision precision, int64_t sequences) {
     return cudnn_takes(rules, dtype, precision, sequences);
   };
@@ -479,7 +479,7 @@ TEST(LstmProviders, CudnnLeavesWhatIsFasterAsProducts) {
 }
 
 TEST(LstmProviders, CudnnDeclinesWhereSumsMustNotVary) {
-  CATENA_NEEDS_GPU();
+  CATENA_NEEDS_CUDNN();
   const Operands p = operands(cuda_device(0), kMedium, Dtype::kFloat32);
   const bool before = config().deterministic;
   config().deterministic = true;
