@@ -5,7 +5,7 @@ usage: docs/plot_training.py LOG.json OUT.svg [TITLE]
 
 LOG.json is what the MNIST programs write into their output folder: a list with one object an epoch.
 docs/training.svg is drawn from
-  catena-run -n 2 --cpu build/bin/train_mnist_distributed --epochs 20 --out result
+  catena-run -n 2 --cpu build/bin/train_mnist_distributed --epoch 20 --out result
 """
 import json
 import pathlib

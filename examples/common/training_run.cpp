@@ -1,9 +1,13 @@
 #include "common/training_run.h"
 
+#include <csignal>
 #include <cstdio>
 
+#include "catena/array/io.h"
+#include "catena/autograd/computational_graph.h"
 #include "catena/comm/factory.h"
 #include "catena/training/captured_updater.h"
+#include "catena/training/output_folder.h"
 #include "catena/training/stop_on_signal.h"
 #include "common/command_line.h"
 
@@ -11,24 +15,147 @@ namespace examples {
 
 namespace tr = catena::training;
 
-void add_options(CLI::App& app, RunOptions& o, Graphs graphs) {
-  app.add_option("--device", o.device, "cpu, cpu:N or cuda:N [GPU 0 if there is one, else cpu:0]");
+namespace {
+
+// So that "--device --out x" does not take "--out" for a device.
+const CLI::Validator kDeviceName(
+    [](std::string& text) {
+      return text.starts_with("-") ? "'" + text + "' is not a device" : std::string();
+    },
+    "");
+
+std::vector<std::string> names_of_gpus(const std::vector<int>& numbers) {
+  std::vector<std::string> names;
+  for (const int number : numbers)
+    names.push_back(number < 0 ? "cpu:0" : "cuda:" + std::to_string(number));
+  return names;
+}
+
+// What the order of the samples depends on: a run that goes on with another one would not be the
+// run that it says it is.
+struct Settings {
+  int64_t batch;
+  uint64_t seed;
+};
+
+void check_settings(const Settings& saved, const RunOptions& options, const std::string& path) {
+  CATENA_CHECK(ValueError, saved.batch == options.batch && saved.seed == options.seed,
+               "--resume: '", path, "' was made with --batchsize ", saved.batch, " --seed ",
+               saved.seed, ", got --batchsize ", options.batch, " --seed ", options.seed,
+               "; give the same ones, or start without --resume");
+}
+
+void save_settings(const RunOptions& options, tr::Trainer& trainer) {
+  trainer.checkpoint().add(
+      "settings",
+      [&options] {
+        return Settings{options.batch, options.seed};
+      },
+      [&options, path = trainer.checkpoint_path()](const Settings& saved) {
+        check_settings(saved, options, path);
+      });
+}
+
+void resume(const RunOptions& options, tr::Trainer& trainer) {
+  CATENA_CHECK(IoError, trainer.has_checkpoint(), "--resume: there is no '",
+               trainer.checkpoint_path(),
+               "' to go on from; start without --resume, or name the folder of the earlier run "
+               "with --out");
+  trainer.resume();
+  if (trainer.epoch() >= options.epochs && tr::prints())
+    std::printf("the checkpoint has %lld epochs already; ask for more with --epoch\n",
+                static_cast<long long>(trainer.epoch()));
+}
+
+// The trainer refuses it too, but does not know the names of these options.
+void refuse_earlier_run(const RunOptions& options, const tr::Trainer& trainer) {
+  const bool has_checkpoint = trainer.has_checkpoint();  // all ranks ask
+  CATENA_CHECK(ValueError, options.overwrite || !has_checkpoint, "'", trainer.checkpoint_path(),
+               "' is of an earlier run; go on from it with --resume, replace it with "
+               "--overwrite, or choose another folder with --out");
+}
+
+void say_that_it_stopped(int signal, const tr::Trainer& trainer) {
+  if (!tr::prints()) return;
+  const std::string by = signal == SIGINT ? "Ctrl-C" : "signal " + std::to_string(signal);
+  std::printf("stopped by %s after update %lld; go on with --resume\n", by.c_str(),
+              static_cast<long long>(trainer.iteration()));
+}
+
+}  // namespace
+
+void add_pass_options(CLI::App& app, RunOptions& o, const PassTexts& texts) {
+  add_count(app, texts.epoch, o.epochs, texts.passes);
+  add_count(app, texts.batchsize, o.batch, texts.samples);
+  add_count(app, "--report", o.report, "updates between two rows of the table [an epoch]");
+}
+
+void add_device_options(CLI::App& app, RunOptions& o, DeviceCount count,
+                        const std::string& otherwise) {
+  const bool one = count == DeviceCount::kOne;
+  CLI::Option* const device = app.add_option(
+      "-d,--device", o.devices,
+      (one ? "cpu, cpu:N or cuda:N [" : "devices, separated by commas [") + otherwise + "]");
+  device->check(kDeviceName);
+  CLI::Option* const gpu = app.add_option_function<std::vector<int>>(
+      "-g,--gpu", [&o](const std::vector<int>& numbers) { o.devices = names_of_gpus(numbers); },
+      one ? "the same by the number of a GPU, -1: cpu:0"
+          : "the same by numbers of GPUs, -1: cpu:0");
+  gpu->check(CLI::Range(-1, catena::kMaxDevices - 1))->excludes(device);
+  for (CLI::Option* const option : {device, gpu}) {
+    if (one)
+      option->expected(1);
+    else
+      option->delimiter(',');
+  }
+}
+
+void add_seed_and_folder(CLI::App& app, RunOptions& o, const std::string& out) {
   app.add_option("--seed", o.seed, "of all random numbers")
       ->check(whole_number())
       ->capture_default_str();
-  app.add_option("--out", o.out, "folder for log, checkpoint and results")->capture_default_str();
+  app.add_option(out, o.out, "folder for what is written")->capture_default_str();
+}
+
+void add_output_options(CLI::App& app, RunOptions& o, const std::string& out) {
+  add_seed_and_folder(app, o, out);
   app.add_flag("--resume", o.resume, "go on from the checkpoint in the output folder");
   app.add_flag("--overwrite", o.overwrite, "replace the files of an earlier run in that folder")
       ->excludes("--resume");
+}
+
+void add_drawing_options(CLI::App& app, std::string& drawing, bool& summary) {
+  app.add_flag("--summary", summary, "print layers, shapes, parameters and costs first");
+  app.add_option("--graph-dot", drawing,
+                 "file for the graph of functions behind the first loss, as Graphviz's text; drawn "
+                 "by its program dot where the name ends in .svg");
+}
+
+void add_options(CLI::App& app, RunOptions& o, Graphs graphs) {
+  add_device_options(app, o);
+  add_output_options(app, o);
   if (graphs == Graphs::kOffered)
     app.add_flag("--graph", o.graph, "replay the training step as one CUDA graph (GPUs only)");
 }
 
+std::vector<catena::Device> devices_of(const RunOptions& options) {
+  std::vector<catena::Device> devices;
+  for (const std::string& name : options.devices) {
+    devices.emplace_back(name);
+    catena::require_device(devices.back());
+  }
+  return devices;
+}
+
 catena::CommunicatorPtr make_communicator(const RunOptions& options) {
-  if (options.device.empty()) return catena::create_communicator();
-  const catena::Device device(options.device);
-  catena::require_device(device);
-  return catena::create_communicator("auto", {.device = device});
+  const std::vector<catena::Device> named = devices_of(options);
+  if (named.empty()) return catena::create_communicator();
+  return catena::create_communicator("auto", {.device = named[0]});
+}
+
+catena::CommunicatorPtr begin(const RunOptions& options) {
+  tr::prepare_output_folder(options.out);
+  return make_communicator(options);
 }
 
 std::unique_ptr<tr::Updater> make_updater(const RunOptions& options,
@@ -38,25 +165,49 @@ std::unique_ptr<tr::Updater> make_updater(const RunOptions& options,
   return std::make_unique<tr::CapturedUpdater>(batches, optimizer, std::move(step));
 }
 
-bool run(const RunOptions& options, tr::Trainer& trainer, catena::Communicator& comm) {
-  const auto& stop = trainer.extend(std::make_unique<tr::StopOnSignal>(&comm));
-  const bool has_checkpoint = trainer.has_checkpoint();
-  const std::string path = trainer.checkpoint_path();
+tr::TrainerOptions trainer_options(const RunOptions& options, std::vector<std::string> metrics) {
+  tr::TrainerOptions result{.epochs = options.epochs,
+                            .out = options.out,
+                            .metrics = std::move(metrics),
+                            .overwrite = options.overwrite};
+  if (options.report > 0) result.report = {.iterations = options.report};
+  return result;
+}
+
+tr::Score drawing_the_first(tr::Score score, const std::string& file) {
+  if (file.empty()) return score;
+  return [score = std::move(score), file,
+          drawn = false](const catena::datasets::Batch& batch) mutable {
+    catena::Variables scores = score(batch);
+    if (!drawn) {
+      const auto graph = catena::build_computational_graph(scores[0]);
+      catena::write_file_atomically(file, graph.dump(file.ends_with(".svg") ? "svg" : "dot"));
+    }
+    drawn = true;
+    return scores;
+  };
+}
+
+std::vector<int> stop_signals() {
+  std::vector<int> signals{SIGTERM, SIGUSR1};
+  struct sigaction now {};
+  if (sigaction(SIGINT, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) signals.push_back(SIGINT);
+  return signals;
+}
+
+bool run(const RunOptions& options, tr::Trainer& trainer, catena::Communicator* comm,
+         const std::function<void()>& resumed) {
+  const auto& stop = trainer.extend(std::make_unique<tr::StopOnSignal>(comm, stop_signals()));
+  save_settings(options, trainer);
   if (options.resume) {
-    CATENA_CHECK(IoError, has_checkpoint, "--resume: there is no '", path,
-                 "' to go on from; start without --resume, or name the folder of the earlier run "
-                 "with --out");
-    trainer.resume();
+    resume(options, trainer);
+    if (resumed) resumed();
   } else {
-    CATENA_CHECK(ValueError, options.overwrite || !has_checkpoint, "'", path,
-                 "' is of an earlier run; go on from it with --resume, replace it with "
-                 "--overwrite, or choose another folder with --out");
+    refuse_earlier_run(options, trainer);
   }
   trainer.run();
   if (stop.signal() == 0) return true;
-  if (tr::prints())
-    std::printf("stopped by signal %d after update %lld; go on with --resume\n", stop.signal(),
-                static_cast<long long>(trainer.iteration()));
+  say_that_it_stopped(stop.signal(), trainer);
   return false;
 }
 

@@ -1,7 +1,5 @@
 #include "options.h"
 
-#include <thread>
-
 #include "common/command_line.h"
 
 namespace imagenet {
@@ -13,29 +11,20 @@ std::vector<std::string> names_of_architectures() {
   return names;
 }
 
+// Chainer's letters.
+const examples::PassTexts kPasses{.passes = "passes over the pictures",
+                                  .samples = "pictures of one update, over all ranks",
+                                  .epoch = "-e,-E,--epoch",
+                                  .batchsize = "-B,--batchsize"};
+
 void add_training(CLI::App& app, Options& o) {
-  const auto count = examples::whole_number_above_0();
-  app.add_option("-B,--batchsize", o.batch, "pictures of one update, over all ranks")
-      ->check(count)
-      ->capture_default_str();
-  app.add_option("-b,--val_batchsize", o.val_batch, "pictures of one step of a test pass")
-      ->check(count)
-      ->capture_default_str();
-  app.add_option("-E,--epoch", o.epochs, "passes over the pictures")
-      ->check(count)
-      ->capture_default_str();
-  app.add_option("--lr", o.lr, "learning rate of the first epoch, times 0.97 in each that follows")
-      ->check(examples::number_above_0())
-      ->capture_default_str();
-  app.add_option("-j,--loaderjob", o.threads, "threads that decode pictures")
-      ->check(count)
-      ->capture_default_str();
-  app.add_option("--report", o.report, "updates between two rows of the table [an epoch]")
-      ->check(count);
-  app.add_flag("--summary", o.summary, "print layers, shapes, parameters and costs first");
-  app.add_option("--graph-dot", o.drawing,
-                 "file for the graph of functions behind the first loss, as Graphviz's text; drawn "
-                 "by its program dot where the name ends in .svg");
+  examples::add_pass_options(app, o.run, kPasses);
+  examples::add_count(app, "-b,--val_batchsize", o.val_batch,
+                      "pictures of one step of a test pass");
+  examples::add_number(app, "--lr", o.lr,
+                       "learning rate of the first epoch, times 0.97 in each that follows");
+  examples::add_count(app, "-j,--loaderjob", o.threads, "threads that decode pictures");
+  examples::add_drawing_options(app, o.drawing, o.summary);
 }
 
 }  // namespace
@@ -49,9 +38,9 @@ Options parse_options(int argc, char** argv) {
       "list of training pictures, a path and a label in each line; or records (.npy)");
   auto* const val = app.add_option("val", o.val, "the same of validation pictures");
   train->needs(val);
-  app.add_option("--synthetic", o.synthetic,
-                 "so many made pictures, and a quarter of them for validation, instead of lists")
-      ->check(examples::whole_number_above_0())
+  examples::add_count(
+      app, "--synthetic", o.synthetic,
+      "so many made pictures, and a quarter of them for validation, instead of lists")
       ->excludes(train);
   app.add_option("-m,--mean", o.mean, "mean picture, of compute_mean")->capture_default_str();
   app.add_option("-r,--root", o.root, "folder that paths in lists start from")

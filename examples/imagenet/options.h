@@ -13,15 +13,12 @@ struct Options {
   int64_t synthetic = 0;   // pictures without files instead of the lists; 0: the lists
   std::string mean = "mean.npy", root = ".";
   Arch arch = Arch::kNin;
-  int64_t batch = 32;  // over all ranks
   int64_t val_batch = 250;
-  int64_t epochs = 10;
   double lr = 0.01;
   int64_t threads = 20;  // that decode pictures
-  int64_t report = 0;    // updates between two rows of the table; 0: a row an epoch
   bool summary = false;  // print the layers first
   std::string drawing;   // file for the graph of the first loss; empty: none
-  examples::RunOptions run;
+  examples::RunOptions run{.epochs = 10, .batch = 32};
 };
 
 // Reads the command line; prints --help or a usage error itself and then exits.

@@ -4,16 +4,13 @@
 #include <iostream>
 
 #include "catena/array/creation.h"
-#include "catena/array/io.h"
 #include "catena/array/random.h"
-#include "catena/autograd/computational_graph.h"
 #include "catena/comm/run_main.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/schedules.h"
 #include "catena/parallel/multi_node_optimizer.h"
 #include "catena/serializers/npz.h"
 #include "catena/training/model_summary.h"
-#include "catena/training/output_folder.h"
 #include "catena/training/trainer.h"
 #include "data.h"
 #include "options.h"
@@ -54,11 +51,6 @@ Data make_data(const Options& options) {
   return {train, val, [train, val] { return double(train->skipped() + val->skipped()); }};
 }
 
-void draw(const Variable& loss, const std::string& file) {
-  const auto graph = catena::build_computational_graph(loss);
-  catena::write_file_atomically(file, graph.dump(file.ends_with(".svg") ? "svg" : "dot"));
-}
-
 // The layers for a batch of two pictures, as they are called in training.
 void print_summary(Network& network, catena::Device device) {
   const Array pictures =
@@ -74,11 +66,10 @@ ds::PrefetchIterator batches_of(const ds::DatasetPtr& data, const ds::PositionIt
 
 int body(int argc, char** argv) {
   const Options options = parse_options(argc, argv);
-  tr::prepare_output_folder(options.run.out);  // before anything takes its time
-  const catena::CommunicatorPtr comm = examples::make_communicator(options.run);
+  const catena::CommunicatorPtr comm = examples::begin(options.run);
   const catena::DeviceScope device(comm->device());
   const Data data = make_data(options);
-  const ds::ShuffledIterator order(data.train->size(), options.batch, options.run.seed,
+  const ds::ShuffledIterator order(data.train->size(), options.run.batch, options.run.seed,
                                    {.drop_last = true});
   ds::PrefetchIterator train = batches_of(data.train, order, *comm);
   ds::PrefetchIterator val =
@@ -92,18 +83,13 @@ int body(int argc, char** argv) {
       catena::create_multi_node_optimizer(catena::optimizers::MomentumSGD(options.lr, 0.9), comm);
   optimizer.setup(*network);
 
-  bool is_drawn = options.drawing.empty() || comm->rank() != 0;
   const auto score = [&](const ds::Batch& batch) {
-    Variables scores = score_of(*network, batch.x(), batch.t());
-    if (!is_drawn) draw(scores[0], options.drawing);
-    is_drawn = true;
-    return scores;
+    return score_of(*network, batch.x(), batch.t());
   };
-  tr::StandardUpdater updater(train, tr::make_step(optimizer, score));
-  tr::TrainerOptions run{
-      .epochs = options.epochs, .out = options.run.out, .overwrite = options.run.overwrite};
-  if (options.report > 0) run.report = {.iterations = options.report};
-  tr::Trainer trainer(updater, *network, optimizer, run);
+  const std::string drawing = comm->rank() == 0 ? options.drawing : "";
+  tr::StandardUpdater updater(
+      train, tr::make_step(optimizer, examples::drawing_the_first(score, drawing)));
+  tr::Trainer trainer(updater, *network, optimizer, examples::trainer_options(options.run));
   trainer.evaluate_on(val, score);
   trainer.schedule(catena::optimizers::exponential(options.lr, 0.97));
   if (data.skipped)

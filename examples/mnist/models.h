@@ -13,6 +13,8 @@
 #include "catena/functions/math.h"
 #include "catena/functions/noise/dropout.h"
 #include "catena/functions/normalization.h"
+#include "catena/functions/pooling/max_pooling_2d.h"
+#include "options.h"
 
 namespace mnist {
 
@@ -20,18 +22,39 @@ namespace F = catena::functions;
 using catena::Dtype;
 using catena::Variable;
 
-// 784-1000-1000-10 with relu, and dropout behind it.
+// 784-N-N-10 with relu, and dropout behind it; N is 1000 by default.
 struct Mlp : catena::FunctionSet {
   F::Linear l1, l2, l3;
   F::Dropout dropout;
   CATENA_FUNCTIONS(l1, l2, l3, dropout)
-  explicit Mlp(Dtype d = Dtype::kFloat32, double ratio = 0)
-      : l1(784, 1000, {.dtype = d}),
-        l2(1000, 1000, {.dtype = d}),
-        l3(1000, 10, {.dtype = d}),
-        dropout(ratio) {}
+  explicit Mlp(const NetworkOptions& o)
+      : l1(784, o.units, {.dtype = o.dtype}),
+        l2(o.units, o.units, {.dtype = o.dtype}),
+        l3(o.units, 10, {.dtype = o.dtype}),
+        dropout(o.dropout) {}
   Variable operator()(const Variable& x) {
     return l3(dropout(F::relu(l2(dropout(F::relu(l1(x)))))));
+  }
+};
+
+// Two 5 x 5 convolutions, each with max pooling, and two linear layers, much as in LeNet-5 (Y.
+// LeCun et al., Gradient-based learning applied to document recognition, 1998): 20 channels of 12 x
+// 12, 50 of 4 x 4, then 500 numbers, with relu. 0.4 million weights.
+struct LeNet : catena::FunctionSet {
+  F::Convolution2D conv1, conv2;
+  F::Linear l1, l2;
+  F::Dropout dropout;
+  CATENA_FUNCTIONS(conv1, conv2, l1, l2, dropout)
+  explicit LeNet(const NetworkOptions& o)
+      : conv1(1, 20, 5, {.dtype = o.dtype}),
+        conv2(20, 50, 5, {.dtype = o.dtype}),
+        l1(800, 500, {.dtype = o.dtype}),
+        l2(500, 10, {.dtype = o.dtype}),
+        dropout(o.dropout) {}
+  Variable operator()(const Variable& x) {
+    Variable h = F::max_pooling_2d(F::relu(conv1(F::reshape(x, {-1, 1, 28, 28}))), 2);
+    h = F::max_pooling_2d(F::relu(conv2(h)), 2);
+    return l2(dropout(F::relu(l1(h))));
   }
 };
 
@@ -75,12 +98,13 @@ struct ResNet : catena::FunctionSet {
   F::Linear classes;
   CATENA_FUNCTIONS(stem, bn, blocks, classes)
 
-  explicit ResNet(Dtype d)
-      : stem(1, 32, 3, {.pad = 1, .nobias = true, .dtype = d}), classes(128, 10, {.dtype = d}) {
+  explicit ResNet(const NetworkOptions& o)
+      : stem(1, 32, 3, {.pad = 1, .nobias = true, .dtype = o.dtype}),
+        classes(128, 10, {.dtype = o.dtype}) {
     int64_t in = 32;
     for (const int64_t out : {32, 64, 128}) {
-      blocks.emplace_back(in, out, out == in ? 1 : 2, d);
-      blocks.emplace_back(out, out, 1, d);
+      blocks.emplace_back(in, out, out == in ? 1 : 2, o.dtype);
+      blocks.emplace_back(out, out, 1, o.dtype);
       in = out;
     }
   }
@@ -95,14 +119,12 @@ struct ResNet : catena::FunctionSet {
 // The network that --model names, as one type, so that programs are written once.
 class Network : public catena::Parameterized {
  public:
-  // "mlp" or "resnet", with weights of that dtype, in which it computes. With `autocast` products
-  // and convolutions of float32 weights compute in bfloat16. `dropout` is for "mlp".
-  Network(const std::string& name, Dtype dtype, bool autocast = false, double dropout = 0)
-      : dtype_(dtype),
-        low_(autocast ? catena::dtype::bfloat16 : catena::dtype::float32),
-        model_(Mlp(dtype, dropout)) {
-    if (name == "resnet") model_.emplace<ResNet>(dtype);
-  }
+  // With random weights of options.dtype, in which it computes. With `autocast` products and
+  // convolutions of float32 weights compute in bfloat16.
+  explicit Network(const NetworkOptions& options)
+      : dtype_(options.dtype),
+        low_(options.autocast ? catena::dtype::bfloat16 : catena::dtype::float32),
+        model_(make(options)) {}
   // Scores in float32, which a loss needs.
   Variable operator()(const Variable& x) {
     const catena::AutocastScope autocast(low_);
@@ -122,15 +144,24 @@ class Network : public catena::Parameterized {
   }
 
  private:
+  using Any = std::variant<Mlp, LeNet, ResNet>;
+  static Any make(const NetworkOptions& options) {
+    if (options.name == "lenet") return LeNet(options);
+    if (options.name == "resnet") return ResNet(options);
+    return Mlp(options);
+  }
+
   Dtype dtype_, low_;
-  std::variant<Mlp, ResNet> model_;
+  Any model_;
 };
 
-// One half of the model-parallel network.
+// One half of the model-parallel network, with `n` numbers in its layers and twice as many in the
+// third.
 struct SixLayers : catena::FunctionSet {
-  F::Linear l1{784, 1000}, l2{1000, 1000}, l3{1000, 2000}, l4{2000, 1000}, l5{1000, 1000},
-      l6{1000, 10};
+  F::Linear l1, l2, l3, l4, l5, l6;
   CATENA_FUNCTIONS(l1, l2, l3, l4, l5, l6)
+  explicit SixLayers(int64_t n)
+      : l1(784, n), l2(n, n), l3(n, 2 * n), l4(2 * n, n), l5(n, n), l6(n, 10) {}
 };
 
 // Two halves on two devices that add up their third layers and their outputs: activations cross
@@ -139,7 +170,8 @@ struct ParallelMlp : catena::FunctionSet {
   SixLayers first, second;
   F::Dropout dropout;  // behind the relu of the first five layers
   CATENA_FUNCTIONS(first, second, dropout)
-  explicit ParallelMlp(double ratio = 0) : dropout(ratio) {}
+  explicit ParallelMlp(const NetworkOptions& o)
+      : first(o.units), second(o.units), dropout(o.dropout) {}
 
   void place(catena::Device a, catena::Device b) {
     first.to(a);

@@ -9,51 +9,16 @@
 namespace mnist {
 namespace {
 
-// So that "--devices --out x" does not take "--out" for a device.
-const CLI::Validator kDevice(
-    [](std::string& text) {
-      return text.starts_with("-") ? "'" + text + "' is not a device" : std::string();
-    },
-    "");
-
-std::vector<catena::Device> to_devices(const std::vector<std::string>& names) {
-  std::vector<catena::Device> devices;
-  for (const std::string& name : names) {
-    devices.emplace_back(name);
-    catena::require_device(devices.back());
-  }
-  return devices;
-}
-
-}  // namespace
-
-Options parse_options(int argc, char** argv, const std::string& description, Devices devices) {
-  Options o;
-  std::vector<std::string> names;
-  std::string schedule = "constant", dtype = "float32";
-  const auto count = examples::whole_number_above_0();
-  CLI::App app(description);
-  app.add_option("--data", o.data,
-                 "folder of MNIST-format idx files, gzipped or not [the packaged Fashion-MNIST]");
-  app.add_option("--epochs", o.epochs, "passes over the training images")
-      ->check(count)
+void add_network(CLI::App& app, NetworkOptions& o, std::string& dtype) {
+  app.add_option("-m,--model", o.name,
+                 "mlp: 784-N-N-10; lenet: two convolutions with max pooling and two linear layers; "
+                 "resnet: a residual network")
+      ->check(CLI::IsMember({"mlp", "lenet", "resnet"}))
       ->capture_default_str();
-  app.add_option("--batch", o.batch, "samples of one update, over all devices")
-      ->check(count)
-      ->capture_default_str();
-  if (devices == Devices::kOne)
-    app.add_option("--device", names, "cpu, cpu:N or cuda:N [cpu:0]")->expected(1);
-  if (devices == Devices::kSeveral) {
-    app.add_option(
-           "--devices", names,
-           "devices, separated by commas [GPUs: the first two for model parallel, all for data "
-           "parallel; else cpu:0,cpu:1]")
-        ->delimiter(',')
-        ->check(kDevice);
-  }
-  app.add_option("--model", o.model, "784-1000-1000-10 network or residual network")
-      ->check(CLI::IsMember({"mlp", "resnet"}))
-      ->capture_default_str();
+  examples::add_count(app, "-u,--unit", o.units, "N, the hidden size of mlp");
+  examples::add_share(app, "--dropout", o.dropout,
+                      "share of the numbers behind the hidden linear layers of mlp and lenet that "
+                      "is dropped; 0.5 in Chainer's example");
   app.add_option("--dtype", dtype,
                  "of weights and of what passes between layers; bfloat16 weights have float32 "
                  "master copies")
@@ -61,45 +26,61 @@ Options parse_options(int argc, char** argv, const std::string& description, Dev
       ->capture_default_str();
   app.add_flag("--autocast", o.autocast,
                "products and convolutions in bfloat16; weights, losses and all else in float32");
-  app.add_option("--dropout", o.dropout,
-                 "share of the numbers behind the hidden layers of mlp that is dropped; 0.5 in "
-                 "Chainer's example")
-      ->check(examples::share())
-      ->capture_default_str();
+}
+
+void add_rule(CLI::App& app, Options& o, std::string& schedule) {
   app.add_option("--optimizer", o.optimizer, "update rule")
       ->check(CLI::IsMember({"sgd", "momentum", "adam", "adamw"}))
       ->capture_default_str();
-  app.add_option("--lr", o.lr,
-                 "learning rate [0.1 for sgd, 0.01 for momentum, 0.001 for adam and adamw]")
-      ->check(examples::number_above_0());
+  examples::add_number(app, "--lr", o.lr,
+                       "learning rate [0.1 for sgd, 0.01 for momentum, 0.001 for adam and adamw]");
   app.add_option("--schedule", schedule, "how the learning rate goes from epoch to epoch")
       ->check(CLI::IsMember({"constant", "cosine"}))
       ->capture_default_str();
-  app.add_option("--seed", o.seed, "of initial weights and the order of samples")
-      ->check(examples::whole_number())
-      ->capture_default_str();
-  app.add_option("--out", o.out, "folder for log, model and checkpoint")->capture_default_str();
-  app.add_flag("--resume", o.resume, "go on from the checkpoint in the output folder");
-  app.add_flag("--overwrite", o.overwrite, "replace the files of an earlier run in that folder")
-      ->excludes("--resume");
-  app.add_flag("--graph", o.graph,
-               devices == Devices::kSeveral
-                   ? "not here: a CUDA graph holds the work of one device"
-                   : "replay the training step as one CUDA graph (GPUs only)");
-  if (devices == Devices::kOne) {
-    app.add_option("--graph-dot", o.drawing,
-                   "file for the graph of functions behind the first loss, as Graphviz's text; "
-                   "drawn by its program dot where the name ends in .svg");
-    app.add_flag("--summary", o.summary, "print layers, shapes, parameters and costs first");
+}
+
+void add_run(CLI::App& app, Options& o, Devices devices) {
+  examples::add_pass_options(app, o.run);
+  if (devices == Devices::kSeveral) {
+    examples::add_device_options(app, o.run, examples::DeviceCount::kSeveral,
+                                 "GPUs: the first two for model parallel, all for data parallel; "
+                                 "else cpu:0,cpu:1");
+    examples::add_output_options(app, o.run);
+    app.add_flag("--graph", o.run.graph, "not here: a CUDA graph holds the work of one device");
+  } else {
+    examples::add_options(app, o.run, examples::Graphs::kOffered);
   }
-  app.callback([&] {
-    if (o.autocast && dtype != "float32")
-      throw CLI::ValidationError("--autocast", "needs --dtype float32, got " + dtype);
-  });
+  if (devices == Devices::kOne) examples::add_drawing_options(app, o.drawing, o.summary);
+}
+
+// Options that the chosen network would not look at.
+void refuse_unused(const CLI::App& app, const NetworkOptions& o, const std::string& dtype) {
+  const auto expect = [](bool fits, const char* name, const std::string& text) {
+    if (!fits) throw CLI::ValidationError(name, text);
+  };
+  expect(!o.autocast || dtype == "float32", "--autocast", "needs --dtype float32, got " + dtype);
+  expect(app.count("--unit") == 0 || o.name == "mlp", "--unit",
+         "is the hidden size of mlp, got --model " + o.name);
+  expect(o.dropout == 0 || o.name != "resnet", "--dropout",
+         "is for mlp and lenet, got --model resnet");
+}
+
+}  // namespace
+
+Options parse_options(int argc, char** argv, const std::string& description, Devices devices) {
+  Options o;
+  std::string schedule = "constant", dtype = "float32";
+  CLI::App app(description);
+  examples::add_images_option(app, o.data);
+  add_run(app, o, devices);
+  add_network(app, o.network, dtype);
+  add_rule(app, o, schedule);
+  app.callback([&] { refuse_unused(app, o.network, dtype); });
   examples::parse(app, argc, argv);
-  o.devices = to_devices(names);
+  CATENA_CHECK(ValueError, devices != Devices::kSeveral || !o.run.graph,
+               "--graph: a graph holds the work of one device; this program has several");
   o.cosine = schedule == "cosine";
-  if (dtype == "bfloat16") o.dtype = catena::Dtype::kBFloat16;
+  if (dtype == "bfloat16") o.network.dtype = catena::Dtype::kBFloat16;
   return o;
 }
 
@@ -114,7 +95,7 @@ double first_rate(const Options& o) {
 
 catena::optimizers::Schedule cosine_rate(const Options& o) {
   const double first = first_rate(o);
-  return catena::optimizers::cosine(first, first / 100, o.epochs);
+  return catena::optimizers::cosine(first, first / 100, o.run.epochs);
 }
 
 std::unique_ptr<catena::Optimizer> make_optimizer(const Options& o) {

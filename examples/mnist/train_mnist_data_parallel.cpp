@@ -16,8 +16,8 @@ using catena::Variable;
 using catena::datasets::Batch;
 
 std::vector<catena::Device> several_devices(const mnist::Options& options) {
-  if (!options.devices.empty()) return options.devices;
-  std::vector<catena::Device> devices;
+  std::vector<catena::Device> devices = examples::devices_of(options.run);
+  if (!devices.empty()) return devices;
   for (int i = 0; i < catena::device_count(catena::DeviceType::kCuda); ++i)
     devices.push_back(catena::cuda_device(i));
   return devices.empty() ? std::vector<catena::Device>{catena::cpu(0), catena::cpu(1)} : devices;
@@ -50,11 +50,9 @@ int body(int argc, char** argv) {
   const mnist::Options options = mnist::parse_options(
       argc, argv, "Trains replicas of a network on several devices of one process.",
       mnist::Devices::kSeveral);
-  CATENA_CHECK(ValueError, !options.graph,
-               "--graph: a graph holds one device's work; these replicas have several");
   const auto devices = several_devices(options);
-  catena::random::seed(options.seed);
-  mnist::Network model(options.model, options.dtype, options.autocast, options.dropout);
+  catena::random::seed(options.run.seed);
+  mnist::Network model(options.network);
   model.to(devices[0]);
   const auto optimizer = mnist::make_optimizer(options);
   optimizer->setup(model);

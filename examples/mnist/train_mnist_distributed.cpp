@@ -1,7 +1,6 @@
 // Trains one network on the ranks of a communicator: start it with
-//   catena-run -n 4 train_mnist_distributed --epochs 5
+//   catena-run -n 4 train_mnist_distributed --epoch 5
 #include "catena/array/random.h"
-#include "catena/comm/factory.h"
 #include "catena/comm/run_main.h"
 #include "catena/parallel/multi_node_optimizer.h"
 #include "models.h"
@@ -11,11 +10,11 @@ namespace {
 
 int body(int argc, char** argv) {
   const mnist::Options options = mnist::parse_options(
-      argc, argv, "Trains a network on all ranks that catena-run started.", mnist::Devices::kNone);
-  const auto comm = catena::create_communicator();
+      argc, argv, "Trains a network on all ranks that catena-run started.", mnist::Devices::kRanks);
+  const auto comm = examples::begin(options.run);
   const catena::Device device = comm->device();
-  catena::random::seed(options.seed);
-  mnist::Network model(options.model, options.dtype, options.autocast, options.dropout);
+  catena::random::seed(options.run.seed);
+  mnist::Network model(options.network);
   model.to(device);
   auto optimizer = catena::create_multi_node_optimizer(mnist::make_optimizer(options), *comm);
   optimizer.setup(model);

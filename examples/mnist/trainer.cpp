@@ -3,13 +3,13 @@
 
 #include <cstdio>
 
+#include "catena/comm/factory.h"
 #include "catena/datasets/mnist.h"
 #include "catena/functions/evaluation.h"
 #include "catena/functions/loss.h"
 #include "catena/serializers/npz.h"
 #include "catena/training/captured_updater.h"
 #include "catena/training/output_folder.h"
-#include "catena/training/stop_on_signal.h"
 #include "catena/training/trainer.h"
 
 namespace mnist {
@@ -22,11 +22,21 @@ catena::Variables score(const catena::Variable& predictions, const catena::Array
   return {F::softmax_cross_entropy(predictions, labels), F::accuracy(predictions, labels)};
 }
 
+catena::Device one_device(const Options& options) {
+  const std::vector<catena::Device> named = examples::devices_of(options.run);
+  if (!named.empty()) return named[0];
+  const auto launch = catena::comm::launch_environment();
+  CATENA_CHECK(ValueError, launch.size == 1, "this program trains on one device by itself, but ",
+               launch.source, " says that the job has ", launch.size,
+               " ranks; start train_mnist_distributed, or choose the device with --device");
+  return catena::create_communicator("threads")->device();
+}
+
 namespace {
 
 std::unique_ptr<tr::Updater> make_updater(const Options& options, const Program& program,
                                           ds::ResidentIterator& batches) {
-  if (!options.graph) return std::make_unique<tr::StandardUpdater>(batches, program.step);
+  if (!options.run.graph) return std::make_unique<tr::StandardUpdater>(batches, program.step);
   CATENA_CHECK(DeviceError, program.device.is_cuda(),
                "--graph: CUDA graphs need a GPU, training runs on ", program.device);
   if (program.ranks)
@@ -36,92 +46,44 @@ std::unique_ptr<tr::Updater> make_updater(const Options& options, const Program&
 
 std::unique_ptr<tr::Trainer> make_trainer(const Options& options, const Program& program,
                                           tr::Updater& updater) {
-  tr::TrainerOptions o{
-      .epochs = options.epochs, .out = options.out, .overwrite = options.overwrite};
+  const tr::TrainerOptions o = examples::trainer_options(options.run);
   if (program.ranks)
     return std::make_unique<tr::Trainer>(updater, program.model, *program.ranks, o);
   return std::make_unique<tr::Trainer>(updater, program.model, program.optimizer, o);
 }
 
-// What the order of the samples depends on: a run that goes on with another one would not be the
-// run that it says it is.
-struct Settings {
-  int64_t batch;
-  uint64_t seed;
-};
-
-void check_settings(const Settings& saved, const Options& options, const std::string& path) {
-  CATENA_CHECK(ValueError, saved.batch == options.batch && saved.seed == options.seed,
-               "--resume: '", path, "' was made with --batch ", saved.batch, " --seed ", saved.seed,
-               ", got --batch ", options.batch, " --seed ", options.seed,
-               "; give the same ones, or start without --resume");
-}
-
-void resume(const Options& options, catena::Optimizer& optimizer, tr::Trainer& trainer) {
-  CATENA_CHECK(IoError, trainer.has_checkpoint(), "--resume: there is no '",
-               trainer.checkpoint_path(),
-               "' to go on from; start without --resume, or name the folder of the earlier run "
-               "with --out");
-  trainer.resume();
-  if (options.lr > 0 && options.lr != optimizer.lr()) {
-    if (tr::prints())
-      std::printf("--lr %g replaces the %g of the checkpoint\n", options.lr, optimizer.lr());
-    optimizer.set_lr(options.lr);
-  }
-  if (trainer.epoch() >= options.epochs && tr::prints())
-    std::printf("the checkpoint has %lld epochs already; ask for more with --epochs\n",
-                static_cast<long long>(trainer.epoch()));
-}
-
-// The trainer refuses it too, but does not know the names of these options.
-void refuse_earlier_run(const Options& options, const tr::Trainer& trainer) {
-  CATENA_CHECK(ValueError, options.overwrite || !trainer.has_checkpoint(), "'",
-               trainer.checkpoint_path(),
-               "' is of an earlier run; go on from it with --resume, replace it with --overwrite, "
-               "or choose another folder with --out");
+void replace_rate(const Options& options, catena::Optimizer& optimizer) {
+  if (options.lr <= 0 || options.lr == optimizer.lr()) return;
+  if (tr::prints())
+    std::printf("--lr %g replaces the %g of the checkpoint\n", options.lr, optimizer.lr());
+  optimizer.set_lr(options.lr);
 }
 
 }  // namespace
 
 void train(const Options& options, const Program& program) {
-  tr::prepare_output_folder(options.out);  // before anything takes its time
+  tr::prepare_output_folder(options.run.out);  // before anything takes its time
   const ds::Mnist data = ds::load_mnist({.folder = options.data, .pixels = {28, 28}});
   const ds::RankOf who =
       program.ranks ? ds::RankOf{program.ranks->comm().rank(), program.ranks->comm().size()}
                     : ds::RankOf{};
   ds::ResidentIterator batches(
-      data.train, ds::ShuffledIterator(data.train->size(), options.batch, options.seed),
+      data.train, ds::ShuffledIterator(data.train->size(), options.run.batch, options.run.seed),
       program.device, who);
   ds::ResidentIterator test(data.test, ds::SerialIterator(data.test->size(), 1000), program.device,
                             who);
   const auto updater = make_updater(options, program, batches);
   const auto trainer = make_trainer(options, program, *updater);
   trainer->evaluate_on(test, program.score);
-  trainer->checkpoint().add(
-      "settings",
-      [&] {
-        return Settings{options.batch, options.seed};
-      },
-      [&](const Settings& saved) { check_settings(saved, options, trainer->checkpoint_path()); });
   if (options.cosine) trainer->schedule(cosine_rate(options));
-  if (options.resume) {
-    resume(options, program.optimizer, *trainer);
-  } else {
-    refuse_earlier_run(options, *trainer);
-  }
-  const auto& stop = trainer->extend(
-      std::make_unique<tr::StopOnSignal>(program.ranks ? &program.ranks->comm() : nullptr));
-  trainer->run();
-  if (stop.signal() != 0) {
-    if (tr::prints())
-      std::printf("stopped by signal %d after update %lld; go on with --resume\n", stop.signal(),
-                  static_cast<long long>(trainer->iteration()));
+  catena::Communicator* const comm = program.ranks ? &program.ranks->comm() : nullptr;
+  if (!examples::run(options.run, *trainer, comm,
+                     [&] { replace_rate(options, program.optimizer); }))
     return;
-  }
 
   const double accuracy =
       trainer->row().empty() ? trainer->evaluate().at("accuracy") : trainer->value("test_accuracy");
-  if (who.rank == 0) catena::serializers::save(options.out + "/model.npz", program.model);
+  if (who.rank == 0) catena::serializers::save(options.run.out + "/model.npz", program.model);
   if (tr::prints()) std::printf("test accuracy %.4f\n", accuracy);
 }
 

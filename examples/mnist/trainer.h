@@ -10,6 +10,10 @@ namespace mnist {
 // softmax_cross_entropy and accuracy of predictions: {loss, accuracy}.
 catena::Variables score(const catena::Variable& predictions, const catena::Array& labels);
 
+// That of --device or --gpu, else GPU 0 where there is one, else cpu:0. ValueError where a launcher
+// started several ranks, which would all take the same.
+catena::Device one_device(const Options& options);
+
 // What differs between the programs.
 struct Program {
   catena::Parameterized& model;  // what is saved
@@ -21,7 +25,7 @@ struct Program {
 };
 
 // Trains, prints a row an epoch and ends with the line "test accuracy 0.8812". Writes into
-// options.out: log.json, checkpoint.npz (after every epoch, for --resume) and model.npz.
+// options.run.out: log.json, checkpoint.npz (after every epoch, for --resume) and model.npz.
 void train(const Options& options, const Program& program);
 
 }  // namespace mnist

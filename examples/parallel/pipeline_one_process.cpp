@@ -13,8 +13,9 @@ namespace pp = catena::parallel::pipeline;
 
 namespace {
 
-std::vector<catena::Device> all_devices() {
-  std::vector<catena::Device> devices;
+std::vector<catena::Device> devices_for(const task::Options& options) {
+  std::vector<catena::Device> devices = examples::devices_of(options.run);
+  if (!devices.empty()) return devices;
   const int gpus = catena::device_count(catena::DeviceType::kCuda);
   for (int i = 0; i < (gpus > 0 ? gpus : 4); ++i)
     devices.push_back(gpus > 0 ? catena::cuda_device(i) : catena::cpu(i));
@@ -22,13 +23,15 @@ std::vector<catena::Device> all_devices() {
 }
 
 int body(int argc, char** argv) {
-  const task::Options options = task::parse(argc, argv);
-  const std::vector<catena::Device> devices = all_devices();
+  const task::Options options =
+      task::parse(argc, argv, "Trains a network whose stages are on the devices of this process.",
+                  256, examples::DeviceCount::kSeveral);
+  const std::vector<catena::Device> devices = devices_for(options);
   const pp::Schedule schedule =
       task::schedule_of(options.schedule, static_cast<int>(devices.size()), 8);
   std::printf("%s\n", pp::draw_text(pp::simulate(schedule)).c_str());
 
-  catena::random::seed(1);
+  catena::random::seed(options.run.seed);
   pp::Sequence model;
   task::fill(model);
   const task::Batch sample = task::batch_of(0, 32);
@@ -37,10 +40,11 @@ int body(int argc, char** argv) {
 
   pp::Pipeline pipeline(model, cut, schedule, devices);
   pipeline.setup([] { return catena::optimizers::Adam(0.003); });
-  for (int i = 0; i < options.steps; ++i) {
-    const task::Batch batch = task::batch_of(i, 256);
+  for (int64_t i = 0; i < options.steps; ++i) {
+    const task::Batch batch = task::batch_of(i, options.run.batch);
     pipeline.step(batch.x, batch.t, task::loss);
-    if (i % 100 == 0) std::printf("step %3d  loss %.4f\n", i, pipeline.loss());
+    if (i % 100 == 0)
+      std::printf("step %3lld  loss %.4f\n", static_cast<long long>(i), pipeline.loss());
   }
   const task::Batch test = task::batch_of(1000000, 999);
   std::printf("test accuracy %.4f\n", task::accuracy(pipeline.predict(test.x)[0], test.t));

@@ -1,12 +1,12 @@
 #include "task.h"
 
 #include <cmath>
-#include <cstdlib>
 
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
 #include "catena/array/random.h"
 #include "catena/functions/functions.h"
+#include "common/command_line.h"
 
 namespace task {
 
@@ -14,7 +14,7 @@ namespace F = catena::functions;
 using catena::Array;
 using catena::Variable;
 
-Batch batch_of(int step, int64_t n) {
+Batch batch_of(int64_t step, int64_t n) {
   catena::RandomState random(static_cast<uint64_t>(step) + 1);
   const auto radius = random.uniform({n}, 0.1, 1.0, {catena::Dtype::kFloat64, catena::cpu(0)});
   const auto noise = random.normal({n}, 0, 0.03, {catena::Dtype::kFloat64, catena::cpu(0)});
@@ -59,13 +59,23 @@ pp::Schedule schedule_of(const std::string& name, int ranks, int micro_batches) 
                                    "': expected gpipe, 1f1b, interleaved, zero-bubble or zb-v");
 }
 
-Options parse(int argc, char** argv) {
-  Options options;
-  if (argc > 1) options.schedule = argv[1];
-  if (argc > 2) options.steps = std::atoi(argv[2]);
-  CATENA_CHECK(ValueError, argc <= 3 && options.steps > 0, "usage: ", argv[0],
-               " [schedule [steps]]");
-  return options;
+Options parse(int argc, char** argv, const std::string& description, int64_t batch,
+              examples::DeviceCount devices) {
+  Options o{.run = {.batch = batch}};
+  CLI::App app(description);
+  app.add_option("schedule", o.schedule, "gpipe, 1f1b, interleaved, zero-bubble or zb-v")
+      ->capture_default_str();
+  examples::add_count(app, "steps", o.steps, "updates");
+  examples::add_count(app, "-b,--batchsize", o.run.batch, "points of one update");
+  if (devices == examples::DeviceCount::kOne)
+    examples::add_device_options(app, o.run);
+  else
+    examples::add_device_options(app, o.run, devices, "all GPUs, else cpu:0 to cpu:3");
+  app.add_option("--seed", o.run.seed, "of weights and dropout")
+      ->check(examples::whole_number())
+      ->capture_default_str();
+  examples::parse(app, argc, argv);
+  return o;
 }
 
 }  // namespace task

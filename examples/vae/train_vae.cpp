@@ -10,7 +10,6 @@
 #include "catena/optimizers/adam.h"
 #include "catena/parallel/multi_node_optimizer.h"
 #include "catena/serializers/npz.h"
-#include "catena/training/output_folder.h"
 #include "catena/training/trainer.h"
 #include "common/pictures.h"
 #include "model.h"
@@ -43,13 +42,12 @@ void write_results(const Options& options, Vae& model, const Array& test) {
 
 int body(int argc, char** argv) {
   const Options options = parse_options(argc, argv);
-  tr::prepare_output_folder(options.run.out);  // before anything takes its time
-  const catena::CommunicatorPtr comm = examples::make_communicator(options.run);
+  const catena::CommunicatorPtr comm = examples::begin(options.run);
   const catena::DeviceScope device(comm->device());
   const ds::RankOf who{comm->rank(), comm->size()};
   const ds::Mnist data = ds::load_mnist({.folder = options.data});
   ds::ResidentIterator batches(
-      data.train, ds::ShuffledIterator(data.train->size(), options.batch, options.run.seed),
+      data.train, ds::ShuffledIterator(data.train->size(), options.run.batch, options.run.seed),
       comm->device(), who);
   ds::ResidentIterator test(data.test, ds::SerialIterator(data.test->size(), 1000), comm->device(),
                             who);
@@ -65,10 +63,7 @@ int body(int argc, char** argv) {
   const auto updater =
       examples::make_updater(options.run, batches, optimizer, tr::make_step(optimizer, score));
   tr::Trainer trainer(*updater, model, optimizer,
-                      {.epochs = options.epochs,
-                       .out = options.run.out,
-                       .metrics = {"loss", "reconstruction"},
-                       .overwrite = options.run.overwrite});
+                      examples::trainer_options(options.run, {"loss", "reconstruction"}));
   trainer.evaluate_on(test, score);
   if (examples::run(options.run, trainer, *comm) && comm->rank() == 0)
     write_results(options, model, test.columns()[0]);

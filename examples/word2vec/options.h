@@ -11,14 +11,12 @@ namespace word2vec {
 struct Options {
   std::string data;  // see examples::load_corpus()
   int64_t vocabulary = 10000;
-  int64_t units = 100;  // numbers of a word's vector
-  int64_t window = 5;   // the largest distance of two words
-  int64_t batch = 100;  // words in the middle of a window, of one update
-  int64_t epochs = 10;
-  int64_t negative = 20;           // drawn words, with --out-type ns
-  std::string model = "skipgram";  // or "cbow"
-  std::string out_type = "hsm";    // or "ns", "original"
-  examples::RunOptions run;
+  int64_t units = 100;                     // numbers of a word's vector
+  int64_t window = 5;                      // the largest distance of two words
+  int64_t negative = 20;                   // drawn words, with --out-type ns
+  std::string model = "skipgram";          // or "cbow"
+  std::string out_type = "hsm";            // or "ns", "original"
+  examples::RunOptions run{.epochs = 10};  // run.batch: words in the middle of a window
 };
 
 // Reads the command line; prints --help or a usage error itself and then exits.

@@ -12,7 +12,6 @@
 #include "catena/functions/math.h"
 #include "catena/optimizers/adam.h"
 #include "catena/parallel/multi_node_optimizer.h"
-#include "catena/training/output_folder.h"
 #include "catena/training/trainer.h"
 #include "common/corpus.h"
 #include "model.h"
@@ -90,8 +89,7 @@ class Speed {
 
 int body(int argc, char** argv) {
   const Options options = parse_options(argc, argv);
-  tr::prepare_output_folder(options.run.out);  // before anything takes its time
-  const catena::CommunicatorPtr comm = examples::make_communicator(options.run);
+  const catena::CommunicatorPtr comm = examples::begin(options.run);
   const catena::DeviceScope device(comm->device());
   const examples::Corpus corpus = examples::load_corpus(options.data, options.vocabulary);
   if (comm->rank() == 0)
@@ -100,7 +98,7 @@ int body(int argc, char** argv) {
   const ds::DatasetPtr middles =
       middles_of(static_cast<int64_t>(corpus.train.size()), options.window);
   ds::ResidentIterator batches(
-      middles, ds::ShuffledIterator(middles->size(), options.batch, options.run.seed),
+      middles, ds::ShuffledIterator(middles->size(), options.run.batch, options.run.seed),
       comm->device(), {comm->rank(), comm->size()});
   const WindowReader reader(corpus.train, comm->device(), options);
 
@@ -117,11 +115,8 @@ int body(int argc, char** argv) {
   };
   tr::StandardUpdater updater(batches, tr::make_step(optimizer, score));
   tr::Trainer trainer(updater, model, optimizer,
-                      {.epochs = options.epochs,
-                       .out = options.run.out,
-                       .metrics = {"loss", "guess"},
-                       .overwrite = options.run.overwrite});
-  Speed speed(trainer, options.batch);
+                      examples::trainer_options(options.run, {"loss", "guess"}));
+  Speed speed(trainer, options.run.batch);
   trainer.observe("words_per_second", std::ref(speed));
   if (examples::run(options.run, trainer, *comm) && comm->rank() == 0) {
     save_vectors(options.run.out, corpus.vocabulary, model.embed.W.data());

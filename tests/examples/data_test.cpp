@@ -90,7 +90,7 @@ TEST_P(DamagedDataTest, IsNamed) {
   GetParam().apply(data);
   const TempFolder out;
   const Finished result =
-      run({program("train_mnist"), "--data", data.path(), "--out", out / "out", "--epochs", "1"});
+      run({program("train_mnist"), "--data", data.path(), "--out", out / "out", "--epoch", "1"});
   EXPECT_EQ(result.status, 1) << result.all();
   EXPECT_NE(result.err.find("error"), std::string::npos);
   for (const std::string& text : GetParam().texts)

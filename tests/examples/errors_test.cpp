@@ -24,20 +24,27 @@ TEST(ExampleErrorsTest, UnknownOption) {
 }
 
 TEST(ExampleErrorsTest, BadValues) {
-  expect_refused({program("train_mnist"), "--epochs", "-1"}, {"--epochs"});
-  expect_refused({program("train_mnist"), "--batch", "many"}, {"--batch", "many"});
-  expect_refused({program("train_mnist"), "--batch", "0"}, {"'0' is not a whole number above 0"});
-  expect_refused({program("train_mnist"), "--epochs", "99999999999999999999"}, {"--epochs"});
+  expect_refused({program("train_mnist"), "--epoch", "-1"}, {"--epoch"});
+  expect_refused({program("train_mnist"), "--batchsize", "many"}, {"--batchsize", "many"});
+  expect_refused({program("train_mnist"), "--batchsize", "0"},
+                 {"'0' is not a whole number above 0"});
+  expect_refused({program("train_mnist"), "--epoch", "99999999999999999999"}, {"--epoch"});
   expect_refused({program("train_mnist"), "--lr", "nan"},
                  {"--lr", "'nan' is not a number above 0"});
   expect_refused({program("train_mnist"), "--seed", "-1"}, {"--seed", "'-1'"});
-  expect_refused({program("train_mnist"), "--model", "lenet"}, {"--model", "lenet"});
+  expect_refused({program("train_mnist"), "--model", "vgg"}, {"--model", "vgg", "lenet"});
   expect_refused({program("train_mnist"), "--schedule", "step"}, {"--schedule", "step"});
-  expect_refused({program("train_mnist_data_parallel"), "--devices", ",", "--out", "x"},
-                 {"--devices"});
+  expect_refused({program("train_mnist_data_parallel"), "--device", ",", "--out", "x"},
+                 {"--device"});
   expect_refused({program("train_mnist"), "--optimizer", "sdg"},
                  {"--optimizer", "sdg", "momentum"});
   expect_refused({program("train_mnist"), "--device", "tpu:0"}, {"tpu:0"});
+  expect_refused({program("train_mnist"), "-g", "-2"}, {"--gpu", "-2"});
+  expect_refused({program("train_mnist"), "-g", "0", "-d", "cpu"}, {"--gpu", "--device"});
+  expect_refused({program("train_mnist"), "--unit", "10", "--model", "lenet"},
+                 {"--unit", "mlp", "got --model lenet"});
+  expect_refused({program("train_mnist"), "--dropout", "0.5", "--model", "resnet"},
+                 {"--dropout", "mlp and lenet", "got --model resnet"});
 }
 
 // No machine has as many.
@@ -48,7 +55,7 @@ TEST(ExampleErrorsTest, NoSuchGpu) {
                               : "this process sees " + std::to_string(count) + " cuda device";
   expect_refused({program("train_mnist"), "--device", "cuda:63"},
                  {"error", "cuda:63", why, "catena-run --check"});
-  expect_refused({program("train_mnist_model_parallel"), "--devices", "cpu:0,cuda:63"},
+  expect_refused({program("train_mnist_model_parallel"), "--device", "cpu:0,cuda:63"},
                  {"error", "cuda:63", why, "catena-run --check"});
 }
 
@@ -94,14 +101,16 @@ TEST(ExampleErrorsTest, GraphsNeedOneGpu) {
     words.insert(words.end(), common.begin(), common.end());
     return words;
   };
-  expect_refused(with_graph("train_mnist"), {"--graph", "need a GPU", "cpu:0"});
+  Words on_cpu = with_graph("train_mnist");
+  on_cpu.insert(on_cpu.end(), {"--gpu", "-1"});
+  expect_refused(on_cpu, {"--graph", "need a GPU", "cpu:0"});
   expect_refused(with_graph("train_mnist_model_parallel"), {"--graph", "one device"});
   expect_refused(with_graph("train_mnist_data_parallel"), {"--graph", "several"});
 }
 
 TEST(ExampleErrorsTest, ModelParallelTakesTwoDevices) {
-  expect_refused({program("train_mnist_model_parallel"), "--devices", "cpu:0,cpu:1,cpu:2"},
-                 {"--devices", "expected two", "3"});
+  expect_refused({program("train_mnist_model_parallel"), "--device", "cpu:0,cpu:1,cpu:2"},
+                 {"--device", "expected two", "3"});
 }
 
 TEST(ExampleErrorsTest, ModelParallelHasANetworkOfItsOwn) {

@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <random>
 #include <regex>
 #include <string>
@@ -39,9 +41,15 @@ struct Finished {
   }
 };
 
+// A signal that a program gets once there is a file.
+struct Sent {
+  int signal = 0;
+  std::string once;
+};
+
 // Runs a program to its end, at most 60 seconds. One thread a process: the sizes are tiny, and
 // equal bits are promised for equal numbers of threads.
-inline Finished run(const Words& words) {
+inline Finished run(const Words& words, Sent sent = {}) {
   const TempFolder logs;
   const std::string out = logs / "out", err = logs / "err";
   const pid_t child = ::fork();
@@ -49,6 +57,10 @@ inline Finished run(const Words& words) {
     ::dup2(::open(out.c_str(), O_WRONLY | O_CREAT, 0600), 1);
     ::dup2(::open(err.c_str(), O_WRONLY | O_CREAT, 0600), 2);
     ::setenv("OMP_NUM_THREADS", "1", 1);
+    // As on a terminal, although the tests may run in the background.
+    for (const int number : {SIGINT, SIGQUIT}) ::signal(number, SIG_DFL);
+    const rlimit no_core{0, 0};
+    ::setrlimit(RLIMIT_CORE, &no_core);
     std::vector<char*> arguments;
     for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
@@ -64,6 +76,10 @@ inline Finished run(const Words& words) {
       ::waitpid(child, &status, 0);
       status = 124 << 8;
       break;
+    }
+    if (sent.signal != 0 && std::filesystem::exists(sent.once)) {
+      ::kill(child, sent.signal);
+      sent.signal = 0;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }

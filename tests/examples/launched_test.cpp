@@ -21,7 +21,7 @@ TEST(LaunchedExampleTest, TwoRanksTrain) {
   const SmallData data;
   const TempFolder out;
   const Finished result = run({CATENA_RUN, "-n", "2", "--cpu", program("train_mnist_distributed"),
-                               "--data", data.path(), "--out", out / "out", "--epochs", "1"});
+                               "--data", data.path(), "--out", out / "out", "--epoch", "1"});
   expect_trained(result);
   EXPECT_EQ(load_npz(out / "out/model.npz").size(), 6u);
 }
@@ -33,8 +33,8 @@ TEST_P(RanksTrainAsOneProcess, ParameterByParameter) {
   const auto& [ranks, rule] = GetParam();
   const SmallData data;
   const TempFolder out;
-  const Words options{"--data", data.path(), "--epochs", "1", "--optimizer", rule, "--out"};
-  Words one{program("train_mnist")},
+  const Words options{"--data", data.path(), "--epoch", "1", "--optimizer", rule, "--out"};
+  Words one{program("train_mnist"), "--device", "cpu"},
       many{CATENA_RUN, "-n", std::to_string(ranks), "--cpu", program("train_mnist_distributed")};
   for (Words* words : {&one, &many}) words->insert(words->end(), options.begin(), options.end());
   one.push_back(out / "one");
@@ -62,16 +62,16 @@ TEST(LaunchedExampleTest, ResumesFromRank0sCheckpoint) {
   const auto train = [&](const std::string& rest) {
     return run({CATENA_RUN, "-n", "2", "--cpu", "/bin/sh", "-c", "exec " + common + rest});
   };
-  expect_trained(train("whole --epochs 2"));
-  expect_trained(train("rank0 --epochs 1"));
-  expect_trained(train("rank1 --epochs 1 --lr 0.5"));
-  expect_trained(train("rank$CATENA_RANK --epochs 2 --resume"));
+  expect_trained(train("whole --epoch 2"));
+  expect_trained(train("rank0 --epoch 1"));
+  expect_trained(train("rank1 --epoch 1 --lr 0.5"));
+  expect_trained(train("rank$CATENA_RANK --epoch 2 --resume"));
   const auto whole = load_npz(out / "whole/model.npz"), parts = load_npz(out / "rank0/model.npz");
   for (const auto& [name, array] : whole)
     EXPECT_EQ(testing::difference(parts.at(name), array, 0, 0), "") << name;
   std::filesystem::remove_all(out / "rank1");
-  expect_trained(train("rank$CATENA_RANK --epochs 3 --resume"));
-  const Finished missing = train("nowhere$CATENA_RANK --epochs 3 --resume");
+  expect_trained(train("rank$CATENA_RANK --epoch 3 --resume"));
+  const Finished missing = train("nowhere$CATENA_RANK --epoch 3 --resume");
   EXPECT_EQ(missing.status, 1);
   EXPECT_NE(missing.err.find("--resume: there is no '" + (out / "nowhere0/checkpoint.npz")),
             std::string::npos)
@@ -85,7 +85,7 @@ TEST(LaunchedExampleTest, TheRankThatFailsIsNamedFirst) {
   const std::string script = "data=" + data.path() +
                              "; if [ $CATENA_RANK = 1 ]; then data=" + (out / "nowhere") +
                              "; fi; exec " + program("train_mnist_distributed") +
-                             " --data $data --epochs 1 --out " + (out / "out");
+                             " --data $data --epoch 1 --out " + (out / "out");
   const Finished result = run({CATENA_RUN, "-n", "2", "--cpu", "/bin/sh", "-c", script});
   EXPECT_EQ(result.status, 1) << result.all();
   // The program catches its exception and ends with exit code 1; the cause is in the first line.
@@ -96,14 +96,43 @@ TEST(LaunchedExampleTest, TheRankThatFailsIsNamedFirst) {
       << result.err;
 }
 
+TEST(LaunchedExampleTest, TheProgramForOneDeviceNamesTheOtherOne) {
+  const Finished result = run({CATENA_RUN, "-n", "2", "--cpu", program("train_mnist")});
+  EXPECT_EQ(result.status, 1) << result.all();
+  EXPECT_TRUE(std::regex_match(
+      report_line(result.err),
+      std::regex("catena-run: rank [01] on .+ failed first: this program trains on one device by "
+                 "itself, but CATENA_SIZE says that the job has 2 ranks; start "
+                 "train_mnist_distributed, .+")))
+      << result.err;
+}
+
+// catena-run ends its ranks by SIGTERM, and waits for their checkpoint.
+TEST(LaunchedExampleTest, CtrlCSavesOnAllRanks) {
+  const SmallData data(50, 20);
+  const TempFolder out;
+  const Words words{
+      CATENA_RUN, "-n",        "2",           "--cpu", program("train_mnist_distributed"),
+      "--data",   data.path(), "--batchsize", "20",    "--unit",
+      "20",       "--out",     out / "out"};
+  Words endless = words, rest = words;
+  endless.insert(endless.end(), {"--epoch", "1000000"});
+  rest.insert(rest.end(), {"--epoch", "1", "--resume"});
+  const Finished first = run(endless, {.signal = SIGINT, .once = out / "out/log.json"});
+  EXPECT_NE(first.out.find("go on with --resume"), std::string::npos) << first.all();
+  const Finished second = run(rest);
+  EXPECT_EQ(second.status, 0) << second.all();
+  EXPECT_NE(second.out.find("nothing is left to do"), std::string::npos) << second.all();
+}
+
 // Before there is a communicator, and with an exit code of its own.
 TEST(LaunchedExampleTest, WrongUsageIsTheCause) {
   const Finished result =
-      run({CATENA_RUN, "-n", "1", "--cpu", program("train_mnist_distributed"), "--epochs", "-1"});
+      run({CATENA_RUN, "-n", "1", "--cpu", program("train_mnist_distributed"), "--epoch", "-1"});
   EXPECT_EQ(result.status, 2) << result.all();
   EXPECT_TRUE(
       std::regex_match(report_line(result.err),
-                       std::regex("catena-run: rank 0 on .+ failed first: --epochs: .*-1.*")))
+                       std::regex("catena-run: rank 0 on .+ failed first: --epoch: .*-1.*")))
       << result.err;
 }
 

@@ -41,6 +41,22 @@ TEST(ParallelExamples, AWrongScheduleIsNamed) {
       << result.err;
 }
 
+TEST(ParallelExamples, TakeDevicesBatchSizeAndSeed) {
+  const auto losses = [](const Words& more) {
+    Words words{program("pipeline_one_process"), "1f1b", "2"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished result = run(words);
+    EXPECT_EQ(result.status, 0) << result.all();
+    return losses_in(result);
+  };
+  const std::string before = losses({"--device=cpu:0,cpu:1"});
+  EXPECT_EQ(losses({"--gpu=-1,-1", "--batchsize=256", "--seed=1"}), before);
+  EXPECT_NE(losses({"--device=cpu:0,cpu:1", "--batchsize=128"}), before);
+  EXPECT_NE(losses({"--device=cpu:0,cpu:1", "--seed=2"}), before);
+  EXPECT_EQ(run({program("pipeline_one_process"), "1f1b", "many"}).status, 2);
+  EXPECT_EQ(run({program("grid"), "--help"}).status, 0);
+}
+
 #ifdef CATENA_RUN
 
 TEST(ParallelExamples, RanksTrainAsOneProcess) {

@@ -46,12 +46,12 @@ struct How {
 Words train(const Text& text, const std::string& out, const How& how = {}) {
   Words words{program("train_ptb"),
               "--device=cpu",
-              "--units=16",
-              "--batch=4",
+              "--unit=16",
+              "--batchsize=4",
               "--window=5",
               "--data=" + text.path(),
               "--out=" + out,
-              std::string("--epochs=") + how.epochs,
+              std::string("--epoch=") + how.epochs,
               std::string("--dropout=") + how.dropout};
   words.insert(words.end(), how.more.begin(), how.more.end());
   return words;
@@ -169,15 +169,15 @@ TEST(PtbExample, SaysWhatIsWrongWithATextOrAnOption) {
   expect(problem(folder / "empty.txt"), {"empty.txt' has no words"});
   write_file(folder / "short.txt", regular_text(3));
   expect(problem(folder / "short.txt"), {"the training text has", "too few for 20 streams"});
-  expect(problem(folder / "short.txt", {"--batch", "0"}),
-         {"--batch", "not a whole number above 0"});
+  expect(problem(folder / "short.txt", {"--batchsize", "0"}),
+         {"--batchsize", "not a whole number above 0"});
   expect(problem(folder / "short.txt", {"--dropout", "1"}), {"from 0 to below 1"});
   expect(problem(folder / "short.txt", {"--device", "cuda:63"}), {"cuda:63"});
 #ifdef CATENA_RUN
   const Text text;
   const Finished odd = run({CATENA_RUN, "-n", "3", "--cpu", program("train_ptb"), "--window=2",
                             "--data", text.path(), "--out", folder / "out"});
-  expect(odd.err, {"--batch 20 cannot be divided evenly among 3 ranks"});
+  expect(odd.err, {"--batchsize 20 cannot be divided evenly among 3 ranks"});
 #endif
   const Finished none = run({"/usr/bin/env", "PATH=/nowhere", program("train_ptb"), "--out",
                              folder / "out", "--device", "cpu"});

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -17,8 +18,12 @@ const SmallData& data() {
   return small;
 }
 
+// On a CPU, also where there is a GPU: bits are compared.
 Words train(const std::string& name, const std::string& out, const Words& more) {
-  Words words{program(name), "--data", data().path(), "--out", out};
+  Words words{program(name), "--out", out};
+  if (std::find(more.begin(), more.end(), "--data") == more.end())
+    words.insert(words.end(), {"--data", data().path()});
+  if (name == "train_mnist") words.insert(words.end(), {"--device", "cpu"});
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
@@ -35,11 +40,29 @@ void expect_equal_files(const std::string& path_a, const std::string& path_b) {
   }
 }
 
+// 200 and 100 images, each with one bright quarter, whose number is the label.
+void write_quarters(const std::string& folder) {
+  for (const auto& [part, count] : {std::pair("train", 200), std::pair("t10k", 100)}) {
+    std::string images = big_endian(0x803) + big_endian(uint32_t(count)) + big_endian(28) +
+                         big_endian(28),
+                labels = big_endian(0x801) + big_endian(uint32_t(count));
+    for (int i = 0; i < count; ++i) {
+      labels += static_cast<char>(i % 4);
+      for (int pixel = 0; pixel < 28 * 28; ++pixel) {
+        const int quarter = pixel / 28 / 14 * 2 + pixel % 28 / 14;
+        images += static_cast<char>(quarter == i % 4 ? 255 : 0);
+      }
+    }
+    write_file(folder + "/" + part + "-images-idx3-ubyte", images);
+    write_file(folder + "/" + part + "-labels-idx1-ubyte", labels);
+  }
+}
+
 TEST(Programs, SummarizeAndDraw) {
   const TempFolder folder;
   const Finished result = run(
       train("train_mnist", folder / "out",
-            {"--epochs", "1", "--summary", "--graph-dot", folder / "g.dot", "--dropout", "0.5"}));
+            {"--epoch", "1", "--summary", "--graph-dot", folder / "g.dot", "--dropout", "0.5"}));
   expect_trained(result);
   EXPECT_NE(result.out.find("total"), std::string::npos) << result.all();
   EXPECT_NE(result.out.find("785,000"), std::string::npos) << result.all();
@@ -57,7 +80,7 @@ TEST_P(ResumeTest, TwoEpochsAndThreeEqualFive) {
   const TempFolder folder;
   const std::string whole = folder / "whole", parts = folder / "parts";
   const auto options = [&](const char* epochs) {
-    return Words{"--epochs", epochs, "--optimizer", rule, "--dtype", dtype};
+    return Words{"--epoch", epochs, "--optimizer", rule, "--dtype", dtype};
   };
   expect_trained(run(train("train_mnist", whole, options("5"))));
   expect_trained(run(train("train_mnist", parts, options("2"))));
@@ -77,8 +100,8 @@ INSTANTIATE_TEST_SUITE_P(Rules, ResumeTest, ::testing::Values("sgd", "adam", "ad
 TEST(ExamplesTest, AutocastTrainsFloat32Weights) {
   const TempFolder folder;
   const std::string with = folder / "with", without = folder / "without";
-  expect_trained(run(train("train_mnist", with, {"--epochs", "2", "--autocast"})));
-  expect_trained(run(train("train_mnist", without, {"--epochs", "2"})));
+  expect_trained(run(train("train_mnist", with, {"--epoch", "2", "--autocast"})));
+  expect_trained(run(train("train_mnist", without, {"--epoch", "2"})));
   const Array a = load_npz(with + "/model.npz").at("l1/W");
   EXPECT_EQ(a.dtype(), Dtype::kFloat32);
   EXPECT_NE(testing::difference(a, load_npz(without + "/model.npz").at("l1/W")), "");
@@ -90,17 +113,8 @@ TEST(ExamplesTest, ResidualNetworkResumes) {
   const TempFolder folder;
   const std::string whole = folder / "whole", parts = folder / "parts";
   const auto train = [&](const std::string& out, const std::string& epochs, const Words& more) {
-    Words words{program("train_mnist"),
-                "--data",
-                few.path(),
-                "--out",
-                out,
-                "--model",
-                "resnet",
-                "--batch",
-                "20",
-                "--epochs",
-                epochs};
+    Words words{program("train_mnist"), "--device=cpu", "--model=resnet",   "--batchsize=20",
+                "--data=" + few.path(), "--out=" + out, "--epoch=" + epochs};
     words.insert(words.end(), more.begin(), more.end());
     expect_trained(run(words));
   };
@@ -114,19 +128,59 @@ TEST(ExamplesTest, ResidualNetworkResumes) {
     EXPECT_TRUE(model.contains(name)) << name;
 }
 
+TEST(ExamplesTest, LeNetHasTwoConvolutionsAndTwoLinearLayers) {
+  const TempFolder folder;
+  const Words options{"--epoch", "1", "--model", "lenet", "--dropout", "0.5"};
+  expect_trained(run(train("train_mnist", folder / "out", options)));
+  const auto model = load_npz(folder / "out/model.npz");
+  const std::map<std::string, Shape> shapes{{"conv1/W", {20, 1, 5, 5}},
+                                            {"conv2/W", {50, 20, 5, 5}},
+                                            {"l1/W", {500, 800}},
+                                            {"l2/W", {10, 500}},
+                                            {"conv1/b", {20}},
+                                            {"conv2/b", {50}},
+                                            {"l1/b", {500}},
+                                            {"l2/b", {10}}};
+  EXPECT_EQ(model.size(), shapes.size());
+  for (const auto& [name, shape] : shapes) EXPECT_EQ(model.at(name).shape(), shape) << name;
+}
+
+// The labels say which quarter of the image is bright: a network of the right shape finds that.
+TEST(ExamplesTest, LeNetLearns) {
+  const TempFolder folder;
+  const std::string data = folder / "data";
+  std::filesystem::create_directory(data);
+  write_quarters(data);
+  const Finished result = run(
+      train("train_mnist", folder / "out", {"--data", data, "--epoch", "3", "--model", "lenet"}));
+  expect_trained(result);
+  EXPECT_EQ(result.last_line(), "test accuracy 1.0000") << result.all();
+}
+
+TEST(ExamplesTest, UnitsAreTheHiddenSizeOfTheMlp) {
+  const TempFolder folder;
+  expect_trained(run(train("train_mnist", folder / "a", {"--epoch", "1", "--unit", "30"})));
+  const auto a = load_npz(folder / "a/model.npz");
+  EXPECT_EQ(a.at("l1/W").shape(), (Shape{30, 784}));
+  EXPECT_EQ(a.at("l2/W").shape(), (Shape{30, 30}));
+  expect_trained(run(train("train_mnist_model_parallel", folder / "b",
+                           {"--epoch", "1", "-u", "30", "-g", "-1,-1"})));
+  EXPECT_EQ(load_npz(folder / "b/model.npz").at("second/l3/W").shape(), (Shape{60, 30}));
+}
+
 TEST(ExamplesTest, ResidualNetworkTrainsOnReplicas) {
   const SmallData few(50, 20);
   const TempFolder folder;
   expect_trained(
       run({program("train_mnist_data_parallel"), "--data", few.path(), "--out", folder / "out",
-           "--model", "resnet", "--schedule", "cosine", "--batch", "20", "--epochs", "1"}));
+           "--model", "resnet", "--schedule", "cosine", "--batchsize", "20", "--epoch", "1"}));
 }
 
 TEST(ExamplesTest, AnEarlierRunIsNotOverwrittenUnasked) {
   const SmallData few(50, 20);
   const TempFolder folder;
   const Words words{
-      program("train_mnist"), "--data", few.path(), "--out", folder / "out", "--epochs", "1",
+      program("train_mnist"), "--data", few.path(), "--out", folder / "out", "--epoch", "1",
       "--optimizer",          "sgd"};
   expect_trained(run(words));
   const std::string before = read_file(folder / "out/checkpoint.npz");
@@ -155,7 +209,7 @@ TEST(ExamplesTest, ResumeNeedsItsOwnCheckpoint) {
   const std::string out = folder / "out", path = out + "/checkpoint.npz";
   const auto expect_refused = [&](const std::string& name, const Words& more, const Words& texts) {
     const std::string before = read_file(path);
-    Words options{"--epochs", "2", "--resume"};
+    Words options{"--epoch", "2", "--resume"};
     options.insert(options.end(), more.begin(), more.end());
     const Finished result = run(train(name, out, options));
     EXPECT_EQ(result.status, 1) << result.all();
@@ -163,14 +217,16 @@ TEST(ExamplesTest, ResumeNeedsItsOwnCheckpoint) {
       EXPECT_NE(result.err.find(text), std::string::npos) << text << " is not in " << result.err;
     EXPECT_TRUE(read_file(path) == before) << "the checkpoint was changed";
   };
-  expect_trained(run(train("train_mnist", out, {"--epochs", "1", "--optimizer", "sgd"})));
+  expect_trained(run(train("train_mnist", out, {"--epoch", "1", "--optimizer", "sgd"})));
   expect_refused("train_mnist", {"--optimizer", "adam"},
                  {path, "optimizer", "is not the state of this optimizer", "missing: alpha"});
-  expect_refused("train_mnist_model_parallel", {"--optimizer", "sgd", "--devices", "cpu:0,cpu:1"},
+  expect_refused("train_mnist_model_parallel", {"--optimizer", "sgd", "--device", "cpu:0,cpu:1"},
                  {path, "the checkpoint does not fit the model", "missing: first/l1/W",
                   "unknown: l1/W (1000, 784)"});
-  expect_refused("train_mnist", {"--optimizer", "sgd", "--batch", "50"},
-                 {path, "--batch 100 --seed", "got --batch 50"});
+  expect_refused("train_mnist", {"--optimizer", "sgd", "--batchsize", "50"},
+                 {path, "--batchsize 100 --seed 1", "got --batchsize 50 --seed 1"});
+  expect_refused("train_mnist", {"--optimizer", "sgd", "--seed", "2"},
+                 {path, "--batchsize 100 --seed 1", "got --batchsize 100 --seed 2"});
   const Finished faster =
       run(train("train_mnist", out, {"--optimizer", "sgd", "--lr", "0.5", "--resume"}));
   EXPECT_NE(faster.out.find("--lr 0.5 replaces the 0.1 of the checkpoint"), std::string::npos)
@@ -182,7 +238,7 @@ TEST(ExamplesTest, ResumeNeedsItsOwnCheckpoint) {
 TEST(ExamplesTest, WritesModelCheckpointAndLog) {
   const TempFolder folder;
   const std::string out = folder / "a/b";  // made with its parents
-  expect_trained(run(train("train_mnist", out, {"--epochs", "2"})));
+  expect_trained(run(train("train_mnist", out, {"--epoch", "2"})));
   EXPECT_EQ(load_npz(out + "/model.npz").at("l1/W").shape(), (Shape{1000, 784}));
   const std::string log = read_file(out + "/log.json");
   for (const char* key : {"\"epoch\": 2", "train_loss", "test_accuracy", "elapsed"})
@@ -203,28 +259,27 @@ TEST(ExamplesTest, ReadsGzippedAndPlainFilesAlike) {
     ASSERT_GT(count, 16);
     write_file(plain + "/" + images, bytes.substr(0, size_t(count)));
   }
-  expect_trained(run(train("train_mnist", folder / "a", {"--epochs", "1"})));
-  expect_trained(
-      run({program("train_mnist"), "--data", plain, "--out", folder / "b", "--epochs", "1"}));
+  expect_trained(run(train("train_mnist", folder / "a", {"--epoch", "1"})));
+  expect_trained(run(train("train_mnist", folder / "b", {"--data", plain, "--epoch", "1"})));
   expect_equal_files(folder / "a/model.npz", folder / "b/model.npz");
 }
 
 TEST(ExamplesTest, ModelParallel) {
   const TempFolder folder;
   expect_trained(run(train("train_mnist_model_parallel", folder / "out",
-                           {"--epochs", "1", "--devices", "cpu:0,cpu:1", "--dropout", "0.5"})));
+                           {"--epoch", "1", "--device", "cpu:0,cpu:1", "--dropout", "0.5"})));
 }
 
 TEST(ExamplesTest, DataParallel) {
   const TempFolder folder;
   expect_trained(run(train("train_mnist_data_parallel", folder / "out",
-                           {"--epochs", "1", "--devices", "cpu:0,cpu:1,cpu:2"})));
+                           {"--epoch", "1", "--device", "cpu:0,cpu:1,cpu:2"})));
 }
 
 TEST(ExamplesTest, DistributedWithoutALauncherIsOneRank) {
   const TempFolder folder;
   ::setenv("CATENA_DEVICE", "cpu", 1);
-  expect_trained(run(train("train_mnist_distributed", folder / "out", {"--epochs", "1"})));
+  expect_trained(run(train("train_mnist_distributed", folder / "out", {"--epoch", "1"})));
   ::unsetenv("CATENA_DEVICE");
 }
 
@@ -255,11 +310,11 @@ TEST(ExamplesTest, AFullDiskLeavesTheOldCheckpoint) {
   const TinyDisk disk("18m");
   if (!disk.mounted())
     GTEST_SKIP() << "SKIPPED: cannot mount a small file system here: " << disk.reason();
-  expect_trained(run(train("train_mnist", disk.path(), {"--epochs", "1", "--optimizer", "sgd"})));
+  expect_trained(run(train("train_mnist", disk.path(), {"--epoch", "1", "--optimizer", "sgd"})));
   const std::string before = read_file(disk / "checkpoint.npz");
   const int entries = disk.entries();
   const Finished result =
-      run(train("train_mnist", disk.path(), {"--epochs", "2", "--optimizer", "sgd", "--resume"}));
+      run(train("train_mnist", disk.path(), {"--epoch", "2", "--optimizer", "sgd", "--resume"}));
   EXPECT_EQ(result.status, 1) << result.all();
   EXPECT_NE(result.err.find("checkpoint.npz"), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("No space left on device"), std::string::npos) << result.err;

@@ -1,53 +1,47 @@
 #include "common.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iomanip>
-#include <iostream>
+#include <numeric>
 
-#include "catena/array/manipulation.h"
-#include "catena/array/math.h"
+#include "catena/array/random.h"
+#include "catena/autograd/grad_mode.h"
+#include "catena/autograd/test_scope.h"
 #include "catena/datasets/mnist.h"
 #include "catena/datasets/views.h"
+#include "common/pictures.h"
 
 namespace gan {
 
-std::vector<std::string> metrics() { return {"loss D", "loss G", "D(real)", "D(fake)"}; }
+std::vector<std::string> metrics() { return {"dis_loss", "gen_loss", "real", "fake"}; }
 
-Arrays numbers_of(const Variable& loss_d, const Variable& loss_g, const Variable& real_score,
-                  const Variable& fake_score) {
-  return {loss_d.data(), loss_g.data(), F::mean(F::sigmoid(real_score)).data(),
-          F::mean(F::sigmoid(fake_score)).data()};
+Arrays numbers_of(const Variable& loss_d, const Variable& loss_g, const Scores& scores) {
+  return {loss_d.data(), loss_g.data(), F::mean(F::sigmoid(scores.real)).data(),
+          F::mean(F::sigmoid(scores.fake)).data()};
 }
 
-void print_heading(const Options& options) {
-  std::filesystem::create_directories(options.out);
-  std::cout << " epoch    loss D    loss G   D(real)   D(fake)\n";
+void write_samples(const Options& options, Generator& generator, const Array& noise) {
+  const NoBackprop no_graph;
+  const TestScope test(generator);
+  const Array images = generator(Variable::constant(noise)).data();
+  examples::write_pictures(options.run.out + "/samples.pgm", images.reshape({-1, 28, 28}), 8);
 }
 
-void print_row(int64_t epoch, training::Means& means) {
-  std::cout << std::setw(6) << epoch << std::fixed << std::setprecision(4);
-  for (const std::string& name : metrics()) std::cout << std::setw(10) << means.value(name);
-  std::cout << std::endl;
+Array noise_of(int64_t count, Device device) {
+  return random::normal({count, kNoise}, 0, 1, {dtype::float32, device});
 }
 
-void write_picture(const Options& options, const Array& images) {
-  const std::string path = options.out + "/samples.pgm";
-  const Array rows = images.reshape({8, 8, 28, 28}).transpose({0, 2, 1, 3}).reshape({224, 224});
-  const std::vector<uint8_t> pixels = (rows * 255.0f).astype(dtype::uint8).to_vector<uint8_t>();
-  std::ofstream file(path, std::ios::binary);
-  file << "P5 224 224 255\n";
-  file.write(reinterpret_cast<const char*>(pixels.data()), std::streamsize(pixels.size()));
-  CATENA_CHECK(IoError, file.good(), "train_gan: could not write ", path);
+datasets::PrefetchIterator batches_of(const datasets::DatasetPtr& images, const Options& options,
+                                      Device device, datasets::RankOf who) {
+  const datasets::ShuffledIterator order(images->size(), options.run.batch, options.run.seed,
+                                         datasets::IteratorOptions{.drop_last = true});
+  return {images, order, device, who};
 }
 
 datasets::DatasetPtr images_of(const Options& options) {
   const datasets::DatasetPtr all = datasets::load_mnist({.folder = options.data}).train;
   if (!options.is_short) return all;
-  std::vector<int64_t> first;
-  for (int64_t i = 0; i < std::min<int64_t>(all->size(), 4 * options.batch); ++i)
-    first.push_back(i);
+  std::vector<int64_t> first(size_t(std::min<int64_t>(all->size(), 4 * options.run.batch)));
+  std::iota(first.begin(), first.end(), 0);
   return datasets::subset(all, first);
 }
 

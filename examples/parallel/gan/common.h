@@ -4,12 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "catena/datasets/dataset.h"
+#include "catena/datasets/prefetch.h"
 #include "catena/functions/activation.h"
 #include "catena/functions/connection/linear.h"
 #include "catena/functions/math.h"
 #include "catena/parallel/sync_batch_normalization.h"
-#include "catena/training/evaluator.h"
 #include "options.h"
 
 namespace gan {
@@ -42,15 +41,27 @@ inline Variable loss_of(const Variable& score, bool real) {
   return F::mean(F::softplus(real ? -score : score));
 }
 
+// The losses of a step on real and made images. Made images are constants for the discriminator's
+// loss, so that it sends no gradient to the generator.
+struct Scores {
+  Variable real, fake;
+  Scores(Discriminator& discriminator, const Array& real_images, const Variable& fake_images)
+      : real(discriminator(Variable::constant(real_images))),
+        fake(discriminator(Variable::constant(fake_images.data()))) {}
+  Variable loss() const { return loss_of(real, true) + loss_of(fake, false); }
+};
+
 // The numbers of a row: the losses, and how real the discriminator finds real and made images.
 std::vector<std::string> metrics();
-Arrays numbers_of(const Variable& loss_d, const Variable& loss_g, const Variable& real_score,
-                  const Variable& fake_score);
-// Makes the folder and prints the heading; a row of the table.
-void print_heading(const Options& options);
-void print_row(int64_t epoch, training::Means& means);
-// Writes 64 images as eight rows of a gray picture, samples.pgm in the folder.
-void write_picture(const Options& options, const Array& images);
+Arrays numbers_of(const Variable& loss_d, const Variable& loss_g, const Scores& scores);
+
+// 64 images as eight rows of a gray picture, samples.pgm in the folder; the network is in test
+// state, in which ranks need not meet.
+void write_samples(const Options& options, Generator& generator, const Array& noise);
+Array noise_of(int64_t count, Device device);
+// Batches of training that are full: with the same number of samples the ranks meet in every layer.
+datasets::PrefetchIterator batches_of(const datasets::DatasetPtr& images, const Options& options,
+                                      Device device, datasets::RankOf who);
 // The images of training, with --short a few of them.
 datasets::DatasetPtr images_of(const Options& options);
 
