@@ -25,7 +25,7 @@ int body(int argc, char** argv) {
       ->check(count)
       ->capture_default_str();
   examples::parse(app, argc, argv);
-  const std::vector<LabelledPath> list = read_list(file, root);
+  const std::vector<examples::LabelledPath> list = examples::read_list(file, root);
   const Mean mean = mean_of(list, size, threads);
   catena::save(output, mean.picture);
   std::printf("the mean of %lld pictures is in '%s'; %lld were skipped\n",

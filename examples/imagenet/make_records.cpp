@@ -22,7 +22,7 @@ int body(int argc, char** argv) {
       ->check(count)
       ->capture_default_str();
   examples::parse(app, argc, argv);
-  const Written written = write_records(read_list(file, root), output, size, threads);
+  const Written written = write_records(examples::read_list(file, root), output, size, threads);
   std::printf("%lld pictures are in '%s'; %lld were skipped\n",
               static_cast<long long>(written.pictures), output.c_str(),
               static_cast<long long>(written.skipped));

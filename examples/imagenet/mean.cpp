@@ -1,19 +1,19 @@
 #include "mean.h"
 
 #include "catena/core/error.h"
-#include "decoding.h"
+#include "common/decoding.h"
 
 namespace imagenet {
 
-Mean mean_of(const std::vector<LabelledPath>& list, int64_t size, int64_t threads) {
+Mean mean_of(const std::vector<examples::LabelledPath>& list, int64_t size, int64_t threads) {
   const auto pixels = static_cast<size_t>(size * size);
   std::vector<uint64_t> sums(pixels * 3);
-  Skipped skipped;
+  examples::Skipped skipped;
   std::mutex mutex;
-  on_threads(std::ssize(list), threads, [&](int64_t i) {
+  examples::on_threads(std::ssize(list), threads, [&](int64_t i) {
     const std::string& path = list[size_t(i)].path;
     try {
-      const Picture picture = resized(read_picture(path), size, size);
+      const examples::Picture picture = examples::resized(examples::read_picture(path), size, size);
       const std::lock_guard lock(mutex);
       for (size_t k = 0; k < sums.size(); ++k) sums[k] += picture.rgb[k];
     } catch (const catena::IoError& error) {

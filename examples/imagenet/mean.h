@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "catena/array/array.h"
-#include "picture_list.h"
+#include "common/picture_list.h"
 
 namespace imagenet {
 
@@ -17,6 +17,6 @@ struct Mean {
 // The mean of the pictures of a list, each resized to size x size pixels. Pictures that do not
 // decode are named and left out; IoError when none is left. Decodes on `threads` threads, with the
 // same result for any number of them.
-Mean mean_of(const std::vector<LabelledPath>& list, int64_t size, int64_t threads);
+Mean mean_of(const std::vector<examples::LabelledPath>& list, int64_t size, int64_t threads);
 
 }  // namespace imagenet

@@ -12,6 +12,9 @@ namespace imagenet {
 
 using catena::Array;
 using catena::IoError;
+using examples::LabelledPath;
+using examples::Picture;
+using examples::Skipped;
 
 namespace {
 
@@ -28,32 +31,15 @@ std::string header_of(int64_t pictures, int64_t size) {
   return begin + static_cast<char>(kHeader - 10) + '\0' + text + '\n';
 }
 
-class Records final : public Source {
- public:
-  Records(Array pictures, Array labels)
-      : Source(pictures.length()), pictures_(std::move(pictures)), labels_(std::move(labels)) {}
-
-  Picture read(int64_t i) const override {
-    const int64_t height = pictures_.shape()[1], width = pictures_.shape()[2];
-    const uint8_t* const from = pictures_.data<uint8_t>() + i * height * width * 3;
-    return {height, width, std::vector<uint8_t>(from, from + height * width * 3)};
-  }
-  int32_t label(int64_t i) const override { return labels_.data<int32_t>()[i]; }
-  std::string name(int64_t i) const override { return "record " + std::to_string(i); }
-
- private:
-  Array pictures_, labels_;
-};
-
 // The pictures from `first` on that decode, and their labels, in order.
 void append_chunk(const std::vector<LabelledPath>& list, size_t first, int64_t size,
                   int64_t threads, Skipped& skipped, std::ostream& file,
                   std::vector<int32_t>& labels) {
   std::vector<Picture> pictures(std::min(kChunk, list.size() - first));
-  on_threads(std::ssize(pictures), threads, [&](int64_t i) {
+  examples::on_threads(std::ssize(pictures), threads, [&](int64_t i) {
     const std::string& path = list[first + size_t(i)].path;
     try {
-      pictures[size_t(i)] = resized(read_picture(path), size, size);
+      pictures[size_t(i)] = examples::resized(examples::read_picture(path), size, size);
     } catch (const IoError& error) {
       skipped.add(path, error.what(), std::ssize(list));
     }
@@ -96,21 +82,10 @@ Written write_records(const std::vector<LabelledPath>& list, const std::string& 
   return {std::ssize(labels), skipped.count()};
 }
 
-std::shared_ptr<const Source> open_records(const std::string& file) {
+std::shared_ptr<const examples::Source> open_records(const std::string& file) {
   const Array labels = catena::load(labels_of(file));
   const Array pictures = catena::load(file, catena::MmapMode::kRead);
-  CATENA_CHECK(ShapeError,
-               pictures.ndim() == 4 && pictures.shape()[3] == 3 && pictures.size() > 0 &&
-                   pictures.is_contiguous() && pictures.dtype() == catena::dtype::uint8 &&
-                   labels.shape() == catena::Shape{pictures.length()} &&
-                   labels.dtype() == catena::dtype::int32,
-               "'", file, "' has ", pictures.dtype(), " of shape ", pictures.shape(),
-               ", and its labels ", labels.dtype(), " of shape ", labels.shape(),
-               "; expected uint8 (n, height, width, 3) and int32 (n), as make_records writes them");
-  for (const int32_t label : labels.to_vector<int32_t>())
-    CATENA_CHECK(IoError, label >= 0 && label < kClasses, "'", labels_of(file), "' has label ",
-                 label, ", expected 0 to ", kClasses - 1);
-  return std::make_shared<Records>(pictures, labels);
+  return examples::source_of(pictures, labels, kClasses, {file, labels_of(file), "make_records"});
 }
 
 }  // namespace imagenet

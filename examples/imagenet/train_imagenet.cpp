@@ -28,22 +28,26 @@ struct Data {
 };
 
 // Records where the name ends in ".npy", else a list.
-std::shared_ptr<const Source> open_source(const std::string& file, const std::string& root) {
+std::shared_ptr<const examples::Source> open_source(const std::string& file,
+                                                    const std::string& root) {
   if (file.ends_with(".npy")) return open_records(file);
-  return std::make_shared<ListSource>(read_list(file, root));
+  return std::make_shared<examples::ListSource>(examples::read_list(file, root));
 }
 
 Data make_data(const Options& options) {
-  PictureOptions of_train{insize_of(options.arch), Crops::kRandom, options.run.seed,
-                          options.threads},
+  examples::PictureOptions of_train{.insize = insize_of(options.arch),
+                                    .crops = examples::Crops::kRandom,
+                                    .seed = options.run.seed,
+                                    .threads = options.threads},
       of_val = of_train;
-  of_val.crops = Crops::kCentre;
+  of_val.crops = examples::Crops::kCentre;
   of_val.seed += 1;  // other noise
   if (options.synthetic > 0) {
     return {std::make_shared<SyntheticDataset>(options.synthetic, of_train),
             std::make_shared<SyntheticDataset>((options.synthetic + 3) / 4, of_val)};
   }
   const catena::Array mean = load_mean(options.mean, of_train.insize);
+  using examples::PictureDataset;
   const auto train = std::make_shared<PictureDataset>(open_source(options.train, options.root),
                                                       mean, of_train),
              val = std::make_shared<PictureDataset>(open_source(options.val, options.root), mean,

@@ -1,4 +1,4 @@
-// Pictures as files, for the tests of examples/imagenet.
+// Pictures as files, for the tests of the examples.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#if defined(IMAGENET_HAS_JPEG) && defined(IMAGENET_HAS_PNG)
+#if defined(EXAMPLES_HAVE_JPEG) && defined(EXAMPLES_HAVE_PNG)
 #include <jpeglib.h>
 #include <png.h>
 
-#include "imagenet/decoding.h"
+#include "common/decoding.h"
 
 namespace catena::test {
 
@@ -27,7 +27,7 @@ inline std::vector<uint8_t> pixels_of(int64_t height, int64_t width, int64_t cha
   return pixels;
 }
 
-inline imagenet::Picture picture_of(int64_t height, int64_t width, const Pixel& value) {
+inline examples::Picture picture_of(int64_t height, int64_t width, const Pixel& value) {
   return {height, width, pixels_of(height, width, 3, value)};
 }
 

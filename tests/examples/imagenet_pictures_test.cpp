@@ -10,19 +10,19 @@
 #include "catena/array/creation.h"
 #include "catena/array/io.h"
 #include "catena/core/error.h"
+#include "common/decoding.h"
+#include "common/picture_list.h"
 #include "error_text.h"
 #include "imagenet/data.h"
-#include "imagenet/decoding.h"
-#include "imagenet/picture_list.h"
 #include "imagenet/records.h"
 #include "temp_folder.h"
 
 namespace catena::test {
 namespace {
 
-using imagenet::Picture;
+using examples::Picture;
 
-#if defined(IMAGENET_HAS_JPEG) && defined(IMAGENET_HAS_PNG)
+#if defined(EXAMPLES_HAVE_JPEG) && defined(EXAMPLES_HAVE_PNG)
 
 int smooth(int64_t y, int64_t x, int64_t c) { return static_cast<int>(20 + 5 * y + 4 * x + 9 * c); }
 
@@ -31,16 +31,16 @@ TEST(ImagenetPictures, PngComesBackBitForBit) {
   const std::string path = folder / "x.png";
   const auto value = [](int64_t y, int64_t x, int64_t c) { return int(y * 97 + x * 31 + c * 7); };
   write_png(path, 5, 7, 3, value);
-  const Picture colours = imagenet::read_picture(path);
+  const Picture colours = examples::read_picture(path);
   EXPECT_EQ(colours.height, 5);
   EXPECT_EQ(colours.width, 7);
   EXPECT_EQ(colours.rgb, picture_of(5, 7, value).rgb);
   write_png(path, 2, 3, 1, value);
-  EXPECT_EQ(imagenet::read_picture(path).rgb,
+  EXPECT_EQ(examples::read_picture(path).rgb,
             picture_of(2, 3, [&](auto y, auto x, auto) { return value(y, x, 0); }).rgb);
   // The left column is transparent, and so white.
   write_png(path, 2, 2, 4, [](auto, auto x, auto c) { return c < 3 ? 30 : x == 0 ? 0 : 255; });
-  EXPECT_EQ(imagenet::read_picture(path).rgb,
+  EXPECT_EQ(examples::read_picture(path).rgb,
             picture_of(2, 2, [](auto, auto x, auto) { return x == 0 ? 255 : 30; }).rgb);
 }
 
@@ -48,7 +48,7 @@ TEST(ImagenetPictures, JpegComesBackNearly) {
   const TempFolder folder;
   const std::string path = folder / "x.jpg";
   const auto expect_near = [&](const Picture& expected) {
-    const Picture found = imagenet::read_picture(path);
+    const Picture found = examples::read_picture(path);
     EXPECT_EQ(found.height, expected.height);
     EXPECT_EQ(found.width, expected.width);
     ASSERT_EQ(found.rgb.size(), expected.rgb.size());
@@ -66,7 +66,7 @@ TEST(ImagenetPictures, JpegComesBackNearly) {
 }
 
 std::string refusal(const std::string& path) {
-  return error_of<IoError>([&] { imagenet::read_picture(path); });
+  return error_of<IoError>([&] { examples::read_picture(path); });
 }
 
 TEST(ImagenetPictures, SaysWhatIsWrongWithAFile) {
@@ -100,7 +100,7 @@ TEST(ImagenetPictures, DamagedFilesAreRefused) {
       changed[i] = static_cast<char>(changed[i] ^ 0x55);
       write_file(path, changed);
       try {
-        const Picture picture = imagenet::read_picture(path);
+        const Picture picture = examples::read_picture(path);
         EXPECT_EQ(int64_t(picture.rgb.size()), picture.height * picture.width * 3);
       } catch (const IoError&) {
       }
@@ -119,10 +119,10 @@ class CropsTest : public ::testing::Test {
     mean_ = full({3, kSize, kSize}, 0.0F, {dtype::float32});
     for (int64_t i = 0; i < mean_.size(); ++i) mean_.data<float>()[i] = float(i % 13);
   }
-  static auto source(std::vector<imagenet::LabelledPath> list) {
-    return std::make_shared<imagenet::ListSource>(std::move(list));
+  static auto source(std::vector<examples::LabelledPath> list) {
+    return std::make_shared<examples::ListSource>(std::move(list));
   }
-  imagenet::PictureDataset pictures(imagenet::Crops crops, uint64_t seed = 3) const {
+  examples::PictureDataset pictures(examples::Crops crops, uint64_t seed = 3) const {
     return {source({{folder_ / "a.png", 7}, {folder_ / "none.png", 8}}),
             mean_,
             {.insize = kInsize, .crops = crops, .seed = seed, .threads = 2}};
@@ -131,10 +131,10 @@ class CropsTest : public ::testing::Test {
     return (float(value(y, x, c)) - float(((c * kSize + y) * kSize + x) % 13)) / 255;
   }
   // The crop that a sample shows; fails where it does not show one.
-  imagenet::Crop find(const Array& sample) const {
+  examples::Crop find(const Array& sample) const {
     const float* const found = sample.data<float>();
     for (int64_t k = 0; k < (kSize - kInsize + 1) * (kSize - kInsize + 1) * 2; ++k) {
-      const imagenet::Crop crop{k / 2 / 4, k / 2 % 4, k % 2 == 1};
+      const examples::Crop crop{k / 2 / 4, k / 2 % 4, k % 2 == 1};
       bool is_equal = true;
       for (int64_t i = 0; i < 3 * kInsize * kInsize && is_equal; ++i) {
         const int64_t x = i % kInsize;
@@ -151,9 +151,9 @@ class CropsTest : public ::testing::Test {
 };
 
 TEST_F(CropsTest, OfTheCentre) {
-  const auto data = pictures(imagenet::Crops::kCentre);
+  const auto data = pictures(examples::Crops::kCentre);
   const datasets::Arrays batch = data.all();
-  const imagenet::Crop crop = find(batch[0](0));
+  const examples::Crop crop = find(batch[0](0));
   EXPECT_EQ(crop.top, 1);
   EXPECT_EQ(crop.left, 1);
   EXPECT_FALSE(crop.is_flipped);
@@ -167,10 +167,10 @@ TEST_F(CropsTest, OfTheCentre) {
 
 TEST_F(CropsTest, AtRandom) {
   const auto draw = [&](uint64_t seed) {
-    const auto data = pictures(imagenet::Crops::kRandom, seed);
+    const auto data = pictures(examples::Crops::kRandom, seed);
     std::vector<std::array<int64_t, 3>> crops;
     for (int i = 0; i < 400; ++i) {
-      const imagenet::Crop crop = find(data.sample(0)[0]);
+      const examples::Crop crop = find(data.sample(0)[0]);
       crops.push_back({crop.top, crop.left, crop.is_flipped});
     }
     return crops;
@@ -184,9 +184,9 @@ TEST_F(CropsTest, AtRandom) {
 }
 
 TEST_F(CropsTest, RefusesAListWithoutAnyPicture) {
-  const imagenet::PictureDataset data(
+  const examples::PictureDataset data(
       source({{folder_ / "x", 0}, {folder_ / "y", 1}}), mean_,
-      {.insize = kInsize, .crops = imagenet::Crops::kCentre, .threads = 1});
+      {.insize = kInsize, .crops = examples::Crops::kCentre, .threads = 1});
   expect_contains(error_of<IoError>([&] { data.all(); }),
                   {"none of the 2 pictures", "cannot be opened"});
 }
@@ -231,7 +231,7 @@ TEST(ImagenetPictures, NamesThePackageThatIsMissing) {
   for (const std::string bytes : {"\xff\xd8\xff\xe0", "\x89PNG\r\n\x1a\n"}) {
     write_file(folder / "x", bytes);
     try {
-      imagenet::read_picture(folder / "x");
+      examples::read_picture(folder / "x");
     } catch (const ValueError& error) {
       expect_contains(error.what(), {"-dev", "configure and build again"});
     } catch (const IoError&) {  // this library is there
@@ -255,25 +255,25 @@ std::vector<int> reds_of(const Picture& picture) {
 
 TEST(ImagenetPictures, AreResized) {
   const Picture two = row_of({40, 200});
-  EXPECT_EQ(reds_of(imagenet::resized(two, 1, 4)), (std::vector<int>{40, 80, 160, 200}));
-  EXPECT_EQ(reds_of(imagenet::resized(two, 2, 2)), (std::vector<int>{40, 200, 40, 200}));
+  EXPECT_EQ(reds_of(examples::resized(two, 1, 4)), (std::vector<int>{40, 80, 160, 200}));
+  EXPECT_EQ(reds_of(examples::resized(two, 2, 2)), (std::vector<int>{40, 200, 40, 200}));
   // Weights 3, 3, 1 of the first three pixels, and 1, 3, 3 of the last three.
   const Picture four = row_of({10, 80, 150, 220});
-  EXPECT_EQ(reds_of(imagenet::resized(four, 1, 2)), (std::vector<int>{60, 170}));
-  EXPECT_EQ(imagenet::resized(four, 1, 2).rgb[2], 30);
+  EXPECT_EQ(reds_of(examples::resized(four, 1, 2)), (std::vector<int>{60, 170}));
+  EXPECT_EQ(examples::resized(four, 1, 2).rgb[2], 30);
   Picture standing = four;
   std::swap(standing.height, standing.width);
-  EXPECT_EQ(reds_of(imagenet::resized(standing, 2, 1)), (std::vector<int>{60, 170}));
-  EXPECT_EQ(imagenet::resized(four, 1, 4).rgb, four.rgb);
-  EXPECT_EQ(reds_of(imagenet::resized(row_of({77, 77, 77}), 5, 7)), std::vector<int>(35, 77));
-  expect_contains(error_of<ValueError>([&] { imagenet::resized(four, 0, 3); }), {"1 x 4", "0 x 3"});
+  EXPECT_EQ(reds_of(examples::resized(standing, 2, 1)), (std::vector<int>{60, 170}));
+  EXPECT_EQ(examples::resized(four, 1, 4).rgb, four.rgb);
+  EXPECT_EQ(reds_of(examples::resized(row_of({77, 77, 77}), 5, 7)), std::vector<int>(35, 77));
+  expect_contains(error_of<ValueError>([&] { examples::resized(four, 0, 3); }), {"1 x 4", "0 x 3"});
 }
 
 TEST(ImagenetLists, HavePathsAndLabels) {
   const TempFolder folder;
   write_file(folder / "a b.jpg", "x");
   write_file(folder / "list", "  a b.jpg  12\r\n\nsub/c.png\t999\n");
-  const auto list = imagenet::read_list(folder / "list", folder.path());
+  const auto list = examples::read_list(folder / "list", folder.path());
   ASSERT_EQ(list.size(), 2u);
   EXPECT_EQ(list[0].path, folder / "a b.jpg");
   EXPECT_EQ(list[0].label, 12);
@@ -281,7 +281,7 @@ TEST(ImagenetLists, HavePathsAndLabels) {
   EXPECT_EQ(list[1].label, 999);
   const auto refusal_of = [&](const std::string& text) {
     write_file(folder / "list", text);
-    return error_of<IoError>([&] { imagenet::read_list(folder / "list", folder.path()); });
+    return error_of<IoError>([&] { examples::read_list(folder / "list", folder.path()); });
   };
   expect_contains(refusal_of("a b.jpg 1\nx.jpg\n"), {"list', line 2", "a path and a label"});
   expect_contains(refusal_of("  7\n"), {"line 1", "a path and a label"});
@@ -290,26 +290,26 @@ TEST(ImagenetLists, HavePathsAndLabels) {
   expect_contains(refusal_of("x.jpg -1"), {"'-1'"});
   expect_contains(refusal_of("\n \n"), {"has no pictures"});
   expect_contains(refusal_of("x.jpg 1"), {"do not exist", "x.jpg'", "--root"});
-  expect_contains(error_of<IoError>([&] { imagenet::read_list(folder / "no", "."); }),
+  expect_contains(error_of<IoError>([&] { examples::read_list(folder / "no", "."); }),
                   {"the list '", "no' cannot be read"});
 }
 
 TEST(ImagenetLists, AreWorkedOffByThreads) {
   for (const int64_t threads : {1, 3, 100}) {
     std::vector<std::atomic<int>> calls(50);
-    imagenet::on_threads(50, threads, [&](int64_t i) { ++calls[size_t(i)]; });
+    examples::on_threads(50, threads, [&](int64_t i) { ++calls[size_t(i)]; });
     for (const auto& count : calls) EXPECT_EQ(count, 1);
-    EXPECT_THROW(imagenet::on_threads(50, threads,
+    EXPECT_THROW(examples::on_threads(50, threads,
                                       [](int64_t i) {
                                         if (i == 7) throw ValueError("seven");
                                       }),
                  ValueError);
   }
-  imagenet::on_threads(0, 4, [](int64_t) { FAIL(); });
+  examples::on_threads(0, 4, [](int64_t) { FAIL(); });
 }
 
 TEST(ImagenetPictures, MadeOnesDifferByClassAndSample) {
-  const imagenet::PictureOptions options{.insize = 16, .seed = 5, .threads = 2};
+  const examples::PictureOptions options{.insize = 16, .seed = 5, .threads = 2};
   const imagenet::SyntheticDataset data(25, options);
   const datasets::Arrays all = data.all();
   const std::vector<int32_t> labels = all[1].to_vector<int32_t>();

@@ -127,7 +127,7 @@ TEST(ImagenetExample, TrainsOnRanks) {
 }
 #endif
 
-#if defined(IMAGENET_HAS_JPEG) && defined(IMAGENET_HAS_PNG)
+#if defined(EXAMPLES_HAVE_JPEG) && defined(EXAMPLES_HAVE_PNG)
 
 // Four pictures of plain colours, of which one is cut short, and lists of them.
 class Pictures {

@@ -1,4 +1,4 @@
-#include "picture_list.h"
+#include "common/picture_list.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,9 +10,8 @@
 #include <thread>
 
 #include "catena/core/error.h"
-#include "networks.h"
 
-namespace imagenet {
+namespace examples {
 
 using catena::IoError;
 
@@ -21,7 +20,7 @@ namespace {
 constexpr char kSpaces[] = " \t\r";
 
 LabelledPath parse_line(const std::string& line, const std::string& where,
-                        const std::filesystem::path& root) {
+                        const std::filesystem::path& root, int64_t classes) {
   const size_t end = line.find_last_not_of(kSpaces) + 1;
   const size_t last = line.find_last_of(kSpaces, end - 1);
   const size_t begin = line.find_first_not_of(kSpaces);
@@ -31,9 +30,9 @@ LabelledPath parse_line(const std::string& line, const std::string& where,
   const char* const to = line.data() + end;
   const auto [rest, error] = std::from_chars(line.data() + last + 1, to, result.label);
   CATENA_CHECK(IoError,
-               error == std::errc() && rest == to && result.label >= 0 && result.label < kClasses,
+               error == std::errc() && rest == to && result.label >= 0 && result.label < classes,
                where, ": the label is '", line.substr(last + 1, end - last - 1),
-               "', expected a whole number from 0 to ", kClasses - 1);
+               "', expected a whole number from 0 to ", classes - 1);
   const size_t path_end = line.find_last_not_of(kSpaces, last) + 1;
   result.path = (root / line.substr(begin, path_end - begin)).string();
   return result;
@@ -41,7 +40,8 @@ LabelledPath parse_line(const std::string& line, const std::string& where,
 
 }  // namespace
 
-std::vector<LabelledPath> read_list(const std::string& file, const std::string& root) {
+std::vector<LabelledPath> read_list(const std::string& file, const std::string& root,
+                                    const ListRules& rules) {
   std::ifstream stream(file);
   CATENA_CHECK(IoError, stream.good(), "the list '", file, "' cannot be read");
   std::vector<LabelledPath> list;
@@ -49,7 +49,8 @@ std::vector<LabelledPath> read_list(const std::string& file, const std::string& 
   for (std::string line; std::getline(stream, line);) {
     ++number;
     if (line.find_first_not_of(kSpaces) == std::string::npos) continue;
-    list.push_back(parse_line(line, "'" + file + "', line " + std::to_string(number), root));
+    list.push_back(
+        parse_line(line, "'" + file + "', line " + std::to_string(number), root, rules.classes));
   }
   CATENA_CHECK(IoError, !list.empty(), "the list '", file, "' has no pictures");
   const auto first_end = list.begin() + std::min<ptrdiff_t>(10, std::ssize(list));
@@ -57,7 +58,7 @@ std::vector<LabelledPath> read_list(const std::string& file, const std::string& 
                std::any_of(list.begin(), first_end,
                            [](const auto& p) { return std::filesystem::exists(p.path); }),
                "the first pictures of the list '", file, "' do not exist, such as '", list[0].path,
-               "'; name the folder of the pictures with --root");
+               "'; name the folder of the pictures with ", rules.option);
   return list;
 }
 
@@ -98,4 +99,4 @@ int64_t Skipped::count() const {
   return static_cast<int64_t>(paths_.size());
 }
 
-}  // namespace imagenet
+}  // namespace examples

@@ -1,4 +1,4 @@
-#include "decoding.h"
+#include "common/decoding.h"
 
 #include <algorithm>
 #include <array>
@@ -11,16 +11,16 @@
 #include <iterator>
 
 #include "catena/core/error.h"
-#ifdef IMAGENET_HAS_JPEG
+#ifdef EXAMPLES_HAVE_JPEG
 #include <jpeglib.h>
 // After jpeglib.h.
 #include <jerror.h>
 #endif
-#ifdef IMAGENET_HAS_PNG
+#ifdef EXAMPLES_HAVE_PNG
 #include <png.h>
 #endif
 
-namespace imagenet {
+namespace examples {
 
 using catena::fail;
 using catena::IoError;
@@ -36,7 +36,7 @@ void take_size(Picture& picture, uint64_t height, uint64_t width) {
   picture.width = static_cast<int64_t>(width);
 }
 
-#ifdef IMAGENET_HAS_JPEG
+#ifdef EXAMPLES_HAVE_JPEG
 
 // libjpeg reports errors through functions that must not return.
 struct JpegErrors {
@@ -120,7 +120,7 @@ Picture decode_jpeg(const std::string&) {
 }
 
 #endif
-#ifdef IMAGENET_HAS_PNG
+#ifdef EXAMPLES_HAVE_PNG
 
 Picture decode_png(const std::string& bytes) {
   png_image image{};
@@ -141,13 +141,27 @@ Picture decode_png(const std::string& bytes) {
   return picture;
 }
 
+void encode_png(const std::string& path, const Picture& picture) {
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.height = static_cast<png_uint_32>(picture.height);
+  image.width = static_cast<png_uint_32>(picture.width);
+  image.format = PNG_FORMAT_RGB;
+  CATENA_CHECK(
+      IoError,
+      png_image_write_to_file(&image, path.c_str(), 0, picture.rgb.data(), 0, nullptr) != 0, "'",
+      path, "' cannot be written: ", image.message);
+}
+
 #else
 
-Picture decode_png(const std::string&) {
+[[noreturn]] void lacks_png() {
   fail<ValueError>(
       "a PNG file, but this program was built without libpng; install libpng-dev, "
       "configure and build again");
 }
+Picture decode_png(const std::string&) { lacks_png(); }
+void encode_png(const std::string&, const Picture&) { lacks_png(); }
 
 #endif
 
@@ -211,6 +225,16 @@ Picture read_picture(const std::string& path) {
   fail<IoError>("is neither a JPEG nor a PNG file");
 }
 
+void write_png(const std::string& path, const Picture& picture) { encode_png(path, picture); }
+
+bool has_png() {
+#ifdef EXAMPLES_HAVE_PNG
+  return true;
+#else
+  return false;
+#endif
+}
+
 Picture resized(Picture picture, int64_t height, int64_t width) {
   CATENA_CHECK(ValueError, height > 0 && width > 0 && !picture.rgb.empty(),
                "resized: a picture of ", picture.height, " x ", picture.width,
@@ -234,4 +258,4 @@ Picture resized(Picture picture, int64_t height, int64_t width) {
   return result;
 }
 
-}  // namespace imagenet
+}  // namespace examples

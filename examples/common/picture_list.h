@@ -8,17 +8,23 @@
 #include <string>
 #include <vector>
 
-namespace imagenet {
+namespace examples {
 
 struct LabelledPath {
   std::string path;
   int32_t label = 0;
 };
 
-// A text file with a path and a label, from 0 to 999, in each line; paths are relative to `root`.
-// IoError, with the number of the line, for what is otherwise, for a list without lines, and where
-// none of the first ten pictures exists.
-std::vector<LabelledPath> read_list(const std::string& file, const std::string& root);
+// What is allowed in a list.
+struct ListRules {
+  int64_t classes = 1000;         // labels are from 0 to classes - 1
+  const char* option = "--root";  // of the command line, that names the root
+};
+// A text file with a path and a label in each line; paths are relative to `root`. IoError, with the
+// number of the line, for what is otherwise, for a list without lines, and where none of the first
+// ten pictures exists.
+std::vector<LabelledPath> read_list(const std::string& file, const std::string& root,
+                                    const ListRules& rules = {});
 
 // Calls work(0) to work(count - 1), each once, on up to `threads` threads. The first exception is
 // thrown again when all have ended.
@@ -37,4 +43,4 @@ class Skipped {
   std::set<std::string> paths_;
 };
 
-}  // namespace imagenet
+}  // namespace examples

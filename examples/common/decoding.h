@@ -1,11 +1,11 @@
-// Pictures out of JPEG and PNG files.
+// Pictures out of JPEG and PNG files, and into PNG files.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace imagenet {
+namespace examples {
 
 struct Picture {
   int64_t height = 0, width = 0;
@@ -16,9 +16,13 @@ struct Picture {
 // IoError, without the path, that says why: not there, neither of them, damaged, cut short, of more
 // than 2^28 pixels. ValueError where this program was built without the library for the file.
 Picture read_picture(const std::string& path);
+// Writes a PNG file. IoError where that is not possible, ValueError where this program was built
+// without libpng, which has_png() says.
+void write_png(const std::string& path, const Picture& picture);
+bool has_png();
 
 // Bilinear; where the picture shrinks, over all pixels that fall together. ValueError for sizes
 // below 1 and pictures without pixels.
 Picture resized(Picture picture, int64_t height, int64_t width);
 
-}  // namespace imagenet
+}  // namespace examples
