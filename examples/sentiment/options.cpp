@@ -21,7 +21,7 @@ Options parse_options(int argc, char** argv) {
   examples::add_count(app, "-b,--batchsize", o.run.batch, "trees of one update, over all ranks");
   examples::add_count(app, "-e,--epoch", o.run.epochs, "passes over the trees");
   examples::add_count(app, "-p,--epocheval", o.report, "epochs between two rows of the table");
-  examples::add_number(app, "--lr", o.lr, "learning rate")->check(examples::number_above_0());
+  examples::add_number(app, "--lr", o.lr, "learning rate");
   examples::add_device_options(app, o.run);
   examples::add_output_options(app, o.run);
   examples::parse(app, argc, argv);

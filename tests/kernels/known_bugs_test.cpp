@@ -81,6 +81,27 @@ TEST(KnownBugs, OneDnnLeavesBfloat16WeightGradientsOfNarrowImages) {
     }
 }
 
+// With cover_all a window of one element may lie wholly behind the image.
+TEST(KnownBugs, OneDnnReadsBehindImagesInBfloat16) {
+  if (!has_provider(kernels::convolution, DeviceType::kCpu, "onednn"))
+    GTEST_SKIP() << "SKIPPED: no onednn plug-in in this build";
+  for (const bool last : {false, true}) {
+    ConvolutionCase c = case_of(8, 5, 2, Dtype::kBFloat16);
+    c.window = {{1, 1}, {2, 2}, {0, 0}, {1, 1}};
+    c.channels_last = last;
+    const ConvolutionData without(c, cpu(0), 5);
+    EXPECT_TRUE(call_provider(Pass::kForward, "onednn", cpu(0), c, without)) << c.text();
+    c.more[0] = 1;
+    const ConvolutionData d(c, cpu(0), 5);
+    EXPECT_FALSE(call_provider(Pass::kForward, "onednn", cpu(0), c, d)) << c.text();
+    const Array& y = testing::result_of(Pass::kForward, d).array;
+    kernels::convolution(
+        cpu(0),
+        {.x = &d.x.array, .W = &d.w.array, .y = &y, .window = c.window, .groups = c.groups});
+    EXPECT_EQ(testing::difference(y, c, testing::expected_convolution(Pass::kForward, c, d)), "");
+  }
+}
+
 TEST(KnownBugs, CudnnLeavesUnevenPadding) {
   CATENA_NEEDS_CUDNN();
   const Device gpu = cuda_device(0);

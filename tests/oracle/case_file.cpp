@@ -73,6 +73,8 @@ class Reader {
     if (json.contains("e")) {
       for (const Json& e : json.at("e")) c.expected.push_back(read_expected(e));
     }
+    if (json.contains("n")) c.result_names = json.at("n").get<std::vector<std::string>>();
+    if (json.contains("c")) c.name = json.at("c").get<std::string>();
     if (json.contains("m")) c.shared = json.at("m").get<bool>();
     if (json.contains("w")) {
       for (const Json& w : json.at("w"))
@@ -118,7 +120,7 @@ CaseFile read_case_file(const std::string& path) {
   CaseFile file;
   file.buffer = members.at("buffer");
   const Json about = Json::parse(text_of(members.at("about")));
-  file.numpy = about.at("numpy").get<std::string>();
+  file.origin = about.at("origin").get<std::string>();
   file.seed = about.at("seed").dump();
   const Reader reader(text_of(file.buffer));
   std::string_view lines = text_of(members.at("cases"));

@@ -231,7 +231,10 @@ std::optional<Failure> check(const Case& c, const Routine& routine, Device devic
     if (results[k].device() != device)
       return Failure{"device", message("the result is on ", results[k].device())};
     if (auto failure = compare(results[k], c.expected[k])) {
-      if (k > 0) failure->detail = message("result ", k, ": ", failure->detail);
+      if (k < c.result_names.size())
+        failure->detail = message(c.result_names[k], ": ", failure->detail);
+      else if (k > 0)
+        failure->detail = message("result ", k, ": ", failure->detail);
       return failure;
     }
   }

@@ -52,7 +52,7 @@ def main():
         g = Gen(arguments.seed, name, writer)
         for _ in range(max(4, -(-arguments.cases * weight // total))):
             generate(g)
-    writer.save(arguments.file, {"numpy": np.__version__, "seed": arguments.seed})
+    writer.save(arguments.file, {"origin": f"NumPy {np.__version__}", "seed": arguments.seed})
 
 
 if __name__ == "__main__":

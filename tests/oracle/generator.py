@@ -63,12 +63,13 @@ class CaseWriter:
         self.offset += len(data) + padding
         return place
 
-    def save(self, path, about):
+    def save(self, path, about, compressed=False):
         def text(s):
             return np.frombuffer(s.encode(), np.uint8)
 
-        np.savez(path, buffer=np.frombuffer(b"".join(self.chunks), np.uint8),
-                 cases=text("\n".join(self.lines) + "\n"), about=text(json.dumps(about)))
+        save = np.savez_compressed if compressed else np.savez
+        save(path, buffer=np.frombuffer(b"".join(self.chunks), np.uint8),
+             cases=text("\n".join(self.lines) + "\n"), about=text(json.dumps(about)))
 
 
 class Call:

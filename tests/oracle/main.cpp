@@ -1,4 +1,5 @@
-// Computes the cases of a file that generate.py wrote, on one device, and compares. Usage:
+// Computes the cases of a file that generate.py wrote, on one device, and compares: test_oracle
+// those of NumPy, test_function_oracle those of PyTorch. Usage:
 //   test_oracle FILE [--device NAME] [--partial] [--share I/N]
 //   test_oracle --available NAME
 // --partial: the file need not have cases for every routine. --share: only every N-th case, from
@@ -16,22 +17,6 @@ namespace {
 
 constexpr int kShownOfAKind = 2;
 constexpr size_t kShownCharacters = 1500;
-
-Routines all_routines() {
-  Routines routines;
-  add_creation(routines);
-  add_elementwise(routines);
-  add_everyday(routines);
-  add_numerics(routines);
-  add_float_parts(routines);
-  add_indexing(routines);
-  add_linalg(routines);
-  add_manipulation(routines);
-  add_reduction(routines);
-  add_sorting(routines);
-  add_views(routines);
-  return routines;
-}
 
 std::string operand_texts(const Case& c) {
   std::string text;
@@ -53,7 +38,8 @@ class Report {
     int& count = counts_[c.routine + ": " + failure.kind];
     ++failed_;
     if (++count > kShownOfAKind) return;
-    std::printf("FAILED case %zu: %s: %s: %s\n  arguments: %s\n  %s\n", number, c.routine.c_str(),
+    std::printf("FAILED case %s: %s: %s: %s\n  arguments: %s\n  %s\n",
+                c.name.empty() ? std::to_string(number).c_str() : c.name.c_str(), c.routine.c_str(),
                 failure.kind.c_str(), failure.detail.c_str(), operand_texts(c).c_str(),
                 c.text.substr(0, kShownCharacters).c_str());
   }
@@ -91,7 +77,7 @@ size_t print_unused(const Routines& routines, const CaseFile& file) {
 int run(const std::string& path, Device device, bool partial, Share share) {
   const CaseFile file = read_case_file(path);
   const Routines routines = all_routines();
-  std::printf("%zu cases of NumPy %s, seed %s, on %s\n", file.cases.size(), file.numpy.c_str(),
+  std::printf("%zu cases of %s, seed %s, on %s\n", file.cases.size(), file.origin.c_str(),
               file.seed.c_str(), device.name().c_str());
   Report report;
   size_t computed = 0;

@@ -55,6 +55,7 @@ struct Bytes {
 
 struct Case {
   std::string routine;
+  std::string name;  // by which the generator makes it again; empty: it goes by its number
   std::string text;  // its line in the file, for messages
   std::vector<Bytes> blocks;
   std::vector<Argument> arguments;
@@ -62,13 +63,14 @@ struct Case {
   // NumPy refused it: its exception, and what else catena's may stand for.
   std::optional<std::vector<std::string>> error;
   std::vector<Expected> expected;
+  std::vector<std::string> result_names;      // of `expected`, for messages; may be shorter
   std::optional<bool> shared;                 // whether the results are views of the arguments
   std::map<size_t, Bytes> blocks_afterwards;  // blocks that the call changes
 };
 
 struct CaseFile {
-  Array buffer;  // owns all bytes
-  std::string numpy, seed;
+  Array buffer;              // owns all bytes
+  std::string origin, seed;  // "NumPy 2.1", and of the random choices
   std::vector<Case> cases;
 };
 // Throws IoError or std::exception when the file is not one that generate.py wrote.
@@ -81,6 +83,7 @@ class Call {
 
   Device device() const { return device_; }
   size_t count() const { return case_.arguments.size(); }
+  bool is_array(size_t k) const { return case_.arguments.at(k).view.has_value(); }
   const Array& array(size_t k) const;
   // An array or a host number.
   Operand operand(size_t k) const;
@@ -114,6 +117,9 @@ class Call {
 using Results = std::vector<Array>;
 using Routine = std::function<Results(const Call&)>;
 using Routines = std::map<std::string, Routine>;
+
+// The table of the program, by the names that its generator uses.
+Routines all_routines();
 
 void add_creation(Routines& routines);
 void add_elementwise(Routines& routines);

@@ -28,7 +28,9 @@ Variable gelu_curvature(const Variable& x) {
 Variable gelu_tanh_curvature(const Variable& x) {
   const double linear = std::sqrt(8 / std::numbers::pi), cubic = linear * 0.044715;
   const Variable x2 = square(x);
-  const Variable s = sigmoid(x * (linear + x2 * cubic)), slope = s * (1.0 - s);
+  const Variable u = x * (linear + x2 * cubic), s = sigmoid(u);
+  // 1 - s would lose the digits of the tail, which x u'^2 makes large.
+  const Variable slope = s * sigmoid(negative(u));
   const Variable u1 = linear + x2 * (3 * cubic), u2 = x * (6 * cubic);
   return slope * (2.0 * u1 + x * ((1.0 - 2.0 * s) * square(u1) + u2));
 }

@@ -98,6 +98,18 @@ TEST_P(Rectifier, SmallTailsKeepTheirDigits) {
               1, 1e-5);
 }
 
+// Where the curve is nearly straight, its curvature is a product of small and large numbers.
+TEST_P(Rectifier, TailsOfGeluTanhCurveAsTheyShould) {
+  for (const double at : {5.0, -5.0}) {
+    const Variable x(array({at}).to(device()));
+    F::gelu_tanh(x).backward({.create_graph = true});
+    const Variable slope = x.grad_variable();
+    x.set_grad({});
+    slope.backward();
+    EXPECT_NEAR(x.grad().item<double>() / -9.934132224996203e-06, 1, 1e-9);
+  }
+}
+
 TEST_P(Rectifier, PReLUStartsWithOneQuarterAndLearns) {
   const DeviceScope scope(device());
   F::PReLU one, channels({3}, {.init = 0.5}), wide({}, {.init = 0.1, .dtype = Dtype::kFloat64});
