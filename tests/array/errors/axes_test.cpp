@@ -110,12 +110,11 @@ const Routine kRoutines[] = {
 
 // Those that refuse an array without enough axes before they look at the one given, as NumPy does.
 const Routine kOfMatrices[] = {
-    CATENA_ROUTINE(concatenate({a, a}, axis)),
-    CATENA_ROUTINE(append(a, a, axis)),
-    CATENA_ROUTINE(diff(a, 1, axis)),
-    CATENA_ROUTINE(a.diagonal(0, axis, 0)),      CATENA_ROUTINE(trace(a, 0, 0, axis)),
-    CATENA_ROUTINE(rot90(a, 1, {0, axis})),      CATENA_ROUTINE(transpose(a, {0, axis})),
-    CATENA_ROUTINE(lexsort({a(0), a(1)}, axis)), CATENA_ROUTINE(cross(a, a, axis)),
+    CATENA_ROUTINE(concatenate({a, a}, axis)), CATENA_ROUTINE(append(a, a, axis)),
+    CATENA_ROUTINE(diff(a, 1, axis)),          CATENA_ROUTINE(a.diagonal(0, axis, 0)),
+    CATENA_ROUTINE(trace(a, 0, 0, axis)),      CATENA_ROUTINE(rot90(a, 1, {0, axis})),
+    CATENA_ROUTINE(transpose(a, {0, axis})),   CATENA_ROUTINE(lexsort({a(0), a(1)}, axis)),
+    CATENA_ROUTINE(cross(a, a, axis)),
 };
 #undef CATENA_ROUTINE
 
