@@ -100,7 +100,7 @@ __device__ void give_row(const ResampleArgs& args, const RowPlan& p, int64_t at,
 }
 
 template <class T>
-__global__ void __launch_bounds__(kRowThreads, 8)
+__global__ void __launch_bounds__(kRowThreads, 12)
     resample_rows_kernel(ResampleArgs args, RowPlan p, Axis<uint32_t> rows,
                          Axis<uint32_t> columns) {
   wait_for_previous_kernel();
