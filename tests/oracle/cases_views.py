@@ -260,7 +260,7 @@ def view(g):
         call.expect_error()
         return
     if not is_aligned(result):
-        call.expect_error()
+        call.expect_error("ValueError")
         return
     # Bytes that make a NaN are that NaN in any case.
     call.expect(Exact(result, to), shared=None if result.size == 0 else True)
