@@ -46,7 +46,7 @@ std::vector<Case> recurrent_cases() {
        [](const InitialValue& v) {
          return std::vector{gates(F::LSTM(kIn, kOut, {.upward_init = v}).upward.W)};
        },
-       0, fan_in(kIn), "LSTM: upward_init has shape (7,), expected (4 * out, in) = (30, 40)"},
+       0, fan_in(kIn), "LSTM: upward_init has shape (7,), expected (out, in) = (30, 40)"},
       {"LSTM.lateral_init",
        [](const InitialValue& v) {
          return std::vector{gates(F::LSTM(kIn, kOut, {.lateral_init = v}).lateral.W)};

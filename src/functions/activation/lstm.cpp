@@ -123,7 +123,7 @@ LinearOptions upward_options(int64_t in_size, int64_t out_size, const LSTMOption
                "LSTM: expected an in_size and an out_size of at least 1, got ", in_size, " and ",
                out_size);
   const Dtype dtype = start_dtype(kLstm, o.dtype, o.upward_init);
-  const Array W = initial_gate_weight({kLstm, "upward_init", "(4 * out, in)"}, out_size, in_size,
+  const Array W = initial_gate_weight({kLstm, "upward_init", "(out, in)"}, out_size, in_size,
                                       o.upward_init, dtype, deviation_of(o.wscale, in_size));
   return {
       .initialW = W,
@@ -131,10 +131,9 @@ LinearOptions upward_options(int64_t in_size, int64_t out_size, const LSTMOption
 }
 
 LinearOptions lateral_options(int64_t out_size, const LSTMOptions& o, Dtype dtype) {
-  return {
-      .nobias = true,
-      .initialW = initial_gate_weight({kLstm, "lateral_init", "(4 * out, out)"}, out_size, out_size,
-                                      o.lateral_init, dtype, deviation_of(o.wscale, out_size))};
+  return {.nobias = true,
+          .initialW = initial_gate_weight({kLstm, "lateral_init", "(out, out)"}, out_size, out_size,
+                                          o.lateral_init, dtype, deviation_of(o.wscale, out_size))};
 }
 
 }  // namespace

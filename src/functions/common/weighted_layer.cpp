@@ -27,7 +27,10 @@ Array given_gates(const LayerOption& option, const InitialValue& given, const Sh
                   Dtype dtype) {
   Shape all = block;
   all[0] *= kGates;
-  if (given.array()) return given_start(option, given, all, dtype);
+  if (given.array()) {
+    const std::string axes = message("(4 * ", option.axes + 1);
+    return given_start({option.layer, option.name, axes.c_str()}, given, all, dtype);
+  }
   const Array gates = Array::uninitialized(all, dtype, current_device());
   for (int64_t k = 0; k < kGates; ++k)
     block_of(gates, block[0], k).assign(given_start(option, given, block, dtype));
@@ -85,7 +88,7 @@ Array initial_gate_weight(const LayerOption& option, int64_t out, int64_t in,
 
 Array initial_gate_bias(const char* layer, int64_t out, const InitialValue& given,
                         const InitialValue& forget, Dtype dtype) {
-  const Array b = given ? given_gates({layer, "bias_init", "(4 * out)"}, given, {out}, dtype)
+  const Array b = given ? given_gates({layer, "bias_init", "(out)"}, given, {out}, dtype)
                         : zeros({kGates * out}, dtype);
   if (forget)
     block_of(b, out, kForget)

@@ -34,7 +34,8 @@ Array given_start(const LayerOption& option, const InitialValue& given, const Sh
 Dtype start_dtype(const char* layer, const std::optional<Dtype>& dtype, const InitialValue& given);
 
 // Start values of the gates of an LSTM, whose rows are four blocks a, i, f and o. An array is that
-// of all rows; an initializer makes each block. All are copies on the current device.
+// of all rows; an initializer makes each block, whose axes the option names: "(out, in)". All are
+// copies on the current device.
 //
 // Of a weight (4 * out, in): normal of this deviation unless given.
 Array initial_gate_weight(const LayerOption& option, int64_t out, int64_t in,

@@ -168,8 +168,8 @@ NStepLSTM::Weights initial_weights(int64_t in, int64_t out, const NStepLSTMOptio
                                       o.wscale * std::sqrt(1.0 / static_cast<double>(inputs))));
   };
   NStepLSTM::Weights w;
-  w.Wx = weight("upward_init", "(4 * out, in)", in, o.upward_init);
-  w.Wh = weight("lateral_init", "(4 * out, out)", out, o.lateral_init);
+  w.Wx = weight("upward_init", "(out, in)", in, o.upward_init);
+  w.Wh = weight("lateral_init", "(out, out)", out, o.lateral_init);
   w.b = packed(initial_gate_bias(kNStepLstm, out, o.bias_init, o.forget_bias_init, dtype));
   return w;
 }
