@@ -158,8 +158,9 @@ class FunctionGen(Gen):
         upstream = [self.constant(outputs[k].shape, "smooth", types[k]) for k in recorded]
         directions = [self.constant(args[k].a.shape, "smooth") for k in wanted] if second else []
         gradients, names = self.gradients(tensors, wanted, outputs, recorded, upstream, directions)
-        expected = [self.expected(y, t, loose, floor) for y, t in zip(outputs, types)]
-        expected += [self.expected(g, t, loose, floor) for g, t in
+        most = max((a.a.size for a in [*args, *upstream] if isinstance(a, Arr)), default=1)
+        expected = [self.expected(y, t, loose, floor, most) for y, t in zip(outputs, types)]
+        expected += [self.expected(g, t, loose, floor, most) for g, t in
                      zip(gradients, self.gradient_types(args, wanted, upstream, second))]
         params = dict(params) | {"operands": len(args), "wanted": wanted if recorded else [],
                                  "upstream": recorded, "second": bool(second and recorded)}
@@ -201,7 +202,10 @@ class FunctionGen(Gen):
         return [*first, *second], names + [f"second gradient of upstream {k}" for k in recorded]
 
     @staticmethod
-    def expected(y, dtype, loose, floor):
+    def expected(y, dtype, loose, floor, most):
+        """`most` is the size of the largest operand: where it is more than that of the result, sums
+        have many terms that may cancel."""
+        floor *= np.sqrt(max(1, most / max(y.numel(), 1)))
         y = y.numpy(force=True)
         if not is_float(dtype):
             return Exact(y.astype(STORAGE[dtype]), dtype)

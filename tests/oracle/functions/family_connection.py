@@ -31,7 +31,7 @@ def bilinear(g):
         y = T.bilinear(e1, e2, W.permute(2, 0, 1), b)
         return y if V1 is None else y + e1 @ V1 + e2 @ V2
 
-    g.case(args, {}, reference, loose=4)
+    g.case(args, {}, reference, loose=4, floor=4)
 
 
 class Window:
@@ -83,7 +83,7 @@ def convolution(ndim):
             x = T.pad(x, [e + r for e, r in zip(edge, flat)])
             return CONVOLUTIONS[axes](x, W, b, w.stride, 0, w.dilation, w.groups)
 
-        g.case(args, w.params, reference, loose=2)
+        g.case(args, w.params, reference, loose=4)
 
     return generate
 
@@ -102,7 +102,7 @@ def deconvolution_2d(g):
     if g.chance(0.5):
         args.append(g.x((w.out,), "smooth"))
     g.case(args, w.params, lambda x, W, b=None: torch.conv_transpose2d(
-        x, W, b, w.stride, w.pad, rest, w.groups, w.dilation), loose=2)
+        x, W, b, w.stride, w.pad, rest, w.groups, w.dilation), loose=4)
 
 
 def embed_id(g):

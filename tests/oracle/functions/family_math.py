@@ -103,6 +103,16 @@ def product(x, axes, keepdims):
     return x if keepdims else x.squeeze(axes) if axes else x
 
 
+def prod(g):
+    """Of numbers near 1, lest products leave the range of float32, and zeros."""
+    shape, params = reduced(g)
+    x = g.x(shape, (-1.2, 1.2))
+    if g.chance(0.4):
+        x.owner[g.rng.random(x.owner.size) < 0.05] = 0
+    g.case([x], params, lambda x: product(x, all_axes(x, params["axes"]), params["keepdims"]),
+           loose=4)
+
+
 def moments(name):
     def generate(g):
         shape, params = reduced(g)
@@ -129,21 +139,24 @@ def norms(g):
     shape, params = reduced(g)
     params["p"] = g.pick([2.0, 1.0, float("inf"), 3.0, 1.5])
     profile = "any" if params["p"] in (1.0, 2.0) else "smooth"
+    axes = [k % len(shape) for k in params["axes"]] or range(len(shape))
+    several = np.prod([shape[k] for k in axes]) > 1  # of one number: its size, without curvature
     g.case([g.x(shape, profile)], params,
            lambda x: norm(x, params["p"], all_axes(x, params["axes"]), params["keepdims"]),
-           second=profile == "smooth", loose=2, floor=16)
+           second=several and profile == "smooth", loose=2, floor=16)
 
 
 def sum_to(g):
     shape = g.shape()
     target = g.part_of_broadcast(shape)
-    g.case([g.x(shape)], {"shape": target}, lambda x: x.sum_to_size(target))
+    g.case([g.x(shape)], {"shape": target}, lambda x: x.sum_to_size(target), floor=16)
 
 
 def cumsum(g):
     x = g.x(g.shape(1, 4))
     axis = None if g.chance(0.2) else g.axis(x.a.ndim)
-    g.case([x], {"axis": axis}, lambda x: x.flatten().cumsum(0) if axis is None else x.cumsum(axis))
+    g.case([x], {"axis": axis}, lambda x: x.flatten().cumsum(0) if axis is None else x.cumsum(axis),
+           floor=16)
 
 
 def as_matrix(x, trans):
@@ -204,12 +217,13 @@ def functions():
         "arctan2": binary(torch.arctan2, AWAY_FROM_0, "smooth"), "hypot": hypot,
         "logaddexp": binary(torch.logaddexp)}.items()}
     table |= {f.__name__: (1, f) for f in (clip, where, sum_to, cumsum, matmul, batch_matmul)}
-    mean = reduction(lambda x, axes, keep: x.mean(axes, keepdim=keep) if x.ndim else x)
+    # The terms of sums are larger than what cancels to.
+    mean = reduction(lambda x, axes, keep: x.mean(axes, keepdim=keep) if x.ndim else x, floor=16)
     return table | {
         "sum": (2, reduction(lambda x, axes, keep: x.sum(axes, keepdim=keep) if x.ndim else x,
-                             empty=True)),
+                             empty=True, floor=16)),
         "mean": (2, mean), "average": (1, mean),
         "max": (1, reduction(extreme(torch.amax))), "min": (1, reduction(extreme(torch.amin))),
-        "prod": (1, reduction(product, loose=4)),
+        "prod": (1, prod),
         "logsumexp": (1, reduction(lambda x, axes, keep: torch.logsumexp(x, axes, keep))),
         "var": (1, moments("var")), "std": (1, moments("std")), "norm": (2, norms)}
