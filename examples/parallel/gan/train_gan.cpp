@@ -83,8 +83,8 @@ int body(int argc, char** argv) {
   const DeviceScope scope(comm->device());
   const bool root = comm->rank() == 0;
   random::seed(options.run.seed);  // of the weights, which setup makes rank 0's
-  Game game(comm, options);
   const Array fixed_noise = noise_of(64, comm->device());
+  Game game(comm, options);
   random::seed(options.run.seed + 1 + uint64_t(comm->rank()));  // other noise on each rank
 
   datasets::PrefetchIterator batches =
