@@ -79,7 +79,7 @@ Variable bilinear(const VariableOperand& left, const VariableOperand& right,
                   const VariableOperand& weight) {
   FunctionCall call(kBilinear, Autocast::kLow, left, right, weight);
   check_inputs(call);
-  return product_of(as_matrix(call[0]), as_matrix(call[1]), call[2]);
+  return product_of(flatten(call[0]), flatten(call[1]), call[2]);
 }
 
 Variable bilinear(const VariableOperand& left, const VariableOperand& right,
@@ -88,7 +88,7 @@ Variable bilinear(const VariableOperand& left, const VariableOperand& right,
   FunctionCall call(kBilinear, Autocast::kLow, left, right, weight, V1, V2, bias);
   check_inputs(call);
   check_bias(call);
-  const Variable a = as_matrix(call[0]), c = as_matrix(call[1]);
+  const Variable a = flatten(call[0]), c = flatten(call[1]);
   return product_of(a, c, call[2]) + matmul(a, call[3]) + matmul(c, call[4]) + call[5];
 }
 
