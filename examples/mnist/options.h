@@ -8,7 +8,7 @@
 
 #include "catena/optimizers/optimizer.h"
 #include "catena/optimizers/schedules.h"
-#include "common/training_run.h"
+#include "../common/training_run.h"
 
 namespace mnist {
 

@@ -68,7 +68,7 @@ void MnistStep::step_at_cursor(catena::Optimizer& optimizer) {
 }
 
 ResidualStep::ResidualStep(Device device, int64_t batch, catena::Dtype dtype)
-    : model_("resnet", dtype),
+    : model_(mnist::NetworkOptions{.name = "resnet", .dtype = dtype}),
       x_(uniform({batch, 784}, 0, 1, device)),
       t_(catena::random::default_state(device).integers({batch}, 0, 10,
                                                         {catena::dtype::int32, device})) {

@@ -16,7 +16,7 @@ namespace {
 
 void train(Optimizer&& rule, Device device) {
   const DeviceScope scope(device);
-  mnist::ParallelMlp model;
+  mnist::ParallelMlp model{mnist::NetworkOptions()};
   model.place(device, device);
   rule.setup(model);
   rule.add_hook("decay", optimizers::weight_decay(1e-4));

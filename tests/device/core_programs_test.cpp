@@ -187,7 +187,7 @@ TEST_F(CorePrograms, CursorsOfGraphs) {
 }
 
 TEST_F(CorePrograms, ModelParallel) {
-  mnist::ParallelMlp model;
+  mnist::ParallelMlp model{mnist::NetworkOptions()};
   model.place(cpu(0), cpu(1));
   optimizers::Adam rule;
   rule.setup(model);

@@ -17,9 +17,14 @@ struct SmallRun {
   std::ostringstream text;
   Trainer trainer;
 
-  explicit SmallRun(TrainerOptions options)
-      : trainer((optimizer.setup(model), options.stream = &text, updater), model, optimizer,
-                options) {}
+  explicit SmallRun(const TrainerOptions& options)
+      : trainer((optimizer.setup(model), updater), model, optimizer, writing(options)) {}
+
+ private:
+  TrainerOptions writing(TrainerOptions options) {
+    options.stream = &text;
+    return options;
+  }
 };
 
 }  // namespace catena::training

@@ -37,7 +37,7 @@ F::Extent2D extent(const Inputs& in, const char* name) {
 }
 
 Variables resized(const Inputs& in) {
-  F::ResizeOptions options;
+  F::ResizeImagesOptions options;
   options.mode = in.text("mode") == "nearest" ? F::ResizeMode::kNearest : F::ResizeMode::kBilinear;
   options.align_corners = in->flag("align_corners");
   return {F::resize_images(in[0], extent(in, "size"), options)};

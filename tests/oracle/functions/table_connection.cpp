@@ -31,7 +31,7 @@ Variables convolution_2d(const Inputs& in) {
 }
 
 Variables convolution_nd(const Inputs& in) {
-  F::ConvolutionNDOptions options;
+  F::ConvolutionOptionsND options;
   options.stride = extents(in, "stride");
   options.pad = extents(in, "pad");
   options.dilation = extents(in, "dilation");
@@ -67,7 +67,7 @@ Variables n_step_lstm(const Inputs& in) {
 
 // x and h, then W, b and U of the reset gate, the update gate and the new content.
 Variables gru(const Inputs& in) {
-  F::StatefulGRU layer(in[0].shape(1), in[1].shape(1), in[0].dtype());
+  F::StatefulGRU layer(in[0].shape(1), in[1].shape(1), {.dtype = in[0].dtype()});
   F::Linear* const upward[] = {&layer.W_r, &layer.W_z, &layer.W};
   F::Linear* const lateral[] = {&layer.U_r, &layer.U_z, &layer.U};
   for (size_t k = 0; k < 3; ++k) {

@@ -50,7 +50,7 @@ Variables negative_log_likelihood(const Inputs& in) {
 
 // Of one array for all steps, or of a list of steps.
 Variables ctc(const Inputs& in) {
-  F::CtcOptions options;
+  F::ConnectionistTemporalClassificationOptions options;
   options.reduction = reduction(in);
   options.input_length = optional_array(in, "input_length");
   options.label_length = optional_array(in, "label_length");

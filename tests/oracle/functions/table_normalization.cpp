@@ -28,7 +28,7 @@ Variables batch_normalization(const Inputs& in) {
 }
 
 Variables fixed_batch_normalization(const Inputs& in) {
-  F::FixedNormalizationOptions options;
+  F::FixedBatchNormalizationOptions options;
   options.eps = in->real("eps");
   options.relu = in->flag("relu");
   if (in->flag("residual")) options.residual = in[5];

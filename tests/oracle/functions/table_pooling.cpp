@@ -22,7 +22,7 @@ Options options_of(const Inputs& in) {
 }
 
 Variables unpooling(const Inputs& in) {
-  auto options = options_of<F::UnpoolingOptions>(in);
+  auto options = options_of<F::Unpooling2DOptions>(in);
   options.cover_all = in->flag("cover_all");
   if (in->has("outsize")) options.outsize = extent(in, "outsize");
   return {F::unpooling_2d(in[0], extent(in, "ksize"), options)};
@@ -32,13 +32,13 @@ Variables unpooling(const Inputs& in) {
 
 void add_pooling(Functions& f) {
   f["max_pooling_2d"] = [](const Inputs& in) {
-    auto options = options_of<F::MaxPoolingOptions>(in);
+    auto options = options_of<F::MaxPooling2DOptions>(in);
     options.cover_all = in->flag("cover_all");
     return Variables{F::max_pooling_2d(in[0], extent(in, "ksize"), options)};
   };
   f["average_pooling_2d"] = [](const Inputs& in) {
     return Variables{F::average_pooling_2d(in[0], extent(in, "ksize"),
-                                           options_of<F::AveragePoolingOptions>(in))};
+                                           options_of<F::AveragePooling2DOptions>(in))};
   };
   f["global_average_pooling_2d"] = [](const Inputs& in) {
     return Variables{F::global_average_pooling_2d(in[0])};
