@@ -30,7 +30,7 @@ Array parse_pixel(const std::string& text) {
                text,
                "' is neither the name of a .npy file nor three numbers, blue, green and red, "
                "such as 104,117,123");
-  return catena::array(numbers);
+  return catena::array(numbers).to("cpu:0");
 }
 
 Array read_file(const std::string& file) {

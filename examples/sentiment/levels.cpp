@@ -1,6 +1,7 @@
 #include "levels.h"
 
 #include "catena/array/creation.h"
+#include "catena/core/device.h"
 
 namespace sentiment {
 namespace {
@@ -97,12 +98,14 @@ std::vector<Levels::Size> Levels::sizes() const {
 }
 
 ds::DatasetPtr dataset_of(const std::vector<Tree>& trees) {
+  const catena::DeviceScope host("cpu:0");  // by_level reads the numbers
   std::vector<ds::Arrays> samples;
   for (const Tree& tree : trees) samples.push_back({array_of(tree)});
   return std::make_shared<ds::ListDataset>(std::move(samples));
 }
 
 ds::Arrays by_level(const std::vector<ds::Arrays>& trees) {
+  const catena::DeviceScope host("cpu:0");
   std::vector<Place> roots;
   for (const ds::Arrays& tree : trees) roots.emplace_back(tree[0]);
   return Leveller(std::move(roots)).arrays();
