@@ -114,7 +114,7 @@ def embed_id(g):
 
     def reference(x, W):
         kept = torch.ones_like(x, dtype=torch.bool) if ignored is None else x != ignored
-        return W[torch.where(kept, x, 0).long()] * kept.unsqueeze(-1)
+        return W[torch.where(kept, x.long(), 0)] * kept.unsqueeze(-1)
 
     g.case([x, g.x((ids, size))], {"ignore_label": ignored}, reference)
 
