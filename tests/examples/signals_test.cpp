@@ -93,7 +93,7 @@ TEST_P(SignalsOfPrograms, CtrlCSaves) {
   const TempFolder folder;
   write_file(folder / "text.txt", [] {
     std::string text;
-    for (int i = 0; i < 300; ++i) text += "a b c d e f g\n";
+    for (int i = 0; i < 3000; ++i) text += "a b c d e f g\n";
     return text;
   }());
   const bool reads_text = name == "train_ptb" || name == "train_word2vec";
