@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "../common/training_run.h"
 #include "catena/optimizers/optimizer.h"
 #include "catena/optimizers/schedules.h"
-#include "../common/training_run.h"
 
 namespace mnist {
 
