@@ -253,22 +253,25 @@ void GradientReducer::start_next() {
   last_ = reduce(gradient, op, tag);
 }
 
+// Writes down what the ranks must agree on in this step.
+void GradientReducer::note_facts(StepAgreement& agreement) const {
+  if (weighted_) agreement.set_shares(n_local_, n_global_);
+  agreement.set_order(order_);
+  agreement.set_rate(optimizer_->lr());
+}
+
 // Whether what the ranks must agree on is to travel with this bucket. Captured steps are counted by
 // the launches of their graph.
 bool GradientReducer::begin_agreement() {
   if (std::exchange(agreed_, true)) return false;
-  if (weighted_) agreement_->set_shares(n_local_, n_global_);
-  agreement_->set_order(order_);
-  agreement_->set_rate(optimizer_->lr());
+  note_facts(*agreement_);
   const uint64_t capture = comm_.device().is_cuda() ? cuda::capture_id() : 0;
   if (capture == 0) return agreement_->begin_step(updates_);
   if (std::exchange(capture_, capture) == capture) return false;
   cuda::add_launch_hook([this, weak = std::weak_ptr<StepAgreement>(agreement_)] {
     const std::shared_ptr<StepAgreement> agreement = weak.lock();
     if (!agreement) return;
-    if (weighted_) agreement->set_shares(n_local_, n_global_);
-    agreement->set_order(order_);
-    agreement->set_rate(optimizer_->lr());
+    note_facts(*agreement);
     agreement->replay_step(updates_);
   });
   return false;

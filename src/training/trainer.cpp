@@ -213,9 +213,9 @@ void Trainer::update(ProgressBar& bar) {
 }
 
 void Trainer::update_and_find_nan() {
+  if (!options_.find_nan) return updater_.update(means_);
   NanFinder finder;
-  std::optional<FunctionHookScope> scope;
-  if (options_.find_nan) scope.emplace(finder);
+  const FunctionHookScope scope(finder);
   updater_.update(means_);
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backends/cuda/pooling/pooling.h"
+#include "device/guarded_memory.h"
 #include "kernels/pooling_case.h"
 
 namespace catena {
@@ -42,40 +43,10 @@ PoolingSizes sizes_of(const PoolingCase& c) {
   return s;
 }
 
-// Numbers (n, c, area) in the memory order of the case, `offset` elements behind a multiple of 16
-// bytes, with numbers around them that no kernel may touch.
 template <class T>
-class Memory {
- public:
-  Memory(const PoolingCase& c, int64_t area, int offset)
-      : case_(c),
-        area_(area),
-        size_(c.images * c.channels * area),
-        bytes_(new char[size_t(size_) * sizeof(T) + 96]) {
-    std::memset(bytes_.get(), 0x55, size_t(size_) * sizeof(T) + 96);
-    const auto address = reinterpret_cast<uintptr_t>(bytes_.get());
-    begin_ = bytes_.get() + 16 + (16 - address % 16) % 16 + size_t(offset) * sizeof(T);
-  }
-  T* data() const { return reinterpret_cast<T*>(begin_); }
-  int64_t size() const { return size_; }
-  // Of number i of (n, c, area).
-  T& operator[](int64_t i) const {
-    const int64_t a = i % area_, channel = i / area_ % case_.channels,
-                  n = i / area_ / case_.channels;
-    return data()[case_.last ? (n * area_ + a) * case_.channels + channel : i];
-  }
-  bool is_intact() const {
-    for (int i = 1; i <= 16; ++i)
-      if (begin_[-i] != 0x55 || begin_[size_ * int64_t(sizeof(T)) + i - 1] != 0x55) return false;
-    return true;
-  }
-
- private:
-  PoolingCase case_;
-  int64_t area_, size_;
-  std::unique_ptr<char[]> bytes_;
-  char* begin_;
-};
+testing::GuardedMemory<T> memory_of(const PoolingCase& c, int64_t area, int offset) {
+  return {c.images, c.channels, area, c.last, offset};
+}
 
 // Few different numbers, so that windows have equal ones, zeros of both signs, and perhaps NaN.
 double draw(std::mt19937& random, bool special) {
@@ -94,7 +65,8 @@ bool same_bits(const T& a, const T& b) {
 template <class T>
 void check(const PoolingCase& c, Float code, int offset, bool special, std::mt19937& random) {
   const int64_t in = product(c.extents), out = product(c.positions());
-  const Memory<T> x(c, in, offset), y(c, out, offset), gy(c, out, offset), gx(c, in, offset);
+  const auto x = memory_of<T>(c, in, offset), y = memory_of<T>(c, out, offset),
+             gy = memory_of<T>(c, out, offset), gx = memory_of<T>(c, in, offset);
   std::vector<double> numbers;
   for (int64_t i = 0; i < x.size(); ++i) {
     numbers.push_back(draw(random, special));
@@ -106,7 +78,7 @@ void check(const PoolingCase& c, Float code, int offset, bool special, std::mt19
   args.sizes = sizes_of(c);
   args.aligned = offset == 0;
   const bool bytes = args.sizes.taps() <= kMostTapsOfByte;
-  const Memory<uint8_t> places(c, bytes ? out : 4 * out, 0);
+  const auto places = memory_of<uint8_t>(c, bytes ? out : 4 * out, 0);
   args.x = x.data(), args.y = y.data(), args.places = places.data();
   const gpu::Launch launch{nullptr, 4, 0, false};
   gpu::launch_max_pooling(code, args, launch);

@@ -4,12 +4,11 @@
 #include <cuda_fp16.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <memory>
 #include <random>
 #include <vector>
 
 #include "backends/cuda/pooling/resample.h"
+#include "device/guarded_memory.h"
 #include "kernels/resample_case.h"
 
 namespace catena {
@@ -20,43 +19,14 @@ using testing::ResampleCase;
 
 constexpr double kSmallest = 6e-8;  // of float16
 
-// Numbers (n, c, area) in the memory order of the case, `offset` elements behind a multiple of 16
-// bytes, with bytes around them that no kernel may touch.
 template <class T>
-class Memory {
- public:
-  Memory(const ResampleCase& c, const Shape& shape, int offset)
-      : channels_(shape[1]),
-        area_(shape[2] * shape[3]),
-        size_(shape[0] * channels_ * area_),
-        last_(c.last),
-        bytes_(new char[size_t(size_) * sizeof(T) + 96]) {
-    std::memset(bytes_.get(), 0x55, size_t(size_) * sizeof(T) + 96);
-    const auto address = reinterpret_cast<uintptr_t>(bytes_.get());
-    begin_ = bytes_.get() + 16 + (16 - address % 16) % 16 + size_t(offset) * sizeof(T);
-  }
-  T* data() const { return reinterpret_cast<T*>(begin_); }
-  int64_t size() const { return size_; }
-  T& operator[](int64_t i) const {
-    const int64_t a = i % area_, channel = i / area_ % channels_, n = i / area_ / channels_;
-    return data()[last_ ? (n * area_ + a) * channels_ + channel : i];
-  }
-  bool is_intact() const {
-    for (int i = 1; i <= 16; ++i)
-      if (begin_[-i] != 0x55 || begin_[size_ * int64_t(sizeof(T)) + i - 1] != 0x55) return false;
-    return true;
-  }
-
- private:
-  int64_t channels_, area_, size_;
-  bool last_;
-  std::unique_ptr<char[]> bytes_;
-  char* begin_;
-};
+testing::GuardedMemory<T> memory_of(const ResampleCase& c, const Shape& shape, int offset) {
+  return {shape[0], shape[1], shape[2] * shape[3], c.last, offset};
+}
 
 template <class T>
 void check(const ResampleCase& c, Float code, double eps, int offset, std::mt19937& random) {
-  const Memory<T> x(c, c.in(), offset), y(c, c.out(), offset);
+  const auto x = memory_of<T>(c, c.in(), offset), y = memory_of<T>(c, c.out(), offset);
   std::vector<double> numbers;
   for (int64_t i = 0; i < x.size(); ++i) {
     numbers.push_back(double(int(random() % 17) - 8));

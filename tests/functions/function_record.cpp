@@ -1,5 +1,7 @@
 #include "functions/function_record.h"
 
+#include <utility>
+
 #include "functions/spread.h"
 
 namespace catena {
@@ -42,6 +44,20 @@ ErrorRecord type_error(const std::string& label, std::function<void(const Draw&)
                        const std::string& expectation) {
   return error<InvalidType>(std::move(call), "Invalid operation is performed in: " + label +
                                                  " (Forward)\n\n" + expectation);
+}
+
+FunctionRecord unary_record(std::string function, std::string variant, const Shapes& inputs,
+                            std::function<Variable(const Variable&)> call,
+                            UnaryReference reference) {
+  FunctionRecord r;
+  r.function = std::move(function);
+  r.variant = std::move(variant);
+  for (const Shape& shape : inputs) r.shapes.push_back({shape});
+  r.call = unary(std::move(call));
+  r.reference = [reference = std::move(reference)](const Plains& in) {
+    return Plains{reference(in[0])};
+  };
+  return r;
 }
 
 Arrays FunctionRecord::inputs(const Shapes& input_shapes, const Draw& draw, Dtype dtype) const {

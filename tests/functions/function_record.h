@@ -119,5 +119,10 @@ inline std::function<Variables(const Variables&)> binary(
     std::function<Variable(const Variable&, const Variable&)> f) {
   return [f](const Variables& v) { return Variables{f(v[0], v[1])}; };
 }
+// The record of one, each of `inputs` a shape to call it with.
+using UnaryReference = std::function<Plain(const Plain&)>;
+FunctionRecord unary_record(std::string function, std::string variant, const Shapes& inputs,
+                            std::function<Variable(const Variable&)> call,
+                            UnaryReference reference);
 
 }  // namespace catena

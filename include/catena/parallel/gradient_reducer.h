@@ -112,6 +112,7 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   void start_ready_buckets();
   void start_next();
   Event reduce(const Array& gradient, const comm::Reduce& op, const comm::CallTag& tag);
+  void note_facts(StepAgreement& agreement) const;
   bool begin_agreement();
   void flush();
   void wait();

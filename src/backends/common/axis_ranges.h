@@ -31,6 +31,11 @@ struct AxisRanges {
   int64_t slope, offset, unit, in;
 };
 
+// Whether some of its weights may differ from 1.
+inline bool is_weighted(const AxisRanges& r) {
+  return r.weights == AxisWeights::kLinear || r.weights == AxisWeights::kPart;
+}
+
 namespace detail {
 
 // scale, shifts and divisor of ranges that begin at floor(o * from / to) and end at the least

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "catena/array/creation.h"
+#include "functions/common/gradient_target.h"
 
 namespace catena::functions {
 namespace {
@@ -51,9 +52,6 @@ class NStepLstmNode final : public FunctionNode {
     return p;
   }
   int place(size_t weight) const { return at_.weights + static_cast<int>(weight); }
-  static bool wants(const BackwardContext& context, int place) {
-    return place >= 0 && context.needs(place);
-  }
   // Whether a parameter stands at several places: its gradient is then a sum, for which each needs
   // memory.
   bool shares_weights() const {
@@ -63,28 +61,18 @@ class NStepLstmNode final : public FunctionNode {
     return false;
   }
 
-  // Where the gradient of a weight is computed: in its own place if it can be.
-  struct Target {
-    Array array;
-    bool accumulate = false, in_place = false;
-    LstmTarget get() const { return {pointer(array), accumulate}; }
-  };
-  Target target(BackwardContext& context, size_t weight, const Array& w, bool shared) const {
-    if (!wants(context, place(weight))) return {};
-    if (!shared) {
-      const auto d = context.destination(place(weight));
-      if (d && d.array->is_contiguous() && d.array->dtype() == w.dtype())
-        return {*d.array, d.accumulate, true};
-    }
-    return {like(w)};
-  }
-
   void backward_by_kernel(BackwardContext& context, const LstmArrays& p, const Array& ghy,
                           const Array& gcy, const Array& gys) const {
     const bool shared = shares_weights();
-    std::vector<Target> targets;
-    for (size_t i = 0; i < weights_; ++i)
-      targets.push_back(target(context, i, p.weights[i], shared));
+    std::vector<GradientTarget> targets;
+    for (size_t i = 0; i < weights_; ++i) {
+      const Array& w = p.weights[i];
+      targets.push_back(
+          gradient_target(context, place(i), w.shape(), w.dtype(), w.device(), shared));
+    }
+    const auto target = [&](size_t i) {
+      return LstmTarget{targets[i].pointer(), targets[i].accumulate};
+    };
     const Array gx = context.needs(0) ? like(p.x) : Array();
     const Array ghx = wants(context, at_.hx) ? like(p.hx) : Array();
     const Array gcx = wants(context, at_.cx) ? like(p.cx) : Array();
@@ -93,17 +81,12 @@ class NStepLstmNode final : public FunctionNode {
                       pointer(gys), pointer(ghy), pointer(gcy), pointer(gx), pointer(ghx),
                       pointer(gcx), {},           &kept_};
     for (size_t i = 0; i < weights_; i += 3)
-      call.targets.push_back({targets[i].get(), targets[i + 1].get(), targets[i + 2].get()});
+      call.targets.push_back({target(i), target(i + 1), target(i + 2)});
     kernels::lstm_grad(p.x.device(), call);
     give(context, 0, gx);
     give(context, at_.hx, ghx);
     give(context, at_.cx, gcx);
-    for (size_t i = 0; i < weights_; ++i) {
-      if (targets[i].in_place)
-        context.written(place(i));
-      else
-        give(context, place(i), targets[i].array);
-    }
+    for (size_t i = 0; i < weights_; ++i) targets[i].give(context, place(i));
   }
   static void give(BackwardContext& context, int place, const Array& g) {
     if (g.defined()) context.set_grad(place, Variable::constant(g));

@@ -1,6 +1,7 @@
 #include "functions/normalization/normalization_node.h"
 
 #include "catena/functions/array.h"
+#include "functions/common/gradient_target.h"
 #include "functions/common/support.h"
 #include "functions/normalization/over_ranks.h"
 
@@ -67,36 +68,16 @@ class BatchNormalizationNode final : public FunctionNode {
     if (element_count(plan_.x_shape) == 0) {
       if (exchange_ && context.needs(0))
         join_grad_over_ranks(plan_, context.input(0).data(), *exchange_);
-      return give_zeros(context);
+      return give_zeros(context, *this);
     }
     backward_by_kernel(context, plan_.batch_layout.laid_out(gy.data()));
   }
 
  private:
   bool fixed() const { return at_.mean >= 0; }
-  bool wants(const BackwardContext& context, int place) const {
-    return place >= 0 && context.needs(place);
-  }
-
-  // A gradient of a channel operand: a new array, or the memory where the gradient shall be.
-  struct Target {
-    Array array;
-    bool accumulate = false, in_place = false;
-    const Array* pointer() const { return array.defined() ? &array : nullptr; }
-  };
-  Target target(BackwardContext& context, int place, const Array& x) const {
-    if (!wants(context, place)) return {};
-    const auto d = context.destination(place);
-    if (d && d.array->is_contiguous() && d.array->dtype() == compute_dtype(x.dtype()))
-      return {*d.array, d.accumulate, true};
-    return {plan_.channel_array(x)};
-  }
-  void give(BackwardContext& context, int place, const Target& t) const {
-    if (!t.array.defined()) return;
-    if (t.in_place)
-      context.written(place);
-    else
-      context.set_grad(place, Variable::constant(t.array));
+  GradientTarget target(BackwardContext& context, int place, const Array& x, bool shared) const {
+    return gradient_target(context, place, plan_.channels, compute_dtype(x.dtype()), x.device(),
+                           shared);
   }
 
   void backward_by_kernel(BackwardContext& context, const Array& g) const {
@@ -105,11 +86,13 @@ class BatchNormalizationNode final : public FunctionNode {
     // The kernel writes both at once, so that one parameter as gamma and beta needs two places.
     const bool shared = wants(context, at_.gamma) && wants(context, at_.beta) &&
                         inputs()[size_t(at_.gamma)] == inputs()[size_t(at_.beta)];
-    const bool own_beta = wants_statistics || shared;
     // The gradients of given statistics are made of those of gamma and beta.
-    const Target g_gamma = wants_statistics ? Target{plan_.channel_array(x)}
-                                            : target(context, at_.gamma, x),
-                 g_beta = own_beta ? Target{plan_.channel_array(x)} : target(context, at_.beta, x);
+    const auto target_of = [&](int place, bool own) {
+      return wants_statistics ? GradientTarget{plan_.channel_array(x)}
+                              : target(context, place, x, own);
+    };
+    const GradientTarget g_gamma = target_of(at_.gamma, false),
+                         g_beta = target_of(at_.beta, shared);
     // Kernels that have kept a mask do not read y, but it is an error if y was written since.
     const Array y = plan_.relu ? context.output().data() : Array();
     const bool masked = plan_.relu && wants(context, at_.residual);
@@ -146,8 +129,8 @@ class BatchNormalizationNode final : public FunctionNode {
     if (wants(context, at_.residual))
       context.set_grad(at_.residual, Variable::constant(masked ? g_residual : g));
     if (wants_statistics) give_statistics(context, s, gamma, g_gamma.array, g_beta.array);
-    if (wants(context, at_.gamma)) give(context, at_.gamma, g_gamma);
-    if (wants(context, at_.beta)) give(context, at_.beta, g_beta);
+    if (wants(context, at_.gamma)) g_gamma.give(context, at_.gamma);
+    if (wants(context, at_.beta)) g_beta.give(context, at_.beta);
   }
 
   static Array channel_operand(BackwardContext& context, int place) {
@@ -168,15 +151,6 @@ class BatchNormalizationNode final : public FunctionNode {
       context.set_grad(at_.mean, Variable::constant(-(factor * g_beta)));
     if (wants(context, at_.var))
       context.set_grad(at_.var, Variable::constant(factor * s.inverse_deviation * g_gamma * -0.5));
-  }
-
-  void give_zeros(BackwardContext& context) const {
-    for (size_t i = 0; i < inputs().size(); ++i) {
-      const VariableNode& input = *inputs()[i];
-      if (context.needs(int(i)))
-        context.set_grad(int(i),
-                         Variable::constant(zeros(input.shape, {input.dtype, input.device})));
-    }
   }
 
   // The same formulas on variables; the statistics of the batch are made anew, as functions of x.

@@ -6,6 +6,7 @@
 #include "catena/array/reduction.h"
 #include "catena/functions/array.h"
 #include "functions/common/advice.h"
+#include "functions/common/gradient_target.h"
 
 namespace catena::functions {
 
@@ -44,37 +45,16 @@ class RowNormalizationNode final : public FunctionNode {
     const Variable gy = context.grad_output();
     if (!gy.defined()) return;
     if (context.create_graph()) return backward_recorded(context, gy);
-    if (element_count(x_shape_) == 0) return give_zeros(context);
+    if (element_count(x_shape_) == 0) return give_zeros(context, *this);
     backward_by_kernel(context, plan_.batch_layout.laid_out(gy.data()));
   }
 
  private:
-  bool wants(const BackwardContext& context, int place) const {
-    return place >= 0 && context.needs(place);
-  }
-
-  // The gradient of a parameter: a new array, or the memory where it shall be.
-  struct Target {
-    Array array;
-    bool accumulate = false, in_place = false;
-    const Array* pointer() const { return array.defined() ? &array : nullptr; }
-  };
-  Target target(BackwardContext& context, int place) const {
-    if (!wants(context, place)) return {};
-    // The kernel writes both at once, so that one parameter as gamma and beta needs two places.
+  GradientTarget target(BackwardContext& context, int place) const {
     const bool shared =
         gamma_ >= 0 && beta_ >= 0 && inputs()[size_t(gamma_)] == inputs()[size_t(beta_)];
-    const auto d = context.destination(place);
-    if (d && !shared && d.array->is_contiguous() && d.array->dtype() == statistics_.dtype())
-      return {*d.array, d.accumulate, true};
-    return {Array::uninitialized(plan_.channels, statistics_.dtype(), statistics_.device())};
-  }
-  void give(BackwardContext& context, int place, const Target& t) const {
-    if (!t.array.defined()) return;
-    if (t.in_place)
-      context.written(place);
-    else
-      context.set_grad(place, Variable::constant(t.array));
+    return gradient_target(context, place, plan_.channels, statistics_.dtype(),
+                           statistics_.device(), shared);
   }
 
   void backward_by_kernel(BackwardContext& context, const Array& g) const {
@@ -83,23 +63,14 @@ class RowNormalizationNode final : public FunctionNode {
     // x alone serves the gradient of gamma.
     const Array gamma =
         gamma_ >= 0 && context.needs(0) ? context.input(gamma_).data().contiguous() : Array();
-    const Target g_gamma = target(context, gamma_), g_beta = target(context, beta_);
+    const GradientTarget g_gamma = target(context, gamma_), g_beta = target(context, beta_);
     kernels::row_normalization_grad(
         x.device(), {plan_.layout, &x, &g, gamma.defined() ? &gamma : nullptr, &statistics_,
                      plan_.centred, gx.defined() ? &gx : nullptr, g_gamma.pointer(),
                      g_beta.pointer(), g_gamma.accumulate, g_beta.accumulate});
     if (gx.defined()) context.set_grad(0, Variable::constant(gx));
-    give(context, gamma_, g_gamma);
-    give(context, beta_, g_beta);
-  }
-
-  void give_zeros(BackwardContext& context) const {
-    for (size_t i = 0; i < inputs().size(); ++i) {
-      const VariableNode& input = *inputs()[i];
-      if (context.needs(int(i)))
-        context.set_grad(int(i),
-                         Variable::constant(zeros(input.shape, {input.dtype, input.device})));
-    }
+    g_gamma.give(context, gamma_);
+    g_beta.give(context, beta_);
   }
 
   // The same formulas on variables; the statistics are made anew, as functions of x.

@@ -8,23 +8,18 @@
 namespace catena {
 namespace {
 
-using Reference = std::function<Plain(const Plain&)>;
-
 // A function of one input that runs no kernel either way unless told otherwise.
-FunctionRecord view_record(std::string function, std::string variant, Shapes inputs,
-                           std::function<Variable(const Variable&)> call, Reference reference) {
-  FunctionRecord r;
-  r.function = std::move(function);
-  r.variant = std::move(variant);
-  for (const Shape& shape : inputs) r.shapes.push_back({shape});
-  r.call = unary(std::move(call));
-  r.reference = [=](const Plains& in) { return Plains{reference(in[0])}; };
+FunctionRecord view_record(std::string function, std::string variant, const Shapes& inputs,
+                           std::function<Variable(const Variable&)> call,
+                           UnaryReference reference) {
+  FunctionRecord r = unary_record(std::move(function), std::move(variant), inputs, std::move(call),
+                                  std::move(reference));
   r.forward_launches = r.backward_launches = 0;
   return r;
 }
 
 // The same numbers in another shape.
-Reference as_shape(std::function<Shape(const Shape&)> shape) {
+UnaryReference as_shape(std::function<Shape(const Shape&)> shape) {
   return [=](const Plain& x) { return Plain{shape(x.shape), x.values}; };
 }
 
@@ -94,7 +89,7 @@ FunctionRecords unit_axis_records() {
 }
 
 // Axis i of the result is axis order(ndim)[i] of x.
-Reference permuted(std::function<std::vector<int>(int)> order) {
+UnaryReference permuted(std::function<std::vector<int>(int)> order) {
   return [=](const Plain& x) {
     const std::vector<int> from = order(x.shape.ndim());
     Shape shape = x.shape;
@@ -314,7 +309,7 @@ FunctionRecords get_item_records() {
 }
 
 FunctionRecords copy_records() {
-  const Reference same = [](const Plain& x) { return x; };
+  const UnaryReference same = [](const Plain& x) { return x; };
   const Shapes shapes{{2, 3}, {}, {0, 3}};
   FunctionRecord cast = view_record(
       "cast", "to float64", shapes, [](const Variable& v) { return F::cast(v, Dtype::kFloat64); },

@@ -13,19 +13,6 @@
 namespace catena {
 namespace {
 
-using Reference = std::function<Plain(const Plain&)>;
-
-FunctionRecord unary_record(std::string function, std::string variant, Shapes inputs,
-                            std::function<Variable(const Variable&)> call, Reference reference) {
-  FunctionRecord r;
-  r.function = std::move(function);
-  r.variant = std::move(variant);
-  for (const Shape& shape : inputs) r.shapes.push_back({shape});
-  r.call = unary(std::move(call));
-  r.reference = [=](const Plains& in) { return Plains{reference(in[0])}; };
-  return r;
-}
-
 // Joining and separating --------------------------------------------------------------------------
 
 // Input k without index k of the axis.

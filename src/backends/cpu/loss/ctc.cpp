@@ -5,6 +5,7 @@
 
 #include "backends/common/family.h"
 #include "backends/cpu/common/blocks.h"
+#include "backends/cpu/common/loops_of.h"
 #include "backends/cpu/runtime/parallel.h"
 #include "catena/array/array.h"
 #include "catena/kernels/ctc.h"
@@ -12,17 +13,6 @@
 namespace catena::host {
 
 namespace {
-
-template <class C>
-const SoftmaxLoops<C>& loops();
-template <>
-const SoftmaxLoops<float>& loops() {
-  return tables().softmax_float;
-}
-template <>
-const SoftmaxLoops<double>& loops() {
-  return tables().softmax_double;
-}
 
 template <class C>
 constexpr C kImpossible = -std::numeric_limits<C>::infinity();
@@ -97,8 +87,9 @@ C sample_loss(const CtcCall& call, int64_t i) {
   std::vector<C> emitted(static_cast<size_t>(n));
   for (int64_t k = 0; k < sample.steps; ++k) {
     const C* const scores = x.read(sample.row(k), 1, classes);
-    sample.largest(k) = loops<C>().max(scores, classes);
-    sample.log_sum(k) = std::log(loops<C>().sum_exp_shifted(scores, sample.largest(k), classes));
+    sample.largest(k) = softmax_loops<C>().max(scores, classes);
+    sample.log_sum(k) =
+        std::log(softmax_loops<C>().sum_exp_shifted(scores, sample.largest(k), classes));
     sample.emit(scores, k, emitted.data());
     C* const to = sample.alpha(k);
     for (int64_t s = 0; s < n; ++s) {
@@ -167,11 +158,11 @@ void sample_gradient(const CtcGradCall& call, int64_t i, C scale) {
       }
       const C* const scores = x.read(sample.row(k), 1, classes);
       sample.emit(scores, k, emitted.data());
-      const C sum = loops<C>().exp_shifted(scores, sample.largest(k), to, classes);
-      loops<C>().scale(to, 1 / sum, classes);
+      const C sum = softmax_loops<C>().exp_shifted(scores, sample.largest(k), to, classes);
+      softmax_loops<C>().scale(to, 1 / sum, classes);
       for (size_t s = 0; s < n; ++s)
         to[sample.class_of(int64_t(s))] -= std::exp((sample.alpha(k)[s] + beta[s]) + loss);
-      loops<C>().scale(to, scale, classes);
+      softmax_loops<C>().scale(to, scale, classes);
     }
     gx.commit(sample.row(k), 1, classes);
   }

@@ -5,6 +5,7 @@
 
 #include "backends/common/family.h"
 #include "backends/cpu/common/blocks.h"
+#include "backends/cpu/common/loops_of.h"
 #include "backends/cpu/runtime/parallel.h"
 #include "catena/array/array.h"
 #include "catena/kernels/sampling.h"
@@ -12,17 +13,6 @@
 namespace catena::host {
 
 namespace {
-
-template <class C>
-const SoftmaxLoops<C>& loops();
-template <>
-const SoftmaxLoops<float>& loops() {
-  return tables().softmax_float;
-}
-template <>
-const SoftmaxLoops<double>& loops() {
-  return tables().softmax_double;
-}
 
 // Rows and signs of one sample's terms.
 struct Terms {
@@ -65,32 +55,32 @@ void forward(const SampledLogisticCall& call) {
   const int64_t batch = call.rows->shape()[0], terms = call.rows->shape()[1];
   const int64_t n = call.W->shape()[0], size = call.W->shape()[1];
   std::vector<double> losses(static_cast<size_t>(batch), 0.0);
-  parallel_ranges(batch, 1, threads_for(batch * terms * (size / 4 + 16)),
-                  [&](int64_t begin, int64_t end) {
-                    Elements<C> x(*call.x, size), W(*call.W, size);
-                    for (int64_t i = begin; i < end; ++i) {
-                      const Terms own = terms_of(call, i);
-                      const C* const from = x.read(i * size, 1, size);
-                      C* const coefficients = call.coefficients->data<C>() + i * terms;
-                      int32_t* const rows = call.rows->data<int32_t>() + i * terms;
-                      double& loss = losses[size_t(i)];
-                      if (own.count == 0) loss = std::numeric_limits<double>::quiet_NaN();
-                      for (int64_t k = 0; k < terms; ++k) {
-                        const int64_t row = k < own.count ? own.rows[k] : -1;
-                        coefficients[k] = 0;
-                        if (call.paths != nullptr) rows[k] = int32_t(row);
-                        if (k >= own.count) continue;
-                        if (row < 0 || row >= n) {
-                          loss = std::numeric_limits<double>::quiet_NaN();
-                          continue;
-                        }
-                        const C product = loops<C>().dot(from, W.read(row * size, 1, size), size);
-                        const Term<C> term = term_of<C>(C(own.sign(k)) * product, own.sign(k));
-                        loss += term.loss;
-                        coefficients[k] = term.coefficient;
-                      }
-                    }
-                  });
+  parallel_ranges(
+      batch, 1, threads_for(batch * terms * (size / 4 + 16)), [&](int64_t begin, int64_t end) {
+        Elements<C> x(*call.x, size), W(*call.W, size);
+        for (int64_t i = begin; i < end; ++i) {
+          const Terms own = terms_of(call, i);
+          const C* const from = x.read(i * size, 1, size);
+          C* const coefficients = call.coefficients->data<C>() + i * terms;
+          int32_t* const rows = call.rows->data<int32_t>() + i * terms;
+          double& loss = losses[size_t(i)];
+          if (own.count == 0) loss = std::numeric_limits<double>::quiet_NaN();
+          for (int64_t k = 0; k < terms; ++k) {
+            const int64_t row = k < own.count ? own.rows[k] : -1;
+            coefficients[k] = 0;
+            if (call.paths != nullptr) rows[k] = int32_t(row);
+            if (k >= own.count) continue;
+            if (row < 0 || row >= n) {
+              loss = std::numeric_limits<double>::quiet_NaN();
+              continue;
+            }
+            const C product = softmax_loops<C>().dot(from, W.read(row * size, 1, size), size);
+            const Term<C> term = term_of<C>(C(own.sign(k)) * product, own.sign(k));
+            loss += term.loss;
+            coefficients[k] = term.coefficient;
+          }
+        }
+      });
   double sum = 0;
   for (const double loss : losses) sum += loss;
   visit_float("sampled_logistic", call.loss->dtype(), [&](auto tag) {

@@ -5,6 +5,7 @@
 
 #include "backends/common/family.h"
 #include "backends/cpu/common/blocks.h"
+#include "backends/cpu/common/loops_of.h"
 #include "backends/cpu/loops/local_response.h"
 #include "backends/cpu/runtime/parallel.h"
 #include "catena/array/array.h"
@@ -21,14 +22,8 @@ const LocalResponseTables& local_response_tables() {
 namespace {
 
 template <class C>
-const LocalResponseLoops<C>& loops();
-template <>
-const LocalResponseLoops<float>& loops() {
-  return local_response_tables().of_float;
-}
-template <>
-const LocalResponseLoops<double>& loops() {
-  return local_response_tables().of_double;
+const LocalResponseLoops<C>& loops() {
+  return loops_of<C>(local_response_tables());
 }
 
 // The tiles of a batch: `width` adjacent positions of a sample.

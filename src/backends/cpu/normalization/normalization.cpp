@@ -5,6 +5,7 @@
 
 #include "backends/common/family.h"
 #include "backends/cpu/common/blocks.h"
+#include "backends/cpu/common/loops_of.h"
 #include "backends/cpu/loops/normalization.h"
 #include "backends/cpu/normalization/moments.h"
 #include "backends/cpu/runtime/parallel.h"
@@ -22,14 +23,8 @@ const NormalizationTables& normalization_tables() {
 namespace {
 
 template <class C>
-const NormalizationLoops<C>& loops();
-template <>
-const NormalizationLoops<float>& loops() {
-  return normalization_tables().of_float;
-}
-template <>
-const NormalizationLoops<double>& loops() {
-  return normalization_tables().of_double;
+const NormalizationLoops<C>& loops() {
+  return loops_of<C>(normalization_tables());
 }
 
 // Rows of a piece whose columns are the channels: few enough to stay in a core's caches, and enough

@@ -5,20 +5,15 @@
 #include <algorithm>
 
 #include "backends/common/family.h"
+#include "backends/cpu/common/loops_of.h"
 #include "backends/cpu/loops/normalization.h"
 
 namespace catena::host {
 namespace {
 
 template <class C>
-const NormalizationLoops<C>& loops();
-template <>
-const NormalizationLoops<float>& loops() {
-  return normalization_tables().of_float;
-}
-template <>
-const NormalizationLoops<double>& loops() {
-  return normalization_tables().of_double;
+const NormalizationLoops<C>& loops() {
+  return loops_of<C>(normalization_tables());
 }
 
 // What one thread normalizes: groups of a sample, all of them if the channels are last.

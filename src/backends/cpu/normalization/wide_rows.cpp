@@ -1,6 +1,7 @@
 // Normalization of rows that have a gamma and a beta for each of their numbers.
 #include <algorithm>
 
+#include "backends/cpu/common/loops_of.h"
 #include "backends/cpu/loops/normalization.h"
 #include "backends/cpu/loops/row_normalization.h"
 #include "backends/cpu/normalization/row_normalization.h"
@@ -16,24 +17,12 @@ const RowNormalizationTables& row_normalization_tables() {
 namespace {
 
 template <class C>
-const RowNormalizationLoops<C>& loops();
-template <>
-const RowNormalizationLoops<float>& loops() {
-  return row_normalization_tables().of_float;
-}
-template <>
-const RowNormalizationLoops<double>& loops() {
-  return row_normalization_tables().of_double;
+const RowNormalizationLoops<C>& loops() {
+  return loops_of<C>(row_normalization_tables());
 }
 template <class C>
-const NormalizationLoops<C>& batch_loops();
-template <>
-const NormalizationLoops<float>& batch_loops() {
-  return normalization_tables().of_float;
-}
-template <>
-const NormalizationLoops<double>& batch_loops() {
-  return normalization_tables().of_double;
+const NormalizationLoops<C>& batch_loops() {
+  return loops_of<C>(normalization_tables());
 }
 
 // Calls f(begin, count) for pieces of a row.

@@ -9,6 +9,7 @@
 
 #include "backends/common/family.h"
 #include "backends/common/pooling_places.h"
+#include "backends/cpu/common/loops_of.h"
 #include "backends/cpu/loops/pooling.h"
 #include "backends/cpu/runtime/parallel.h"
 #include "catena/array/array.h"
@@ -24,20 +25,6 @@ const PoolingTables& pooling_tables() {
 namespace {
 
 using Sizes = PoolingSizes;
-
-const PoolingLoops& loops_for(Dtype dtype) {
-  const PoolingTables& t = pooling_tables();
-  switch (dtype) {
-    case Dtype::kFloat16:
-      return t.of_half;
-    case Dtype::kBFloat16:
-      return t.of_brain;
-    case Dtype::kFloat64:
-      return t.of_double;
-    default:
-      return t.of_float;
-  }
-}
 
 // The elements [begin, end) of the image that a position sees along an axis, or the positions that
 // see an element.
@@ -133,7 +120,7 @@ void forward_first(const Sizes& s, const PoolingLoops& loops, PlaceKind kind, co
 
 // y of x, and where the largest elements are if `places` is defined.
 void forward(const Sizes& s, const Array& x, const Array& y, const Array& places) {
-  const PoolingLoops& loops = loops_for(x.dtype());
+  const PoolingLoops& loops = loops_of(pooling_tables(), x.dtype());
   const PlaceKind kind = kind_of(places);
   const Memory from(x), to(y), at = memory_of_places(places, y);
   const int threads = threads_for(forward_work(s));
@@ -210,7 +197,7 @@ int64_t first_window(const Sizes& s) {
 }
 
 void grad_first(const Sizes& s, const MaxPoolingGradCall& call, const Array& places, int threads) {
-  const PoolingLoops& loops = loops_for(call.gx->dtype());
+  const PoolingLoops& loops = loops_of(pooling_tables(), call.gx->dtype());
   const PlaceKind kind = kind_of(places);
   const std::vector<int64_t> offsets = offsets_in_plane(s, 1);
   const Memory gy(*call.gy), gx(*call.gx), at(places);
@@ -238,7 +225,7 @@ void max_pooling_grad(const MaxPoolingGradCall& call) {
   const Array places = places_of(s, call, *call.gy);
   const int threads = threads_for(backward_work(s));
   if (!s.last) return grad_first(s, call, places, threads);
-  const PoolingLoops& loops = loops_for(call.gx->dtype());
+  const PoolingLoops& loops = loops_of(pooling_tables(), call.gx->dtype());
   const Memory gy(*call.gy), gx(*call.gx), at(places);
   const PlaceKind kind = kind_of(places);
   parallel_for(s.images * s.in[0] * s.in[1], threads,

@@ -10,6 +10,7 @@
 
 #include "backends/common/axis_ranges.h"
 #include "backends/common/family.h"
+#include "backends/cpu/common/loops_of.h"
 #include "backends/cpu/loops/resample.h"
 #include "backends/cpu/runtime/parallel.h"
 #include "catena/array/array.h"
@@ -23,20 +24,6 @@ const ResampleTables& resample_tables() {
 }
 
 namespace {
-
-const ResampleLoops& loops_for(Dtype dtype) {
-  const ResampleTables& t = resample_tables();
-  switch (dtype) {
-    case Dtype::kFloat16:
-      return t.of_half;
-    case Dtype::kBFloat16:
-      return t.of_brain;
-    case Dtype::kFloat64:
-      return t.of_double;
-    default:
-      return t.of_float;
-  }
-}
 
 int64_t quotient(int64_t n, int64_t divisor, int64_t limit) {
   return n < 0 ? 0 : std::min(n / divisor, limit);
@@ -66,8 +53,7 @@ struct Table {
   bool weighted, is_double;
 
   Table(const AxisRanges& r, Dtype dtype)
-      : weighted(r.weights == AxisWeights::kLinear || r.weights == AxisWeights::kPart),
-        is_double(dtype == Dtype::kFloat64) {
+      : weighted(is_weighted(r)), is_double(dtype == Dtype::kFloat64) {
     int64_t count = 0;
     for (int64_t o = 0; o < r.count; ++o) {
       const AxisSpan<int64_t> s = span_of(r, o);
@@ -160,7 +146,7 @@ struct Work {
         row_table(rows, c.x->dtype()),
         column_table(columns, c.x->dtype()),
         last(!(c.x->is_contiguous() && c.y->is_contiguous())),
-        loops(loops_for(c.x->dtype())),
+        loops(loops_of(resample_tables(), c.x->dtype())),
         x(static_cast<const char*>(c.x->raw_data())),
         y(static_cast<char*>(c.y->raw_data())),
         images(c.x->shape()[0]),

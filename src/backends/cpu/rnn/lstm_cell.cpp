@@ -3,6 +3,7 @@
 
 #include "backends/common/family.h"
 #include "backends/cpu/common/blocks.h"
+#include "backends/cpu/common/loops_of.h"
 #include "backends/cpu/loops/lstm.h"
 #include "backends/cpu/runtime/parallel.h"
 #include "catena/array/array.h"
@@ -18,14 +19,8 @@ const LstmTables& lstm_tables() {
 namespace {
 
 template <class C>
-const LstmLoops<C>& loops();
-template <>
-const LstmLoops<float>& loops() {
-  return lstm_tables().of_float;
-}
-template <>
-const LstmLoops<double>& loops() {
-  return lstm_tables().of_double;
+const LstmLoops<C>& loops() {
+  return loops_of<C>(lstm_tables());
 }
 
 // Estimated, for the number of threads: five exponentials in a vector.

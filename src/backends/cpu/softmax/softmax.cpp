@@ -4,6 +4,7 @@
 
 #include "backends/common/family.h"
 #include "backends/cpu/common/blocks.h"
+#include "backends/cpu/common/loops_of.h"
 #include "backends/cpu/reduce/reduce.h"
 #include "backends/cpu/runtime/parallel.h"
 #include "catena/array/array.h"
@@ -14,17 +15,6 @@
 namespace catena::host {
 
 namespace {
-
-template <class C>
-const SoftmaxLoops<C>& loops();
-template <>
-const SoftmaxLoops<float>& loops() {
-  return tables().softmax_float;
-}
-template <>
-const SoftmaxLoops<double>& loops() {
-  return tables().softmax_double;
-}
 
 constexpr int64_t kExpCost = 4;  // nanoseconds an element, estimated, for the number of threads
 
@@ -44,7 +34,7 @@ struct Rows {
 
 template <class C>
 void softmax_rows(const Array& x, bool log, const Array& y) {
-  const SoftmaxLoops<C>& f = loops<C>();
+  const SoftmaxLoops<C>& f = softmax_loops<C>();
   const Rows rows(x);
   const int64_t n = rows.classes, step = rows.inner;
   rows.parallel([&](int64_t begin, int64_t end) {
@@ -67,7 +57,7 @@ void softmax_rows(const Array& x, bool log, const Array& y) {
 
 template <class C>
 void softmax_grad_rows(const Array& y, const Array& gy, bool log, const Array& gx) {
-  const SoftmaxLoops<C>& f = loops<C>();
+  const SoftmaxLoops<C>& f = softmax_loops<C>();
   const Rows rows(y);
   const int64_t n = rows.classes, step = rows.inner;
   rows.parallel([&](int64_t begin, int64_t end) {
@@ -94,7 +84,7 @@ void store_number(const Array& zero_d, double value) {
 
 template <class C>
 void cross_entropy_rows(const CrossEntropyCall& call) {
-  const SoftmaxLoops<C>& f = loops<C>();
+  const SoftmaxLoops<C>& f = softmax_loops<C>();
   const Rows rows(*call.x);
   const int64_t n = rows.classes, step = rows.inner;
   C *largest = call.lse->data<C>(), *log_sum = largest + rows.count;
@@ -154,7 +144,7 @@ class SampleFactors {
 
 template <class C>
 void cross_entropy_grad_rows(const CrossEntropyGradCall& grad) {
-  const SoftmaxLoops<C>& f = loops<C>();
+  const SoftmaxLoops<C>& f = softmax_loops<C>();
   const CrossEntropyCall& call = grad.forward;
   const Rows rows(*call.x);
   const int64_t n = rows.classes, step = rows.inner;

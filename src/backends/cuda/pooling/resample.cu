@@ -46,7 +46,7 @@ struct FirstWeights {
   // Of element `k` of the range, computed where it is not kept.
   template <class Index>
   __device__ C at(D k, const Axis<Index>& axis, D o, const AxisSpan<D>& span) const {
-    if (k >= kCount) return axis.is_weighted() ? axis.template weight<C>(o, span.begin + k) : C(1);
+    if (k >= kCount) return axis.weighted ? axis.template weight<C>(o, span.begin + k) : C(1);
     C weight = of[0];
 #pragma unroll
     for (int j = 1; j < kCount; ++j) weight = k == j ? of[j] : weight;
@@ -64,7 +64,7 @@ struct Place {
   FirstWeights<C, D> of_rows{C(1)}, of_columns{C(1)};
   __device__ Place(Index h, Index w, const Axis<Index>& rows, const Axis<Index>& columns)
       : h(h), w(w), down(rows.span(D(h))), along(columns.span(D(w))) {
-    if (!rows.is_weighted()) return;
+    if (!rows.weighted) return;
     of_rows = FirstWeights<C, D>(rows, D(h), down);
     of_columns = FirstWeights<C, D>(columns, D(w), along);
   }

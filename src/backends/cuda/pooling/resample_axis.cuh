@@ -13,7 +13,7 @@ struct Axis {
   Quotient<Index> by;
   D limit, scale, begin_shift, end_shift;
   D slope, offset, unit, in;
-  bool transposed;
+  bool transposed, weighted;
   AxisWeights weights;
   explicit Axis(const AxisRanges& r)
       : by(r.divisor),
@@ -26,6 +26,7 @@ struct Axis {
         unit(D(r.unit)),
         in(D(r.in)),
         transposed(r.transposed),
+        weighted(is_weighted(r)),
         weights(r.weights) {}
   __device__ D quotient(D n) const {
     if (n < 0) return 0;
@@ -35,9 +36,6 @@ struct Axis {
   __device__ AxisSpan<D> span(D o) const {
     const D n = o * scale;
     return {quotient(n + begin_shift), quotient(n + end_shift)};
-  }
-  __device__ bool is_weighted() const {
-    return weights == AxisWeights::kLinear || weights == AxisWeights::kPart;
   }
   // Of element i in the sum for element o.
   template <class C>

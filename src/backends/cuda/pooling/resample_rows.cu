@@ -40,8 +40,7 @@ int lanes_for(int64_t columns) {
 // row of sums for each row in work.
 RowPlan plan_rows(const ResampleArgs& a, size_t number_size) {
   const AxisRanges &rows = a.rows, &columns = a.columns;
-  const bool weighted =
-      columns.weights == AxisWeights::kLinear || columns.weights == AxisWeights::kPart;
+  const bool weighted = is_weighted(columns);
   const int64_t widest = columns.limit > columns.count ? columns.limit : columns.count;
   RowPlan p{};
   constexpr int64_t kTooMany = kRowMemory;  // would not fit in any case
