@@ -10,18 +10,21 @@
 namespace catena {
 namespace {
 
-// The operands of a call whose compute dtype the caller has chosen.
+// The operands of a call whose compute dtype the caller has chosen. As in NumPy, an operand of a
+// kind that cannot be cast is the first error, whatever value another one has.
 void check_operands_in(const ElementwiseInfo& op, const ElementwiseCall& call, Dtype dtype) {
-  for (int k = op.first_is_bool() ? 1 : 0; k < op.inputs; ++k) {
+  const int first = op.first_is_bool() ? 1 : 0;
+  for (int k = first; k < op.inputs; ++k) {
     if (call.arrays[k]) {
       check_computable(call.arrays[k]->dtype(), dtype);
-      continue;
+    } else {
+      const Scalar& number = call.scalars[k];
+      CATENA_CHECK(DtypeError, number.kind() <= kind_of(dtype), "the number ", number,
+                   " cannot be cast to ", dtype, ", the dtype to compute in");
     }
-    const Scalar& number = call.scalars[k];
-    CATENA_CHECK(DtypeError, number.kind() <= kind_of(dtype), "the number ", number,
-                 " cannot be cast to ", dtype, ", the dtype to compute in");
-    promote(dtype, number);  // throws if the number does not fit
   }
+  for (int k = first; k < op.inputs; ++k)
+    if (!call.arrays[k]) promote(dtype, call.scalars[k]);  // throws if the number does not fit
 }
 
 // Whether the call compares an array with an integer that its dtype cannot hold. The answer is the

@@ -40,6 +40,17 @@ TEST(NumberTest, MustFitTheElements) {
   EXPECT_EQ(bytes.to_vector<int>(), (std::vector<int>{0, 0}));
 }
 
+// In the order of NumPy: no value of a number hides that an array cannot be cast.
+TEST(NumberTest, IsCheckedAfterTheDtypesOfArrays) {
+  const Array fractions = zeros({2}), whole = zeros({2}, dtype::int32);
+  expect_contains(error_of<DtypeError>([&] { remainder(-6, fractions, Dtype::kUInt32); }),
+                  {"remainder:", "float64 cannot be cast to uint32"});
+  expect_contains(error_of<DtypeError>([&] { remainder(fractions, -6, Dtype::kUInt32); }),
+                  {"remainder:", "float64 cannot be cast to uint32"});
+  expect_contains(error_of<ValueError>([&] { remainder(-300, whole, Dtype::kInt8); }),
+                  {"remainder:", "-300", "int8"});
+}
+
 TEST(NumberTest, ThatFitIsStored) {
   const Array bytes = zeros({1}, dtype::uint8);
   bytes.fill(255.9);
