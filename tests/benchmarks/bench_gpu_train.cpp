@@ -34,7 +34,8 @@ struct Bench {
   void mnist(const std::string& rule, int64_t batch, bool tf32, const Goals& goals);
   void linear_stack();
   void update(catena::Dtype dtype);
-  void residual(catena::Dtype dtype);
+  void network(const std::string& title, const std::string& network, int64_t batch,
+               const std::string& rule, bool tf32, catena::Dtype dtype, const Goals& goals);
   // The matrix products of a step called back to back, then the update's pass over memory.
   double products_us(const std::vector<int64_t>& widths, int64_t batch, bool tf32, double update,
                      const Sampling& sampling) const;
@@ -163,27 +164,29 @@ void Bench::update(catena::Dtype dtype) {
              .goal = {}});
 }
 
-void Bench::residual(catena::Dtype dtype) {
-  set_precision(false);
-  constexpr int64_t kBatch = 256;
-  ResidualStep residual(device, kBatch, dtype);
-  const auto optimizer = make_rule("AdamW");
-  optimizer->setup(residual.model());
+void Bench::network(const std::string& title, const std::string& network, int64_t batch,
+                    const std::string& rule, bool tf32, catena::Dtype dtype, const Goals& goals) {
+  set_precision(tf32);
+  NetworkStep step(network, device, batch, dtype);
+  const auto optimizer = make_rule(rule);
+  optimizer->setup(step.model());
   const Sampling sampling{10, quick ? 3 : 7, 20};
-  const std::string name = "residual network, batch " + std::to_string(kBatch) + ", AdamW";
-  const double eager = wall_time(sampling, device, [&] { residual.step(*optimizer); }).median;
+  const std::string name = title + ", batch " + std::to_string(batch) + ", " + rule,
+                    precision = tf32 ? name_of(tf32) : catena::name(dtype);
+  const double eager = wall_time(sampling, device, [&] { step.step(*optimizer); }).median;
   table.row({.name = name + ", eager",
-             .precision = catena::name(dtype),
+             .precision = precision,
              .value = eager * 1e6,
-             .unit = "us"});
+             .unit = "us",
+             .goal = goals.eager});
   optimizer->prepare_for_capture();
-  catena::cuda::Graph graph =
-      catena::cuda::Graph::capture(device, [&] { residual.step(*optimizer); });
+  catena::cuda::Graph graph = catena::cuda::Graph::capture(device, [&] { step.step(*optimizer); });
   const double replayed = wall_time(sampling, device, [&] { graph.launch(); }).median;
   table.row({.name = name + ", replayed",
-             .precision = catena::name(dtype),
+             .precision = precision,
              .value = replayed * 1e6,
-             .unit = "us"});
+             .unit = "us",
+             .goal = goals.replayed});
 }
 
 int body(int argc, char** argv) {
@@ -205,9 +208,10 @@ int body(int argc, char** argv) {
   bench.mnist("SGD", 1000, false, {{}, 320});
   bench.mnist("SGD", 1000, true, {{}, 170});
   bench.linear_stack();
+  bench.network("LeNet step", "lenet", 64, "SGD", true, catena::Dtype::kFloat32, {140, 70});
   for (const catena::Dtype dtype : {catena::Dtype::kFloat32, catena::Dtype::kBFloat16}) {
     bench.update(dtype);
-    bench.residual(dtype);
+    bench.network("residual network", "resnet", 256, "AdamW", false, dtype, {});
   }
   return 0;
 }

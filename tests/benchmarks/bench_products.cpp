@@ -1,8 +1,9 @@
-// Products and the MNIST step on the CPU, served line by line to cpu_peers.py, which times other
-// libraries in turn with it. Reads requests from standard input and answers each with the best
-// seconds of one call:
+// Products, the MNIST step and a step of LeNet on the CPU, served line by line to cpu_peers.py,
+// which times other libraries in turn with it. Reads requests from standard input and answers each
+// with the best seconds of one call:
 //   product float32|float64|float16|bfloat16 m n k ta tb seconds
 //   step seconds
+//   lenet seconds
 #include <iostream>
 #include <string>
 
@@ -70,6 +71,18 @@ double step() {
   return best_of(seconds, 1, [&] { mnist.train_on(x, t, *optimizer); });
 }
 
+double lenet() {
+  double seconds = 0;
+  std::cin >> seconds;
+  static NetworkStep network("lenet", catena::cpu(), 64, catena::dtype::float32);
+  static const auto optimizer = [] {
+    auto rule = make_rule("SGD");
+    rule->setup(network.model());
+    return rule;
+  }();
+  return best_of(seconds, 1, [&] { network.step(*optimizer); });
+}
+
 int body(int, char**) {
   std::string request;
   while (std::cin >> request) {
@@ -77,9 +90,11 @@ int body(int, char**) {
       std::cout << product() << std::endl;
     else if (request == "step")
       std::cout << step() << std::endl;
+    else if (request == "lenet")
+      std::cout << lenet() << std::endl;
     else
       catena::fail<catena::ValueError>("bench_products: unknown request '", request,
-                                       "', expected product or step");
+                                       "', expected product, step or lenet");
   }
   return 0;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Products and the MNIST step on the CPU beside other libraries.
+"""Products, the MNIST step and a step of LeNet on the CPU beside other libraries.
 
 Every library works in a process of its own and is timed in turn with the others, many times and
 briefly, so that load of the machine hits all alike; the best time of each counts. Libraries that
@@ -7,7 +7,7 @@ are not there are left out: NumPy and PyTorch of this Python, oneDNN (libdnnl), 
 kernels that fit the processor.
 
   build/bin must hold bench_products:
-  cpu_peers.py build/bin/bench_products --threads 1 [--rounds 20] [--quick] [--only step|products]
+  cpu_peers.py build/bin/bench_products --threads 1 [--rounds 20] [--quick] [--only step|lenet|products]
 """
 import argparse
 import ctypes
@@ -15,7 +15,7 @@ import os
 import sys
 import time
 
-from peer_worker import Worker
+from peer_worker import Worker, lenet
 
 # m, n, k, a transposed, b transposed
 SHAPES = [
@@ -65,7 +65,7 @@ class Torch:
         torch.set_num_threads(threads)
         self.torch = torch
         self.name = "PyTorch " + torch.__version__
-        self.train = None
+        self.train = self.train_lenet = None
 
     def product(self, dtype, m, n, k, ta, tb, seconds):
         torch, kind = self.torch, getattr(self.torch, dtype)
@@ -90,6 +90,20 @@ class Torch:
                 rule.step()
             self.train = train
         return best_of(seconds, 1, self.train)
+
+    def lenet(self, seconds):
+        if self.train_lenet is None:
+            torch, nn = self.torch, self.torch.nn
+            model = lenet(torch)
+            rule = torch.optim.SGD(model.parameters(), lr=0.01)
+            x, t = torch.rand(64, 1, 28, 28), torch.randint(0, 10, (64,))
+
+            def train():
+                rule.zero_grad()
+                nn.functional.cross_entropy(model(x), t).backward()
+                rule.step()
+            self.train_lenet = train
+        return best_of(seconds, 1, self.train_lenet)
 
 
 class Foreign:
@@ -173,8 +187,8 @@ def serve(kind, threads):
     print(peer.name, flush=True)
     for line in sys.stdin:
         words = line.split()
-        if words[0] == "step":
-            seconds = peer.step(float(words[1])) if hasattr(peer, "step") else None
+        if words[0] in ("step", "lenet"):
+            seconds = getattr(peer, words[0])(float(words[1])) if hasattr(peer, words[0]) else None
         else:
             seconds = peer.product(words[1], *(int(x) for x in words[2:7]), float(words[7]))
         print(seconds, flush=True)
@@ -204,7 +218,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=0.03, help="of one library at a time")
     parser.add_argument("--quick", action="store_true", help="few shapes and rounds")
-    parser.add_argument("--only", choices=("step", "products"))
+    parser.add_argument("--only", choices=("step", "lenet", "products"))
     parser.add_argument("--serve", choices=sorted(PEERS), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
@@ -222,7 +236,7 @@ def main():
     rounds = 3 if options.quick else options.rounds
     threads = f"{options.threads} thread" + ("s" if options.threads > 1 else "")
     head = [w.name for w in workers]
-    if options.only != "step":
+    if options.only in (None, "products"):
         print(f"\nProducts, GFLOP/s, {threads}\n\n| m x n x k | " + " | ".join(head) + " | of the best |")
         print("|---" * (len(head) + 2) + "|")
         for dtype in ("float32", "float64"):
@@ -230,12 +244,15 @@ def main():
                 best = minima(workers, f"product {dtype} {m} {n} {k} {ta} {tb} {options.seconds}", rounds)
                 row(f"{dtype} {m} x {n} x {k} {'NT'[ta]}{'NT'[tb]}", best,
                     lambda s: f"{2e-9 * m * n * k / s:.1f}", lambda own, others: min(others) / own)
-    if options.only != "products":
-        able = [w for w in workers if w.name == "catena" or w.name.startswith("PyTorch")]
-        print(f"\nMNIST step (784-1000-1000-10, batch 100, SGD, float32), ms, {threads}\n")
+    able = [w for w in workers if w.name == "catena" or w.name.startswith("PyTorch")]
+    for request, title in (("step", "MNIST step (784-1000-1000-10, batch 100, SGD, float32)"),
+                           ("lenet", "LeNet step (20-50-500-10, batch 64, SGD, float32)")):
+        if options.only not in (None, request):
+            continue
+        print(f"\n{title}, ms, {threads}\n")
         print("| | " + " | ".join(w.name for w in able) + " | time to the best |")
         print("|---" * (len(able) + 2) + "|")
-        row("step", minima(able, "step 0.1", rounds * 2), lambda s: f"{1e3 * s:.3f}",
+        row("step", minima(able, f"{request} 0.1", rounds * 2), lambda s: f"{1e3 * s:.3f}",
             lambda own, others: own / min(others))
     return 0
 

@@ -4,10 +4,13 @@
   function_peers.py build/bin/bench_pooling --device cpu:0 --threads 1
   function_peers.py build/bin/bench_row_normalization --device cuda:0
   function_peers.py build/bin/bench_sequence_losses --device cuda:0
+  function_peers.py build/bin/bench_functions --device cuda:0 [--only TEXT]
+  function_peers.py build/bin/bench_optimizers --device cuda:0 [--only TEXT]
 """
 import os
 import re
 import subprocess
+import sys
 
 from peer_worker import best_of, parse_options
 
@@ -78,6 +81,137 @@ def loss_case(torch, case, device):
     return None, None
 
 
+def function_case(torch, case, device):
+    """The names of bench_functions.cpp: a call, its input, and what else has a gradient."""
+    words = case.split(", ")
+    name, shape = words[0], [int(n) for n in re.findall(r"\d+", words[1])]
+    dtype = getattr(torch, words[-1].replace("tf32", "float32"))
+    last = "channels last" in words
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = words[-1] == "tf32"
+    # Plans are measured, as of a network that is trained for long.
+    torch.backends.cudnn.benchmark = True
+    settings = {"device": device, "dtype": dtype}
+    functional = torch.nn.functional
+
+    def draw(*extents):
+        x = torch.randn(*extents, **settings)
+        return x.to(memory_format=torch.channels_last) if last else x
+
+    def layer(kind, *arguments, parameters=dtype, **options):
+        made = kind(*arguments, device=device, dtype=parameters, **options)
+        return made.to(memory_format=torch.channels_last) if last else made
+
+    if name == "embedding":
+        count, ids, size = shape
+        vectors = layer(torch.nn.Embedding, ids, size)
+        t = torch.randint(0, ids, (count,), device=device)
+        return lambda _: vectors(t), None, list(vectors.parameters())
+    if name == "softmax cross entropy":
+        t = torch.randint(0, shape[1], (shape[0],), device=device)
+        return lambda x: functional.cross_entropy(x, t), draw(*shape), []
+    if name == "maxout":
+        rows, columns, pool = shape
+        return lambda x: x.view(rows, columns // pool, pool).max(2).values, draw(rows, columns), []
+    if name == "LSTM cell":
+        batch, cells = shape
+        c = draw(batch, cells).requires_grad_()
+
+        def cell(x):
+            a, i, f, o = x.chunk(4, 1)
+            after = torch.tanh(a) * torch.sigmoid(i) + c * torch.sigmoid(f)
+            return torch.tanh(after) * torch.sigmoid(o)
+
+        return cell, draw(batch, 4 * cells), [c]
+    if name == "LSTM layer":
+        batch, cells = (int(n) for n in re.findall(r"\d+", ", ".join(words[2:4])))
+        step = layer(torch.nn.LSTMCell, cells, cells)
+        # Of its two biases, which are added, ours has one.
+        step.bias_hh.requires_grad_(False)
+        h, c = draw(batch, cells).requires_grad_(), draw(batch, cells).requires_grad_()
+        return lambda x: step(x, (h, c))[0], draw(batch, cells), [h, c, *step.parameters()]
+    x = draw(*shape)
+    if name == "depthwise convolution 3x3":
+        call = layer(torch.nn.Conv2d, shape[1], shape[1], 3, padding=1, groups=shape[1], bias=False)
+    elif name == "transposed convolution 4x4/2":
+        call = layer(torch.nn.ConvTranspose2d, shape[1], shape[1] // 2, 4, stride=2, padding=1, bias=False)
+    elif name == "PReLU":
+        call = layer(torch.nn.PReLU, shape[1])
+    elif name == "layer normalization":
+        call = layer(torch.nn.LayerNorm, shape[1])
+    elif name == "group normalization (32)":
+        call = layer(torch.nn.GroupNorm, 32, shape[1])
+    else:
+        return {
+            "dropout": lambda x: functional.dropout(x, 0.5),
+            "gelu (tanh)": lambda x: functional.gelu(x, approximate="tanh"),
+            "gelu": functional.gelu,
+            "global average pooling": lambda x: functional.adaptive_avg_pool2d(x, 1),
+        }[name], x, []
+    return call, x, list(call.parameters())
+
+
+def training_times(torch, case, options):
+    """A recorded forward pass and one with its backward pass, as text."""
+    device = options.device.replace("cpu:0", "cpu")
+    call, x, others = function_case(torch, case, device)
+    roots = [v for v in [x, *others] if v is not None]
+    for v in others:
+        assert v.is_leaf
+    if x is not None:
+        x.requires_grad_()
+    gy = torch.ones_like(call(x))
+
+    def both():
+        for v in roots:
+            v.grad = None
+        call(x).backward(gy)
+
+    both()
+    assert all(v.grad is not None for v in roots if v.requires_grad), case
+    forward, both_times = (best_of(options.seconds, f, device, torch) for f in (lambda: call(x), both))
+    return f"{forward * 1e3:.4f} ms | {both_times * 1e3:.4f} ms"
+
+
+def rules(torch, name):
+    """The rule of that name, and its options; None where PyTorch has none. Of RMSpropGraves the centred RMSprop with
+    momentum, which has the same states."""
+    optim = torch.optim
+    return {
+        "SGD": (optim.SGD, {}),
+        "MomentumSGD": (optim.SGD, {"momentum": 0.9}),
+        "NesterovAG": (optim.SGD, {"momentum": 0.9, "nesterov": True}),
+        "AdaGrad": (optim.Adagrad, {}),
+        "RMSprop": (optim.RMSprop, {}),
+        "RMSpropGraves": (optim.RMSprop, {"centered": True, "momentum": 0.9}),
+        "AdaDelta": (optim.Adadelta, {}),
+        "Adam": (optim.Adam, {}),
+        "AdamW": (optim.AdamW, {}),
+    }.get(name)
+
+
+def update_time(torch, case, options):
+    """The fastest way that the rule offers, of parameters in float32, as PyTorch keeps them of either dtype."""
+    device = options.device.replace("cpu:0", "cpu")
+    name, count, _ = case.split(", ")
+    rule = rules(torch, name)
+    if rule is None:
+        return "none"
+    best = None
+    for way in ({"fused": True}, {"foreach": True}, {"foreach": False}):
+        parameters = [torch.randn(int(count.split()[0]) // 32, device=device, requires_grad=True) for _ in range(32)]
+        for p in parameters:
+            p.grad = torch.randn_like(p)
+        try:
+            optimizer = rule[0](parameters, lr=1e-3, **rule[1], **way)
+            optimizer.step()
+        except (TypeError, RuntimeError):  # not offered, or not on this device
+            continue
+        seconds = best_of(options.seconds, optimizer.step, device, torch)
+        if best is None or seconds < best[0]:
+            best = seconds, next(iter(way)) if next(iter(way.values())) else "one by one"
+    return f"{best[0] * 1e3:.4f} ms ({best[1]})"
+
+
 CASES = {
     "bench_pooling": pooling_case,
     "bench_row_normalization": normalization_case,
@@ -108,13 +242,19 @@ def main():
     options = parse_options(__doc__, "PROGRAM", "all of the table")
     import torch
     torch.set_num_threads(options.threads)
-    make = CASES[os.path.basename(options.program)]
+    program = os.path.basename(options.program)
+    columns, cells = {
+        "bench_functions": ("forward | forward and backward", training_times),
+        "bench_optimizers": ("update", update_time),
+    }.get(program, ("forward | forward and backward", lambda *rest: times(rest[0], CASES[program], *rest[1:])))
     environment = dict(os.environ, OMP_NUM_THREADS=str(options.threads))
-    table = subprocess.run([options.program, options.device], env=environment, text=True, check=True,
-                           stdout=subprocess.PIPE).stdout.splitlines()
-    print(f"{table[0]} PyTorch {torch.__version__}: forward | forward and backward |\n{table[1]}---|---|")
+    command = [options.program, options.device] + ([options.only] if options.only else [])
+    finished = subprocess.run(command, env=environment, text=True, stdout=subprocess.PIPE)
+    table = finished.stdout.splitlines()
+    print(f"{table[0]} PyTorch {torch.__version__}: {columns} |\n{table[1]}{'---|' * (columns.count('|') + 1)}")
     for line in table[2:]:
-        print(f"{line} {times(torch, make, line.split(' | ')[0].strip('| '), options)} |", flush=True)
+        print(f"{line} {cells(torch, line.split(' | ')[0].strip('| '), options)} |", flush=True)
+    sys.exit(finished.returncode)
 
 
 if __name__ == "__main__":

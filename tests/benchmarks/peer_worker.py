@@ -40,6 +40,7 @@ def parse_options(description, program, dtypes):
     parser.add_argument("--batch", type=int, help="instead of each one's own")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.05, help="of one library at a time")
+    parser.add_argument("--only", help="the cases whose names contain this text")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if not options.serve and not options.program:
@@ -66,6 +67,13 @@ def served_torch(threads):
     torch.set_num_threads(threads)
     print(f"PyTorch {torch.__version__}", flush=True)
     return torch
+
+
+def lenet(torch):
+    """The network "lenet" of examples/mnist."""
+    nn = torch.nn
+    return nn.Sequential(nn.Conv2d(1, 20, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(20, 50, 5), nn.ReLU(),
+                         nn.MaxPool2d(2), nn.Flatten(), nn.Linear(800, 500), nn.ReLU(), nn.Linear(500, 10))
 
 
 def best_of(seconds, call, device, torch):

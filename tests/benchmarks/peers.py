@@ -12,6 +12,8 @@ import statistics
 import sys
 import time
 
+from peer_worker import lenet
+
 
 class Cases:
     """What was measured: {(case, precision): {library: (text, seconds or None)}} in order."""
@@ -104,6 +106,7 @@ def torch_cases(cases, quick):
                               ("SGD", 1000, False), ("SGD", 1000, True)):
         torch_mnist(torch, cases, quick, rule, batch, tf32)
     torch_stack(torch, cases, quick)
+    torch_lenet(torch, cases, quick)
     torch_update(torch, cases, quick)
     for precision in ("float32", "bfloat16"):
         torch_residual(torch, cases, quick, precision)
@@ -201,6 +204,21 @@ def torch_stack(torch, cases, quick):
 
     seconds = median_seconds(step, torch.cuda.synchronize, 5, 3 if quick else 7, 20)
     cases.add(f"8 x Linear({width}, {width}), batch 1024, SGD, eager", "tf32", "PyTorch eager", f"{seconds * 1e3:.3f} ms")
+
+
+def torch_lenet(torch, cases, quick):
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    torch.backends.cudnn.benchmark = True
+    model = lenet(torch).cuda()
+    optimizer = rule_of(torch, "SGD", model)
+    x, labels = torch.rand(64, 1, 28, 28, device="cuda"), torch.randint(0, 10, (64,), device="cuda")
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        torch.nn.functional.cross_entropy(model(x), labels).backward()
+        optimizer.step()
+
+    eager_and_graph(torch, cases, "LeNet step, batch 64, SGD", "tf32", step, (10, 3 if quick else 9, 30 if quick else 100))
 
 
 def torch_update(torch, cases, quick):
@@ -305,11 +323,14 @@ def library(name, usable, run, cases, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="small cases and few runs")
+    parser.add_argument("--only", choices=("lenet",), help="this case of PyTorch alone")
     parser.add_argument("--beside", metavar="FILE", help="what our programs printed, to be shown beside")
     arguments = parser.parse_args()
     cases = Cases()
-    versions = [library("torch", lambda m: m.cuda.is_available(), torch_cases, cases, arguments),
-                library("cupy", lambda m: m.cuda.runtime.getDeviceCount() > 0, cupy_cases, cases, arguments)]
+    versions = [library("torch", lambda m: m.cuda.is_available(), torch_lenet if arguments.only else torch_cases, cases,
+                        arguments)]
+    if not arguments.only:
+        versions.append(library("cupy", lambda m: m.cuda.runtime.getDeviceCount() > 0, cupy_cases, cases, arguments))
     if not any(versions):
         return
     mine = ours(arguments.beside) if arguments.beside else {}

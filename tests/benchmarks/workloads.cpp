@@ -67,15 +67,15 @@ void MnistStep::step_at_cursor(catena::Optimizer& optimizer) {
   cursor_ += batch_;
 }
 
-ResidualStep::ResidualStep(Device device, int64_t batch, catena::Dtype dtype)
-    : model_(mnist::NetworkOptions{.name = "resnet", .dtype = dtype}),
+NetworkStep::NetworkStep(const std::string& name, Device device, int64_t batch, catena::Dtype dtype)
+    : model_(mnist::NetworkOptions{.name = name, .dtype = dtype}),
       x_(uniform({batch, 784}, 0, 1, device)),
       t_(catena::random::default_state(device).integers({batch}, 0, 10,
                                                         {catena::dtype::int32, device})) {
   model_.to(device);
 }
 
-void ResidualStep::step(catena::Optimizer& optimizer) {
+void NetworkStep::step(catena::Optimizer& optimizer) {
   optimizer.zero_grads();
   F::softmax_cross_entropy(model_(x_), t_).backward();
   optimizer.update();

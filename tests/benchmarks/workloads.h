@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "catena/array/array.h"
@@ -42,10 +43,11 @@ class MnistStep {
   catena::Variable loss_;
 };
 
-// The residual network of examples/mnist in that dtype, on one fixed batch of images of 28 x 28.
-class ResidualStep {
+// A network of examples/mnist, "lenet" or "resnet", in that dtype, on one fixed batch of images of
+// 28 x 28.
+class NetworkStep {
  public:
-  ResidualStep(catena::Device device, int64_t batch, catena::Dtype dtype);
+  NetworkStep(const std::string& name, catena::Device device, int64_t batch, catena::Dtype dtype);
   catena::Parameterized& model() { return model_; }
   void step(catena::Optimizer& optimizer);
 

@@ -1,0 +1,322 @@
+// Functions that networks are made of, in training mode: forward, and forward with the gradients of
+// everything that has one. Beside those that memory bounds stands a copy of the bytes that they
+// must move; function_peers.py puts PyTorch's times beside all.
+//
+//   bench_functions [device] [text that the names of the cases contain]
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "catena/array/random.h"
+#include "catena/core/config.h"
+#include "catena/functions/activation.h"
+#include "catena/functions/connection.h"
+#include "catena/functions/loss.h"
+#include "catena/functions/noise.h"
+#include "catena/functions/normalization.h"
+#include "catena/functions/pooling.h"
+#include "timing.h"
+
+namespace {
+
+namespace F = catena::functions;
+using catena::Array;
+using catena::Device;
+using catena::Dtype;
+using catena::message;
+using catena::Shape;
+using catena::Variable;
+
+// A device, and the sizes that suit it: those of docs/benchmarks.md on a GPU.
+struct Bench {
+  Device device;
+  std::string wanted;
+  bench::Sampling sampling{3, 7, device.is_cuda() ? 10 : 3};
+
+  int64_t size(int64_t gpu, int64_t cpu) const { return device.is_cuda() ? gpu : cpu; }
+  double time(const std::function<void()>& call) const;
+  double copy_time(double bytes) const;
+};
+
+// The median on a GPU; the shortest on a CPU, which others use as well.
+double Bench::time(const std::function<void()>& call) const {
+  const bench::Times times = bench::device_time(sampling, device, call);
+  return device.is_cuda() ? times.median : times.minimum;
+}
+
+// Seconds that a copy of so many bytes, counted read and written, takes.
+double Bench::copy_time(double bytes) const {
+  const Array from = catena::zeros({int64_t(bytes / 2)}, {Dtype::kUInt8, device}),
+              to = catena::zeros_like(from);
+  return time([&] { to.assign(from); });
+}
+
+struct Case {
+  std::string name;
+  std::function<Variable()> forward;
+  std::function<void()> clear;          // the gradients of the call before
+  double bytes = 0, bytes_of_both = 0;  // that must move; 0 where memory is not the bound
+};
+
+std::string limit(const Bench& bench, double bytes, const char* what) {
+  char text[64] = "";
+  if (bytes > 0)
+    std::snprintf(text, sizeof text, "%.3f ms (%s)", bench.copy_time(bytes) * 1e3, what);
+  return text;
+}
+
+void row(const Bench& bench, const Case& c) {
+  const Array gy = catena::ones_like(c.forward().data());
+  const double forward = bench.time([&] { c.forward(); });
+  const double both = bench.time([&] {
+    c.clear();
+    const Variable y = c.forward();
+    y.set_grad(gy);
+    y.backward();
+  });
+  std::printf("| %s | %.4f ms | %s | %.4f ms | %s |\n", c.name.c_str(), forward * 1e3,
+              limit(bench, c.bytes, "copy").c_str(), both * 1e3,
+              limit(bench, c.bytes_of_both, "copies").c_str());
+  std::fflush(stdout);
+}
+
+// Makes its operands when its turn comes.
+struct Plan {
+  std::string name;
+  std::function<Case()> make;
+};
+using Plans = std::vector<Plan>;
+
+Array normal(const Shape& shape, Dtype dtype) {
+  return catena::random::normal(shape, 0, 1, Dtype::kFloat32).astype(dtype);
+}
+Array images(const Shape& shape, Dtype dtype, bool last) {
+  const Array made = normal(shape, dtype);
+  return last ? F::channels_last(made) : made;
+}
+double bytes_of(const Variable& x) { return double(x.size() * x.data().itemsize()); }
+std::function<void()> clearing(const Variable& x) {
+  return [x] { x.set_grad(Array()); };
+}
+template <class Layer>
+std::function<void()> clearing(const Variable& x, const std::shared_ptr<Layer>& layer) {
+  return [x, layer] {
+    x.set_grad(Array());
+    layer->zero_grads();
+  };
+}
+// Copies of a layer have parameters of their own: a case shares one.
+template <class Layer>
+std::shared_ptr<Layer> shared(Layer&& layer) {
+  return std::make_shared<Layer>(std::move(layer));
+}
+const char* order_name(bool last) { return last ? "channels last" : "channels first"; }
+
+// y is as large as x: x read and y written; with backward also gy, and what is saved, read, and gx
+// written.
+void add_elementwise(const Bench& bench, Dtype dtype, Plans& plans) {
+  const int64_t count = bench.size(int64_t(1) << 26, int64_t(1) << 20);
+  const auto add = [&](const char* name, double moved, auto call) {
+    const std::string title = message(name, ", ", count, " numbers, ", catena::name(dtype));
+    plans.push_back({title, [=] {
+                       const Variable x(normal({count}, dtype));
+                       return Case{title, [=] { return call(x); }, clearing(x), 2 * bytes_of(x),
+                                   moved * bytes_of(x)};
+                     }});
+  };
+  add("dropout", 4, [](const Variable& x) { return F::dropout(x, 0.5); });
+  add("gelu (tanh)", 5, [](const Variable& x) { return F::gelu_tanh(x); });
+  add("gelu", 5, [](const Variable& x) { return F::gelu(x); });
+}
+
+void add_prelu(const Bench& bench, Dtype dtype, bool last, Plans& plans) {
+  const Shape shape{bench.size(64, 2), 256, 56, 56};
+  const std::string title =
+      message("PReLU, ", shape[0], "x256x56x56, ", order_name(last), ", ", catena::name(dtype));
+  plans.push_back({title, [=] {
+                     const Variable x(images(shape, dtype, last));
+                     const auto layer = shared(F::PReLU({256}, {.dtype = dtype}));
+                     return Case{title, [=] { return (*layer)(x); }, clearing(x, layer),
+                                 2 * bytes_of(x), 5 * bytes_of(x)};
+                   }});
+}
+
+// The gradient reads which element was the largest, a byte at least for each result.
+void add_maxout(const Bench& bench, Dtype dtype, Plans& plans) {
+  const int64_t rows = bench.size(16384, 512);
+  const std::string title = message("maxout, ", rows, "x4096 by 4, ", catena::name(dtype));
+  plans.push_back({title, [=] {
+                     const Variable x(normal({rows, 4096}, dtype));
+                     return Case{title, [=] { return F::maxout(x, 4); }, clearing(x),
+                                 1.25 * bytes_of(x), 2.5 * bytes_of(x)};
+                   }});
+}
+
+void add_embedding(const Bench& bench, Dtype dtype, Plans& plans) {
+  const int64_t ids = bench.size(50304, 20000), size = bench.size(768, 256),
+                count = bench.size(32768, 2048);
+  const std::string title =
+      message("embedding, ", count, " of ", ids, "x", size, ", ", catena::name(dtype));
+  plans.push_back({title, [=] {
+                     const auto layer = shared(F::EmbedID(ids, size, {.dtype = dtype}));
+                     const Array t = catena::random::integers({count}, 0, ids, Dtype::kInt64);
+                     const double rows = double(count * size * catena::itemsize(dtype)),
+                                  table = double(ids * size * catena::itemsize(dtype));
+                     return Case{title, [=] { return (*layer)(t); }, [=] { layer->zero_grads(); },
+                                 2 * rows, 3 * rows + table};
+                   }});
+}
+
+void add_cross_entropy(const Bench& bench, Dtype dtype, Plans& plans) {
+  const int64_t rows = bench.size(8192, 256), classes = bench.size(50304, 10000);
+  const std::string title =
+      message("softmax cross entropy, ", rows, "x", classes, ", ", catena::name(dtype));
+  plans.push_back({title, [=] {
+                     const Variable x(normal({rows, classes}, dtype));
+                     const Array t = catena::random::integers({rows}, 0, classes, Dtype::kInt64);
+                     return Case{title, [=] { return F::softmax_cross_entropy(x, t); }, clearing(x),
+                                 bytes_of(x), 3 * bytes_of(x)};
+                   }});
+}
+
+void add_normalization(const Bench& bench, Dtype dtype, Plans& plans) {
+  const auto add = [&](const std::string& title, const Shape& shape, auto make) {
+    plans.push_back({title, [=] {
+                       const Variable x(normal(shape, dtype));
+                       const auto layer = shared(make());
+                       return Case{title, [=] { return (*layer)(x); }, clearing(x, layer),
+                                   2 * bytes_of(x), 5 * bytes_of(x)};
+                     }});
+  };
+  const int64_t rows = bench.size(32768, 1024), batch = bench.size(64, 2);
+  add(message("layer normalization, ", rows, "x768, ", catena::name(dtype)), {rows, 768},
+      [] { return F::LayerNormalization(768); });
+  add(message("group normalization (32), ", batch, "x256x56x56, ", catena::name(dtype)),
+      {batch, 256, 56, 56}, [] { return F::GroupNormalization(32, 256); });
+}
+
+void add_global_pooling(const Bench& bench, Dtype dtype, bool last, Plans& plans) {
+  const Shape shape{bench.size(64, 8), 2048, 7, 7};
+  const std::string title = message("global average pooling, ", shape[0], "x2048x7x7, ",
+                                    order_name(last), ", ", catena::name(dtype));
+  plans.push_back({title, [=] {
+                     const Variable x(images(shape, dtype, last));
+                     return Case{title, [=] { return F::global_average_pooling_2d(x); },
+                                 clearing(x), bytes_of(x), 2 * bytes_of(x)};
+                   }});
+}
+
+// c and four gates read, c and h written; backward reads them and gh, and writes five gradients.
+void add_lstm_cell(const Bench& bench, Dtype dtype, Plans& plans) {
+  const int64_t batch = bench.size(4096, 128), cells = 650;
+  const std::string title = message("LSTM cell, ", batch, "x", cells, ", ", catena::name(dtype));
+  plans.push_back(
+      {title, [=] {
+         const Variable c(normal({batch, cells}, dtype)), x(normal({batch, 4 * cells}, dtype));
+         const auto clear = [=] {
+           c.set_grad(Array());
+           x.set_grad(Array());
+         };
+         return Case{title, [=] { return F::lstm(c, x).h; }, clear, 7 * bytes_of(c),
+                     19 * bytes_of(c)};
+       }});
+}
+
+// One step of the layer, from states that are given, whose gradients are wanted too.
+void add_lstm_layer(const Bench&, Dtype dtype, Plans& plans) {
+  const int64_t batch = 20, cells = 650;
+  const std::string title =
+      message("LSTM layer, a step, batch ", batch, ", ", cells, " cells, ", catena::name(dtype));
+  plans.push_back({title, [=] {
+                     const Variable x(normal({batch, cells}, dtype)),
+                         c(normal({batch, cells}, dtype)), h(normal({batch, cells}, dtype));
+                     const auto layer = shared(F::LSTM(cells, cells, {.dtype = dtype}));
+                     const auto forward = [=] {
+                       layer->set_state(c, h);
+                       return (*layer)(x);
+                     };
+                     const auto clear = [=] {
+                       for (const Variable& v : {x, c, h}) v.set_grad(Array());
+                       layer->zero_grads();
+                     };
+                     return Case{title, forward, clear};
+                   }});
+}
+
+// Without biases. Of the depthwise one memory is the bound: x read and y written; with backward
+// also x and gy for W's gradient, gy again and gx.
+void add_convolutions(const Bench& bench, Dtype dtype, catena::Precision precision, bool last,
+                      Plans& plans) {
+  const std::string how =
+      message(order_name(last), ", ", precision == catena::Precision::kTf32 ? "tf32" : name(dtype));
+  const auto add = [&](const std::string& title, const Shape& shape, double moved, auto make) {
+    plans.push_back({title, [=] {
+                       catena::config().matmul_precision = precision;
+                       const Variable x(images(shape, dtype, last));
+                       const auto layer = shared(make());
+                       if (last) F::channels_last(*layer);
+                       return Case{title, [=] { return (*layer)(x); }, clearing(x, layer),
+                                   moved > 0 ? 2 * bytes_of(x) : 0, moved * bytes_of(x)};
+                     }});
+  };
+  const int64_t channels = bench.size(256, 64), batch = bench.size(64, 4);
+  add(message("depthwise convolution 3x3, ", batch, "x", channels, "x56x56, ", how),
+      {batch, channels, 56, 56}, 6, [=] {
+        return F::Convolution2D(channels, channels, 3,
+                                {.pad = 1, .groups = channels, .nobias = true, .dtype = dtype});
+      });
+  const int64_t in = bench.size(128, 32), out = in / 2;
+  add(message("transposed convolution 4x4/2, ", batch, "x", in, "x32x32, ", how),
+      {batch, in, 32, 32}, 0, [=] {
+        return F::Deconvolution2D(in, out, 4,
+                                  {.stride = 2, .pad = 1, .nobias = true, .dtype = dtype});
+      });
+}
+
+Plans plans_of(const Bench& bench) {
+  Plans plans;
+  using enum catena::Precision;
+  for (const Dtype dtype : {Dtype::kFloat32, Dtype::kBFloat16}) {
+    add_elementwise(bench, dtype, plans);
+    for (const bool last : {false, true}) add_prelu(bench, dtype, last, plans);
+    add_maxout(bench, dtype, plans);
+    add_embedding(bench, dtype, plans);
+    add_cross_entropy(bench, dtype, plans);
+    add_normalization(bench, dtype, plans);
+    for (const bool last : {false, true}) add_global_pooling(bench, dtype, last, plans);
+    add_lstm_cell(bench, dtype, plans);
+  }
+  add_lstm_layer(bench, Dtype::kFloat32, plans);
+  add_convolutions(bench, Dtype::kFloat32, kFloat32, false, plans);
+  add_convolutions(bench, Dtype::kFloat32, kFloat32, true, plans);
+  if (!bench.device.is_cuda()) return plans;
+  add_lstm_layer(bench, Dtype::kBFloat16, plans);
+  for (const bool last : {false, true}) {
+    add_convolutions(bench, Dtype::kFloat32, kTf32, last, plans);
+    add_convolutions(bench, Dtype::kBFloat16, kFloat32, last, plans);
+  }
+  return plans;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Bench bench{.device = Device(argc > 1 ? argv[1] : "cuda:0"),
+                    .wanted = argc > 2 ? argv[2] : ""};
+  const catena::DeviceScope scope(bench.device);
+  std::printf("| case | forward | limit | forward and backward | limit |\n|---|---|---|---|---|\n");
+  int status = 0;
+  for (const Plan& plan : plans_of(bench)) {
+    if (plan.name.find(bench.wanted) == std::string::npos) continue;
+    try {
+      row(bench, plan.make());
+    } catch (const std::exception& e) {  // the others are still worth their time
+      std::fprintf(stderr, "%s: %s\n", plan.name.c_str(), e.what());
+      status = 1;
+    }
+  }
+  return status;
+}
