@@ -73,18 +73,34 @@ void find_parameters(Float type, const RowNormalizationGradCall& call, const Lau
   launch_row_parameters(type, args, launch);
 }
 
+// All gradients at once.
+void find_plain_gradient(Float type, const RowNormalizationGradCall& call,
+                         const RowNormalizationArgs& args, const Launch& launch) {
+  RowParameterSums sums{data_of(call.g_gamma), data_of(call.g_beta), call.accumulate_gamma,
+                        call.accumulate_beta, nullptr};
+  Array partials;
+  if (call.g_gamma != nullptr || call.g_beta != nullptr) {
+    partials = Array::uninitialized({plain_gradient_partials(args, launch)}, Dtype::kFloat32,
+                                    call.x->device());
+    sums.partials = partials.raw_data();
+  }
+  launch_plain_gradient(type, args, sums, launch);
+}
+
 void row_normalization_grad(const RowNormalizationGradCall& call) {
   const Float type = float_code("row_normalization_grad", call.x->dtype());
   const Launch launch = launch_for(*call.x);
-  if (call.gx != nullptr) {
-    RowNormalizationArgs args = arguments(call);
-    args.gy = call.gy->raw_data();
-    args.y = call.gx->raw_data();
-    args.aligned = all_aligned(call.x, call.gy, call.gamma, call.gx);
-    const Array partials = divide(type, args, *call.x, launch);
-    launch_row_gradient(type, args, launch);
+  RowNormalizationArgs args = arguments(call);
+  args.gy = call.gy->raw_data();
+  args.y = data_of(call.gx);
+  args.aligned = all_aligned(call.x, call.gy, call.gamma, call.gx);
+  const Array partials = call.gx ? divide(type, args, *call.x, launch) : Array();
+  if (has_plain_gradient(type, args)) {
+    find_plain_gradient(type, call, args, launch);
+  } else {
+    if (call.gx != nullptr) launch_row_gradient(type, args, launch);
+    if (call.g_gamma != nullptr || call.g_beta != nullptr) find_parameters(type, call, launch);
   }
-  if (call.g_gamma != nullptr || call.g_beta != nullptr) find_parameters(type, call, launch);
   check_launch("row_normalization_grad");
 }
 

@@ -56,6 +56,7 @@ __global__ void __launch_bounds__(kRowThreads, 2)
 void launch_row_normalization(Float type, const RowNormalizationArgs& args, const Launch& launch) {
   if (args.parts > 1) return launch_row_parts(type, args, launch);
   if (has_strips(args)) return launch_strips(type, args, launch);
+  if (has_plain_rows(type, args)) return launch_plain_rows(type, args, launch);
   CATENA_FLOAT_SWITCH(type, {
     const RowGrid grid(args, kPack<T>, kKept);
     if (grid.pack == 1)

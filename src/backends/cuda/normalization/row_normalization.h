@@ -36,6 +36,14 @@ struct RowParameterArgs {
   void* partials;  // as many numbers as it says
 };
 
+// Gradients of gamma and beta that the gradient of plain rows makes on its way.
+struct RowParameterSums {
+  void* g_gamma;  // null: not wanted
+  void* g_beta;   // null: not wanted
+  bool accumulate_gamma, accumulate_beta;
+  void* partials;  // as many numbers as plain_gradient_partials() says
+};
+
 void launch_row_normalization(Float type, const RowNormalizationArgs& args, const Launch& launch);
 // Computes gx.
 void launch_row_gradient(Float type, const RowNormalizationArgs& args, const Launch& launch);
@@ -48,6 +56,14 @@ void launch_row_parts_gradient(Float type, const RowNormalizationArgs& args, con
 bool has_strips(const RowNormalizationArgs& args);
 void launch_strips(Float type, const RowNormalizationArgs& args, const Launch& launch);
 void launch_strip_gradient(Float type, const RowNormalizationArgs& args, const Launch& launch);
+// The same for rows that fit the registers of a block, for which has_plain_rows() holds.
+bool has_plain_rows(Float type, const RowNormalizationArgs& args);
+void launch_plain_rows(Float type, const RowNormalizationArgs& args, const Launch& launch);
+// Computes gx, unless args.y is null, and g_gamma and g_beta.
+bool has_plain_gradient(Float type, const RowNormalizationArgs& args);
+int64_t plain_gradient_partials(const RowNormalizationArgs& args, const Launch& launch);
+void launch_plain_gradient(Float type, const RowNormalizationArgs& args,
+                           const RowParameterSums& parameters, const Launch& launch);
 // Computes g_gamma and g_beta.
 void launch_row_parameters(Float type, const RowParameterArgs& args, const Launch& launch);
 

@@ -171,7 +171,8 @@ void run(const ResampleArgs& args, const Launch& launch) {
 
 void launch_resample(Float type, const ResampleArgs& args, const Launch& launch) {
   if (is_small(args) &&
-      (launch_window_sums(type, args, launch) || launch_resample_rows(type, args, launch)))
+      (launch_resample_planes(type, args, launch) || launch_window_sums(type, args, launch) ||
+       launch_resample_rows(type, args, launch)))
     return;
   CATENA_FLOAT_SWITCH(type, args.aligned && args.channels % kPack<T> == 0
                                 ? run<T, kPack<T>>(args, launch)

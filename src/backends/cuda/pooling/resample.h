@@ -24,6 +24,8 @@ struct ResampleArgs {
 void launch_resample(Float type, const ResampleArgs& args, const Launch& launch);
 // The same for small windows, of images whose indices fit 32 bits; false for others.
 bool launch_window_sums(Float type, const ResampleArgs& args, const Launch& launch);
+// The same for images of one channel and one element that gives all of y; false for others.
+bool launch_resample_planes(Float type, const ResampleArgs& args, const Launch& launch);
 // The same for images of one channel whose rows fit shared memory; false for others.
 bool launch_resample_rows(Float type, const ResampleArgs& args, const Launch& launch);
 

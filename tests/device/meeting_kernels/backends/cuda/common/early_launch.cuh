@@ -67,6 +67,8 @@ inline void __threadfence() {}
 inline unsigned atomicAdd(unsigned* to, unsigned value) {
   return std::atomic_ref<unsigned>(*to).fetch_add(value);
 }
+inline float __fmaf_rn(float a, float b, float c) { return std::fmaf(a, b, c); }
+inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
 inline float __int_as_float(int bits) { return __builtin_bit_cast(float, bits); }
 inline double __longlong_as_double(long long bits) { return __builtin_bit_cast(double, bits); }
 

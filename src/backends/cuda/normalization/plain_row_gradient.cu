@@ -1,0 +1,186 @@
+// Normalization of plain rows: the gradients of x, gamma and beta. Those of gamma and beta are
+// summed in registers over the rows of a thread, then over the block; a second kernel sums over the
+// blocks. The order is fixed, so that equal launches give equal bits.
+#include "backends/cuda/normalization/plain_rows.cuh"
+
+namespace catena::gpu {
+namespace {
+
+// Statistics of the row that is so many steps ahead. Without one they are zeros, which add nothing.
+template <class C>
+__device__ RowStatistics<C> load_statistics(const RowNormalizationArgs& args, const PlainWalk& walk,
+                                            int ahead) {
+  RowStatistics<C> s{};
+  if (walk.has_row(ahead)) s.read(args, walk.row + ahead * walk.step);
+  return s;
+}
+
+// Numbers of all threads, in a line for each of their elements. The lines are so long that threads
+// that read adjacent elements of a row meet different banks.
+template <class C, int N, int kElements>
+struct ElementLines {
+  static constexpr int kLine = kPlainThreads + 32 / N;
+  C of[kElements * kLine];
+};
+
+// Sums over the groups of threads of the block, into to[channels].
+template <int N, class C, int kElements>
+__device__ void store_block_sums(C (&sums)[kElements], const PlainPlan& plan, C* to,
+                                 ElementLines<C, N, kElements>& lines) {
+  constexpr int kLine = ElementLines<C, N, kElements>::kLine;
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) {
+    if (offset < plan.members) continue;
+#pragma unroll
+    for (int e = 0; e < kElements; ++e) sums[e] += __shfl_xor_sync(kAllLanes, sums[e], offset);
+  }
+  __syncthreads();  // the lines may have been read before
+#pragma unroll
+  for (int e = 0; e < kElements; ++e) lines.of[e * kLine + int(threadIdx.x)] = sums[e];
+  __syncthreads();
+  const int step = plan.members < 32 ? 32 : plan.members;
+  for (int c = int(threadIdx.x); c < plan.row_packs * N; c += plan.block) {
+    const int pack = c / N, e = pack / plan.members * N + c % N;
+    const C* from = lines.of + e * kLine + pack % plan.members;
+    C sum = C(0);
+    for (int t = 0; t < plan.block; t += step) sum += from[t];
+    to[c] = sum;
+  }
+}
+
+template <class T, int kPacks>
+__global__ void __launch_bounds__(kPlainThreads, 1)
+    plain_gradient_kernel(RowNormalizationArgs args, RowParameterSums parameters, PlainPlan plan) {
+  wait_for_previous_kernel();
+  using C = Compute<T>;
+  constexpr int N = kPack<T>, kElements = kPacks * N;
+  // More packs have no room for the next row.
+  constexpr bool kAhead = kPacks <= 2;
+  __shared__ typename RowTotals<C>::Memory shared;
+  __shared__ ElementLines<C, N, kElements> lines;
+  RowTotals<C> totals(shared, plan.members);
+  PlainWalk walk(args.samples, plan);
+  C gamma[kElements], of_gamma[kElements] = {}, of_beta[kElements] = {};
+  walk.load_parameters<N>(args.gamma, C(1), gamma);
+  Pack<T, N> next_x[kPacks], next_gy[kPacks];
+  RowStatistics<C> next_s;
+  const auto load = [&](int ahead) {
+    walk.load(args.x, ahead, next_x);
+    walk.load(args.gy, ahead, next_gy);
+    next_s = load_statistics<C>(args, walk, ahead);
+  };
+  load(0);
+  for (; walk.more(); walk.next()) {
+    Pack<T, N> x[kPacks], gy[kPacks];
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) x[i] = next_x[i], gy[i] = next_gy[i];
+    const RowStatistics<C> s = next_s;
+    if (kAhead) load(1);
+    const C shift = -s.rest * s.inverse;
+    RowSums<C> sums{};  // zeros of packs that are not there add nothing
+#pragma unroll
+    for (int e = 0; e < kElements; ++e) {
+      const C g = widen(gy[e / N].v[e % N]), h = gamma[e] * g;
+      const C centred = widen(x[e / N].v[e % N]) - s.mean;
+      sums.v[0] += h;
+      sums.v[1] = fused(h, centred, sums.v[1]);
+      of_beta[e] += g;
+      of_gamma[e] = fused(g, fused(centred, s.inverse, shift), of_gamma[e]);
+    }
+    if (args.y != nullptr) {
+      totals.template sum<2>(sums.v);
+      const RowGradient<C> gradient(s, sums, C(args.channels), args.centred);
+#pragma unroll
+      for (int i = 0; i < kPacks; ++i) {
+        Pack<T, N> result;
+#pragma unroll
+        for (int k = 0; k < N; ++k) {
+          const C h = gamma[i * N + k] * widen(gy[i].v[k]);
+          const C rest = fused(gradient.of_x, widen(x[i].v[k]) - s.mean, gradient.constant);
+          result.v[k] = Narrow<T>::from(fused(s.inverse, h, rest));
+        }
+        walk.store(args.y, i, result);
+      }
+    }
+    if (!kAhead) load(1);
+  }
+  C* const partials = static_cast<C*>(parameters.partials) + blockIdx.x * args.channels;
+  if (parameters.g_gamma != nullptr) store_block_sums(of_gamma, plan, partials, lines);
+  if (parameters.g_beta != nullptr)
+    store_block_sums(of_beta, plan, partials + plan.blocks * args.channels, lines);
+}
+
+constexpr int kSumColumns = 8, kSumThreads = 256;
+
+// Sums over the blocks: grid (columns, gamma or beta).
+__global__ void __launch_bounds__(kSumThreads)
+    sum_blocks_kernel(RowParameterSums parameters, int64_t channels, int blocks) {
+  wait_for_previous_kernel();
+  __shared__ float shared[kSumThreads / 32][kSumColumns];
+  const bool beta = blockIdx.y == 1;
+  void* const to = beta ? parameters.g_beta : parameters.g_gamma;
+  if (to == nullptr) return;
+  const int column = int(threadIdx.x) % kSumColumns, line = int(threadIdx.x) / kSumColumns;
+  const int64_t channel = int64_t(blockIdx.x) * kSumColumns + column;
+  const float* const from =
+      static_cast<const float*>(parameters.partials) + (beta ? blocks * channels : 0) + channel;
+  float sum = 0;
+#pragma unroll 4
+  for (int b = channel < channels ? line : blocks; b < blocks; b += kSumThreads / kSumColumns)
+    sum += from[b * channels];
+#pragma unroll
+  for (int offset = 16; offset >= kSumColumns; offset /= 2)
+    sum += __shfl_xor_sync(kAllLanes, sum, offset);
+  if (threadIdx.x % 32 < kSumColumns) shared[threadIdx.x / 32][column] = sum;
+  __syncthreads();
+  if (line > 0 || channel >= channels) return;
+  for (int w = 1; w < kSumThreads / 32; ++w) sum += shared[w][column];
+  float& target = static_cast<float*>(to)[channel];
+  const bool accumulate = beta ? parameters.accumulate_beta : parameters.accumulate_gamma;
+  target = accumulate ? target + sum : sum;
+}
+
+// Packs that a thread takes of such a row; 0: of a row that is too long.
+int packs_of_thread(Float type, const RowNormalizationArgs& args) {
+  const int64_t packs = args.channels / (type == Float::kF32 ? kPack<float> : kPack<__half>);
+  if (packs <= 2 * kPlainThreads) return 2;
+  // Sums of more elements than 16 would leave the registers.
+  return type == Float::kF32 && packs <= 4 * kPlainThreads ? 4 : 0;
+}
+
+template <class T, int kPacks>
+void run(const RowNormalizationArgs& args, const RowParameterSums& parameters,
+         const Launch& launch) {
+  const PlainPlan plan = plan_plain_rows(args, kPack<T>, kPacks, kPlainThreads, launch);
+  launch_kernel<plain_gradient_kernel<T, kPacks>>(plan.blocks, plan.block, launch, args, parameters,
+                                                  plan);
+  if (parameters.g_gamma == nullptr && parameters.g_beta == nullptr) return;
+  const auto columns = unsigned((args.channels + kSumColumns - 1) / kSumColumns);
+  launch_kernel<sum_blocks_kernel>(dim3(columns, 2), kSumThreads, launch, parameters, args.channels,
+                                   int(plan.blocks));
+}
+
+}  // namespace
+
+bool has_plain_gradient(Float type, const RowNormalizationArgs& args) {
+  return has_plain_rows(type, args) && packs_of_thread(type, args) > 0;
+}
+
+int64_t plain_gradient_partials(const RowNormalizationArgs& args, const Launch& launch) {
+  return 2 * launch.multiprocessors * args.channels;
+}
+
+void launch_plain_gradient(Float type, const RowNormalizationArgs& args,
+                           const RowParameterSums& parameters, const Launch& launch) {
+  switch (type) {
+    case Float::kF16:
+      return run<__half, 2>(args, parameters, launch);
+    case Float::kBf16:
+      return run<__nv_bfloat16, 2>(args, parameters, launch);
+    default:
+      return packs_of_thread(type, args) == 2 ? run<float, 2>(args, parameters, launch)
+                                              : run<float, 4>(args, parameters, launch);
+  }
+}
+
+}  // namespace catena::gpu

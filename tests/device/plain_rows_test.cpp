@@ -1,0 +1,189 @@
+// The CUDA kernels of plain rows, run on threads of the host, against plain loops in double. Blocks
+// have 64 threads there: rows of up to 1024 elements, and in float32 of up to 512 in two packs a
+// thread, are plain.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/normalization/row_normalization.h"
+#include "device/guarded_memory.h"
+
+namespace catena {
+namespace {
+
+using gpu::Float;
+
+template <class T>
+using Memory = testing::GuardedMemory<T>;
+
+struct Case {
+  int64_t rows = 3, size = 64;
+  bool centred = true, gamma = true, beta = true, gx = true, g_gamma = true, g_beta = true;
+  bool accumulate = false;
+  double offset = 0;
+  int multiprocessors = 2;
+
+  std::string text() const {
+    std::ostringstream s;
+    s << rows << " rows of " << size << (centred ? "" : " not centred") << (gamma ? " gamma" : "")
+      << (beta ? " beta" : "") << (gx ? " gx" : "") << (g_gamma ? " g_gamma" : "")
+      << (g_beta ? " g_beta" : "") << (accumulate ? " accumulate" : "") << ", offset " << offset
+      << ", " << multiprocessors << " multiprocessors";
+    return s.str();
+  }
+};
+
+template <class T>
+std::vector<double> fill(const Memory<T>& m, double low, double high, std::mt19937& random) {
+  std::uniform_real_distribution<double> draw(low, high);
+  std::vector<double> numbers;
+  for (int64_t i = 0; i < m.size(); ++i) {
+    m[i] = T(float(draw(random)));
+    numbers.push_back(double(float(m[i])));
+  }
+  return numbers;
+}
+
+template <class T>
+void expect_near(const char* what, const Memory<T>& found, const std::vector<double>& expected,
+                 double tolerance) {
+  EXPECT_TRUE(found.is_intact()) << what;
+  for (int64_t i = 0; i < found.size(); ++i) {
+    const double e = expected[size_t(i)];
+    ASSERT_NEAR(double(float(found[i])), e, tolerance * (1 + std::abs(e))) << what << " " << i;
+  }
+}
+
+// `eps`: of the storage type.
+template <class T>
+void check(const Case& c, Float code, double eps, uint32_t seed) {
+  SCOPED_TRACE(c.text() + (code == Float::kF32 ? " float32" : " 16 bits"));
+  constexpr double kEps = 1e-3;
+  std::mt19937 random(seed);
+  const auto batch = [&] { return Memory<T>(c.rows, c.size, 1, false, 0); };
+  const auto channels = [&] { return Memory<float>(1, c.size, 1, false, 0); };
+  const Memory<T> x = batch(), gy = batch(), y = batch(), gx = batch();
+  const Memory<float> gamma = channels(), beta = channels(), g_gamma = channels(),
+                      g_beta = channels(), statistics(1, 3, c.rows, false, 0);
+  const auto vx = fill(x, c.offset - 2, c.offset + 2, random), vgy = fill(gy, -1, 1, random);
+  auto vgamma = fill(gamma, 0.5, 2, random), vbeta = fill(beta, -1, 1, random);
+  auto e_gamma = fill(g_gamma, -1, 1, random), e_beta = fill(g_beta, -1, 1, random);
+  if (!c.gamma) vgamma.assign(vgamma.size(), 1);
+  if (!c.beta) vbeta.assign(vbeta.size(), 0);
+  if (!c.accumulate) e_gamma.assign(e_gamma.size(), 0), e_beta.assign(e_beta.size(), 0);
+  fill(y, -1, 1, random), fill(gx, -1, 1, random);
+
+  gpu::RowNormalizationArgs args{c.rows, 1, c.size, 1, 1};
+  args.aligned = true, args.centred = c.centred, args.eps = kEps, args.parts = 1;
+  args.x = x.data(), args.gy = gy.data(), args.y = y.data();
+  args.gamma = c.gamma ? gamma.data() : nullptr, args.beta = c.beta ? beta.data() : nullptr;
+  args.statistics = statistics.data();
+  const gpu::Launch launch{nullptr, c.multiprocessors, 0, false};
+  ASSERT_TRUE(gpu::has_plain_rows(code, args));
+  gpu::launch_plain_rows(code, args, launch);
+  args.y = c.gx ? gx.data() : nullptr;
+  const Memory<float> partials(1, gpu::plain_gradient_partials(args, launch), 1, false, 0);
+  ASSERT_TRUE(gpu::has_plain_gradient(code, args));
+  gpu::launch_plain_gradient(
+      code, args,
+      {c.g_gamma ? g_gamma.data() : nullptr, c.g_beta ? g_beta.data() : nullptr, c.accumulate,
+       c.accumulate, partials.data()},
+      launch);
+
+  std::vector<double> ey(vx.size()), egx(vx.size());
+  const double m = double(c.size);
+  for (size_t r = 0; r < size_t(c.rows); ++r) {
+    const auto over_row = [&](auto f) {
+      for (size_t k = 0; k < size_t(c.size); ++k) f(r * size_t(c.size) + k, k);
+    };
+    double mean = 0, variance = 0, h = 0, hx = 0;
+    if (c.centred) over_row([&](size_t i, size_t) { mean += vx[i] / m; });
+    over_row([&](size_t i, size_t) { variance += (vx[i] - mean) * (vx[i] - mean) / m; });
+    const double inverse = 1 / std::sqrt(variance + kEps);
+    over_row([&](size_t i, size_t k) {
+      const double xhat = (vx[i] - mean) * inverse;
+      ey[i] = xhat * vgamma[k] + vbeta[k];
+      h += vgamma[k] * vgy[i] / m, hx += vgamma[k] * vgy[i] * xhat / m;
+      e_gamma[k] += vgy[i] * xhat, e_beta[k] += vgy[i];
+    });
+    over_row([&](size_t i, size_t k) {
+      const double xhat = (vx[i] - mean) * inverse;
+      egx[i] = inverse * (vgamma[k] * vgy[i] - (c.centred ? h : 0) - xhat * hx);
+    });
+    const double found = double(statistics[int64_t(r)]);
+    EXPECT_NEAR(found, inverse, 1e-5 * inverse) << r;
+  }
+  expect_near("y", y, ey, eps + 2e-5);
+  if (c.gx) expect_near("gx", gx, egx, eps + 2e-5);
+  if (c.g_gamma) expect_near("g_gamma", g_gamma, e_gamma, 2e-5);
+  if (c.g_beta) expect_near("g_beta", g_beta, e_beta, 2e-5);
+  EXPECT_TRUE(x.is_intact() && statistics.is_intact() && partials.is_intact());
+}
+
+void check_all(const Case& c, uint32_t seed) {
+  check<float>(c, Float::kF32, 1e-6, seed);
+  check<__half>(c, Float::kF16, 1e-3, seed);
+  check<__nv_bfloat16>(c, Float::kBf16, 8e-3, seed);
+}
+
+TEST(PlainRowsOnHost, RowsOfAllKinds) {
+  // A pack, rows for parts of a warp, a warp, and all threads, with and without packs to spare.
+  for (const int64_t size : {8, 16, 40, 64, 256, 264, 512, 520, 1000, 1024}) {
+    // One row, and more than the blocks take at once.
+    for (const int64_t rows : {1, 21}) {
+      Case c;
+      c.rows = rows, c.size = size;
+      check_all(c, uint32_t(size + rows));
+      if (::testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+TEST(PlainRowsOnHost, EverythingIsOptional) {
+  std::mt19937 random(1);
+  const auto coin = [&] { return random() % 2 == 0; };
+  for (uint32_t i = 0; i < 16 && !HasFailure(); ++i) {
+    Case c;
+    c.rows = 1 + int64_t(random() % 40), c.size = 8 * int64_t(1 + random() % 60);
+    c.centred = coin(), c.gamma = coin(), c.beta = coin(), c.gx = coin(), c.g_gamma = coin();
+    c.g_beta = coin(), c.accumulate = coin(), c.multiprocessors = 1 + int(random() % 3);
+    check_all(c, i);
+  }
+}
+
+TEST(PlainRowsOnHost, LargeMeans) {
+  for (const int64_t size : {24, 512, 1000}) {
+    Case c;
+    c.size = size, c.offset = 1e4;
+    check<float>(c, Float::kF32, 1e-6, 5);
+  }
+}
+
+TEST(PlainRowsOnHost, OthersAreNotPlain) {
+  gpu::RowNormalizationArgs args{3, 1, 64, 1, 1};
+  args.aligned = true, args.parts = 1;
+  EXPECT_TRUE(gpu::has_plain_rows(Float::kBf16, args));
+  EXPECT_FALSE(gpu::has_plain_rows(Float::kF64, args));
+  const auto refuses = [&](auto change) {
+    gpu::RowNormalizationArgs other = args;
+    change(other);
+    return !gpu::has_plain_rows(Float::kBf16, other) &&
+           !gpu::has_plain_gradient(Float::kBf16, other);
+  };
+  EXPECT_TRUE(refuses([](auto& a) { a.aligned = false; }));
+  EXPECT_TRUE(refuses([](auto& a) { a.parts = 2; }));
+  EXPECT_TRUE(refuses([](auto& a) { a.channels = 60; }));
+  EXPECT_TRUE(refuses([](auto& a) { a.channels = 1032; }));
+  EXPECT_TRUE(refuses([](auto& a) { a.positions = 2; }));
+  EXPECT_TRUE(refuses([](auto& a) { a.inner = 8; }));
+  EXPECT_TRUE(refuses([](auto& a) { a.groups = 2; }));
+}
+
+}  // namespace
+}  // namespace catena
