@@ -3,13 +3,20 @@
 // a graph. CATENA_CONVOLUTION_TUNE=1 measures cuDNN's plans in the first step.
 //
 //   bench_resnet50 [bf16|tf32|float32|autocast] [batch] [device] [pixels]
+//   catena-run -n 4 bench_resnet50 --ranks [bf16|...] [batch of a rank] [ignored] [pixels]
+//
+// Over ranks it trains data-parallel, with batch normalization by each rank's own statistics and by
+// those of all ranks, in turn: what the exchange costs a whole step.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "catena/array/random.h"
 #include "catena/autograd/autocast.h"
+#include "catena/comm/factory.h"
 #include "catena/core/graph.h"
 #include "catena/functions/connection/convolution_2d.h"
 #include "catena/functions/connection/linear.h"
@@ -19,6 +26,8 @@
 #include "catena/functions/normalization.h"
 #include "catena/functions/pooling.h"
 #include "catena/optimizers/momentum_sgd.h"
+#include "catena/parallel/multi_node_optimizer.h"
+#include "catena/parallel/sync_batch_normalization.h"
 #include "timing.h"
 
 namespace {
@@ -101,33 +110,49 @@ void print(const Case& c, const char* way, const bench::Times& time) {
               double(c.batch) / time.median);
 }
 
-void run(const Case& c) {
-  const catena::DeviceScope scope(c.device);
-  if (c.precision == "tf32") catena::config().matmul_precision = catena::Precision::kTf32;
-  const Dtype dtype = c.precision == "bf16" ? Dtype::kBFloat16 : Dtype::kFloat32;
-  const Dtype low = c.precision == "autocast" ? Dtype::kBFloat16 : Dtype::kFloat32;
-  ResNet50 model(dtype);
-  F::channels_last(model);
-  catena::optimizers::MomentumSGD optimizer(0.01, 0.9);
-  optimizer.setup(model);
-  const catena::Array images =
-                          F::channels_last(catena::random::normal({c.batch, 3, c.pixels, c.pixels},
-                                                                  0, 1, Dtype::kFloat32)
-                                               .astype(dtype)),
-                      labels = catena::random::integers({c.batch}, 0, 1000, Dtype::kInt32);
-  Variable loss;
-  const auto step = [&] {
+// One of a model and its batch.
+struct Training {
+  explicit Training(const Case& c)
+      : dtype(c.precision == "bf16" ? Dtype::kBFloat16 : Dtype::kFloat32),
+        low(c.precision == "autocast" ? Dtype::kBFloat16 : Dtype::kFloat32),
+        model(dtype),
+        images(F::channels_last(
+            catena::random::normal({c.batch, 3, c.pixels, c.pixels}, 0, 1, Dtype::kFloat32)
+                .astype(dtype))),
+        labels(catena::random::integers({c.batch}, 0, 1000, Dtype::kInt32)) {
+    F::channels_last(model);
+  }
+  template <class Rule>
+  void step(Rule& optimizer) {
     const catena::AutocastScope autocast(low);
     optimizer.zero_grads();
     loss = F::softmax_cross_entropy(model(images).astype(Dtype::kFloat32), labels);
     loss.backward();
     optimizer.update();
-  };
+  }
+
+  Dtype dtype, low;
+  ResNet50 model;
+  catena::Array images, labels;
+  Variable loss;
+};
+
+void use_precision(const Case& c) {
+  if (c.precision == "tf32") catena::config().matmul_precision = catena::Precision::kTf32;
+}
+
+void run(const Case& c) {
+  const catena::DeviceScope scope(c.device);
+  use_precision(c);
+  Training training(c);
+  catena::optimizers::MomentumSGD optimizer(0.01, 0.9);
+  optimizer.setup(training.model);
+  const auto step = [&] { training.step(optimizer); };
   const double start = bench::now();
   step();
   catena::synchronize(c.device);
   std::printf("%s: first step %.2f s, loss %.4f\n", c.precision.c_str(), bench::now() - start,
-              double(loss.item<float>()));
+              double(training.loss.item<float>()));
   const bool gpu = c.device.is_cuda();
   const bench::Sampling sampling = {3, gpu ? 5 : 1, gpu ? 10 : 1};
   print(c, "eager", bench::wall_time(sampling, c.device, step));
@@ -137,10 +162,84 @@ void run(const Case& c) {
   print(c, "replayed", bench::wall_time(sampling, c.device, [&] { graph.launch(); }));
 }
 
+// Over ranks -------------------------------------------------------------------------------------
+
+// A network that is trained over all ranks, by its own statistics or by those of all.
+class Parallel {
+ public:
+  Parallel(const Case& c, const catena::CommunicatorPtr& comm, bool synchronised)
+      : comm_(comm),
+        training_(c),
+        optimizer_(std::make_unique<catena::optimizers::MomentumSGD>(0.01, 0.9), *comm) {
+    if (synchronised) catena::parallel::synchronize_normalization(training_.model, comm);
+    optimizer_.setup(training_.model);
+    for (int i = 0; i < 3; ++i) step();
+  }
+  void capture() {
+    optimizer_->prepare_for_capture();
+    graph_ = catena::cuda::Graph::capture(comm_->device(), [this] { step(); });
+  }
+  // Median seconds of a step.
+  double time(const bench::Sampling& sampling) {
+    comm_->barrier();
+    const auto once = [this] { graph_.defined() ? graph_.launch() : step(); };
+    return bench::wall_time(sampling, comm_->device(), once).median;
+  }
+
+ private:
+  void step() { training_.step(optimizer_); }
+
+  catena::CommunicatorPtr comm_;
+  Training training_;
+  catena::parallel::MultiNodeOptimizer optimizer_;
+  catena::cuda::Graph graph_;
+};
+
+// The least of several rounds in turn: others may use the machine.
+void compare(const Case& c, const char* way, const catena::Communicator& comm, Parallel& plain,
+             Parallel& together) {
+  const bool gpu = c.device.is_cuda();
+  const bench::Sampling sampling = {1, gpu ? 3 : 1, gpu ? 10 : 1};
+  double own = 1e9, all = 1e9;
+  for (int round = 0; round < 3; ++round) {
+    own = std::min(own, plain.time(sampling));
+    all = std::min(all, together.time(sampling));
+  }
+  if (comm.rank() != 0) return;
+  const double images = double(c.batch) * comm.size();
+  std::printf(
+      "| ResNet-50 over %d ranks, %lld images each, %s | %s | own statistics: %.2f ms, %.0f "
+      "images/s | of all ranks: %.2f ms, %.0f images/s | %.1f %% | goal >= 97 %% |\n",
+      comm.size(), static_cast<long long>(c.batch), way, c.precision.c_str(), own * 1e3,
+      images / own, all * 1e3, images / all, 100 * own / all);
+}
+
+void run_over_ranks(Case c) {
+  const catena::CommunicatorPtr comm = catena::create_communicator();
+  c.device = comm->device();
+  const catena::DeviceScope scope(c.device);
+  use_precision(c);
+  Parallel plain(c, comm, false), together(c, comm, true);
+  compare(c, "eager", *comm, plain, together);
+  if (!c.device.is_cuda()) return;
+  plain.capture();
+  together.capture();
+  compare(c, "replayed", *comm, plain, together);
+}
+
+int body(int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  const bool over_ranks = std::erase(words, "--ranks") > 0;
+  const auto word = [&](size_t i, const char* otherwise) {
+    return words.size() > i ? words[i] : std::string(otherwise);
+  };
+  const Case c{word(0, "bf16"), std::atoll(word(1, "256").c_str()),
+               catena::Device(word(2, over_ranks ? "cpu" : "cuda:0")),
+               std::atoll(word(3, "224").c_str())};
+  over_ranks ? run_over_ranks(c) : run(c);
+  return 0;
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
-  const auto word = [&](int i, const char* otherwise) { return argc > i ? argv[i] : otherwise; };
-  run({word(1, "bf16"), std::atoll(word(2, "256")), catena::Device(word(3, "cuda:0")),
-       std::atoll(word(4, "224"))});
-}
+int main(int argc, char** argv) { return bench::run(body, argc, argv); }

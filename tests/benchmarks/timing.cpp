@@ -70,8 +70,9 @@ Arguments::Arguments(int argc, char** argv, const std::string& description,
         std::printf("  %-14s %s\n", flag.c_str(), text.c_str());
       std::exit(0);
     }
-    const bool known =
-        std::any_of(flags.begin(), flags.end(), [&](const auto& f) { return f.first == argument; });
+    const bool known = std::any_of(flags.begin(), flags.end(), [&](const auto& f) {
+      return f.first == argument || (f.first.back() == '=' && argument.rfind(f.first, 0) == 0);
+    });
     if (!known) {
       std::fprintf(stderr, "%s: unknown option %s; see --help\n", argv[0], argument.c_str());
       std::exit(2);

@@ -108,6 +108,7 @@ Better better_of(const std::string& unit);
 
 // Command line of every program: --quick (small cases, few runs), --help, and what the program
 // names itself. Unknown options end the program with status 2.
+// Of a program. A flag that ends in '=' takes a value: "--steps=10".
 class Arguments {
  public:
   Arguments(int argc, char** argv, const std::string& description,
@@ -115,6 +116,13 @@ class Arguments {
   bool quick() const { return has("--quick"); }
   bool has(const std::string& flag) const {
     return std::find(given_.begin(), given_.end(), flag) != given_.end();
+  }
+  // Of "--steps=": what follows it, the last time that it is given; otherwise `otherwise`.
+  std::string value(const std::string& flag, const std::string& otherwise = "") const {
+    std::string result = otherwise;
+    for (const std::string& one : given_)
+      if (one.rfind(flag, 0) == 0) result = one.substr(flag.size());
+    return result;
   }
 
  private:

@@ -36,8 +36,10 @@ std::string title_of(const Simulation& s) {
   return message(s.name, ": ", count(s.rank_of_stage.size(), "stage", "stages"), " on ",
                  count(size_t(s.ranks()), "rank", "ranks"), ", ",
                  count(size_t(s.micro_batches), "micro-batch", "micro-batches"), ", ",
-                 short_number(s.seconds), " s, bubble ", short_number(100 * s.bubble()),
-                 " %, at most ", short_number(s.largest_peak()), " bytes on a rank");
+                 short_number(s.seconds), " s, bubble ", short_number(100 * s.bubble()), " %",
+                 s.largest_peak() > 0
+                     ? message(", at most ", short_number(s.largest_peak()), " bytes on a rank")
+                     : "");
 }
 
 namespace {

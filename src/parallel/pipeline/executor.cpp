@@ -58,7 +58,8 @@ Pipeline::Executor::Executor(Sequence& model_given, const Cut& cut_given, Schedu
   for (const Issued& issued : issue_order(schedule)) {
     if (!is_over_ranks() || issued.rank == place_.comm->rank()) order_.push_back(issued);
   }
-  link_ = is_over_ranks() ? make_rank_link(*place_.comm) : make_local_link(place_.devices);
+  link_ = is_over_ranks() ? make_rank_link(*place_.comm, options.receives_wait)
+                          : make_local_link(place_.devices);
 }
 
 Device Pipeline::Executor::device_of_rank(int rank) const { return place_.devices[size_t(rank)]; }
@@ -161,6 +162,9 @@ void Pipeline::setup_with(const std::function<std::unique_ptr<Optimizer>()>& mak
 }
 Array Pipeline::step(const Samples& x, const Samples& t, const Loss& loss) {
   return executor_->step(x, t, loss);
+}
+Simulation Pipeline::measure(const Samples& x, const Samples& t, const Loss& loss, int steps) {
+  return executor_->measure(x, t, loss, steps);
 }
 double Pipeline::loss() { return executor_->loss(); }
 Arrays Pipeline::predict(const Samples& x) { return executor_->predict(x); }

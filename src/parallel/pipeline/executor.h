@@ -12,6 +12,7 @@
 #include "catena/parallel/pipeline/pipeline.h"
 #include "parallel/pipeline/issue_order.h"
 #include "parallel/pipeline/link.h"
+#include "parallel/pipeline/recorder.h"
 #include "parallel/pipeline/stage.h"
 #include "parallel/pipeline/updates.h"
 
@@ -31,6 +32,7 @@ class Pipeline::Executor {
   using MakeRule = std::function<std::unique_ptr<Optimizer>()>;
   void setup(const MakeRule& make_rule);
   Array step(const Samples& x, const Samples& t, const Loss& loss);
+  Simulation measure(const Samples& x, const Samples& t, const Loss& loss, int steps);
   double loss();
   Arrays predict(const Samples& x);
   void set_batch_weight(int64_t n_local, int64_t n_global);
@@ -91,10 +93,14 @@ class Pipeline::Executor {
   Arrays run_prediction(const Samples& x);
   void run_actions();
   void run(const Action& action);
+  void compute(const Action& action);
+  void note_arrival();
+  std::vector<Span> gathered(std::vector<Span> spans, double start) const;
   void exchange(const Issued* begin, const Issued* end);
   Message message_of(const Action& action);
   Arrays take_inputs(int s, int m);
   void hand_on(int s, int m, const Variables& results);
+  Event made_for(int s, int other) const;
   void forward(int s, int m);
   void compute_loss(int m);
   void backward(int s, int m, bool split);
@@ -110,6 +116,7 @@ class Pipeline::Executor {
   std::vector<Issued> order_;                   // of this process
   bool has_updates_ = false;
   std::unique_ptr<Link> link_;
+  Recorder* recorder_ = nullptr;  // of a step that is measured
   Updates updates_;
   UnitNumbers numbers_;
   size_t size_;  // units when the pipeline was made

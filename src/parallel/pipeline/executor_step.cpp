@@ -246,7 +246,19 @@ void Pipeline::Executor::run_actions() {
   }
 }
 
+// What there is to wait for has come to the current stream.
+void Pipeline::Executor::note_arrival() {
+  if (recorder_) recorder_->arrived();
+}
+
 void Pipeline::Executor::run(const Action& action) {
+  if (!recorder_ || action.kind == Kind::kReduce) return compute(action);
+  recorder_->begin(rank_of(action.stage), action);
+  compute(action);
+  recorder_->end();
+}
+
+void Pipeline::Executor::compute(const Action& action) {
   const int s = action.stage, m = action.micro_batch;
   switch (action.kind) {
     case Kind::kForward:
@@ -280,22 +292,29 @@ Message Pipeline::Executor::message_of(const Action& action) {
   const Boundary::Key key = key_of(action.micro_batch);
   switch (action.kind) {
     case Kind::kSendOutput:
-      return {
-          true, here, rank_of(action.stage + 1), &outgoing_results_[s][m], &boundaries_[s].at(key),
-          false};
+      return {true,
+              here,
+              rank_of(action.stage + 1),
+              &outgoing_results_[s][m],
+              &boundaries_[s].at(key),
+              false,
+              action};
     case Kind::kRecvInput:
       return {false,          rank_of(action.stage - 1),   here,
-              &inputs_[s][m], &boundaries_[s - 1].at(key), false};
+              &inputs_[s][m], &boundaries_[s - 1].at(key), false,
+              action};
     case Kind::kSendGradient:
       return {true,
               here,
               rank_of(action.stage - 1),
               &outgoing_gradients_[s][m],
               &boundaries_[s - 1].at(key),
-              true};
+              true,
+              action};
     default:
-      return {false, rank_of(action.stage + 1), here, &gradients_[s][m], &boundaries_[s].at(key),
-              true};
+      return {
+          false, rank_of(action.stage + 1), here, &gradients_[s][m], &boundaries_[s].at(key), true,
+          action};
   }
 }
 
@@ -305,6 +324,7 @@ Arrays Pipeline::Executor::take_inputs(int s, int m) {
   if (s == 0) return part(x_, m);
   Parcel parcel = std::exchange(inputs_[size_t(s)][size_t(m)], {});
   wait_for(parcel, stage(s).device());
+  note_arrival();
   return std::move(parcel.arrays);
 }
 
@@ -322,7 +342,15 @@ void Pipeline::Executor::hand_on(int s, int m, const Variables& results) {
   for (const Variable& y : results) arrays.push_back(y.data());
   Parcel& target = rank_of(s + 1) == rank_of(s) ? inputs_[size_t(s) + 1][size_t(m)]
                                                 : outgoing_results_[size_t(s)][size_t(m)];
-  target = {std::move(arrays), {}};
+  target = {std::move(arrays), made_for(s, s + 1)};
+}
+
+// After what a stage has just made for another one; null if both are on one stream.
+Event Pipeline::Executor::made_for(int s, int other) const {
+  const int from = rank_of(s), to = rank_of(other);
+  const Device device = device_of_rank(from);
+  const bool stays = from == to || (!is_over_ranks() && device == device_of_rank(to));
+  return stays || !device.is_cuda() ? Event() : current_stream(device).record();
 }
 
 void Pipeline::Executor::compute_loss(int m) {
@@ -351,6 +379,7 @@ void Pipeline::Executor::backward(int s, int m, bool split) {
   } else {
     Parcel parcel = std::exchange(gradients_[size_t(s)][size_t(m)], {});
     wait_for(parcel, stage(s).device());
+    note_arrival();
     results = stage(s).take_results(m);
     gradients = std::move(parcel.arrays);
   }
@@ -359,7 +388,58 @@ void Pipeline::Executor::backward(int s, int m, bool split) {
   const bool stays = rank_of(s - 1) == rank_of(s);
   Parcel& target =
       stays ? gradients_[size_t(s) - 1][size_t(m)] : outgoing_gradients_[size_t(s)][size_t(m)];
-  target = {std::move(of_inputs), {}};
+  target = {std::move(of_inputs), made_for(s, s - 1)};
+}
+
+// A step that is measured
+// --------------------------------------------------------------------------
+
+Simulation Pipeline::Executor::measure(const Samples& x, const Samples& t, const Loss& loss,
+                                       int steps) {
+  CATENA_CHECK(ValueError, steps >= 1, "Pipeline::measure: ", steps, " steps; expected at least 1");
+  std::map<int, Device> devices;
+  for (int s = 0; s < schedule.stages(); ++s)
+    if (has_stage(s)) devices[rank_of(s)] = stage(s).device();
+  for (const auto& [rank, device] : devices)
+    CATENA_CHECK(
+        Error, !device.is_cuda() || !cuda::is_capturing(device),
+        "Pipeline::measure: it waits for the devices, which a graph cannot record; call it "
+        "outside of the capture");
+  // Ends with the call, exceptions included.
+  struct Recording {
+    Executor& executor;
+    Recorder recorder;
+    Recording(Executor& e, std::map<int, Device> d) : executor(e), recorder(std::move(d)) {
+      executor.recorder_ = &recorder;
+      executor.link_->note_in(&recorder);
+    }
+    ~Recording() {
+      executor.recorder_ = nullptr;
+      executor.link_->note_in(nullptr);
+    }
+  } recording(*this, std::move(devices));
+  recording.recorder.begin();
+  if (is_over_ranks()) place_.comm->barrier();
+  const double start = Recorder::now(current_stream(cpu())).seconds;
+  for (int i = 0; i < steps; ++i) {
+    step(x, t, loss);
+    recording.recorder.next_step();
+  }
+  std::vector<Span> spans = recording.recorder.spans();
+  if (!is_over_ranks()) return measured(schedule, std::move(spans));
+  return measured(schedule, gathered(std::move(spans), start));
+}
+
+// Ranks of one host share its clock; those of several count from the end of the same barrier.
+std::vector<Span> Pipeline::Executor::gathered(std::vector<Span> spans, double start) const {
+  Communicator& comm = *place_.comm;
+  if (comm.inter_size() > 1)
+    for (Span& span : spans)
+      for (double* time : {&span.begin, &span.end, &span.waits_from}) *time -= start;
+  std::vector<Span> all;
+  for (const std::vector<Span>& part : comm.all_gather_object(spans))
+    all.insert(all.end(), part.begin(), part.end());
+  return all;
 }
 
 // Test passes -------------------------------------------------------------------------------------

@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "array/memory_order.h"
+#include "catena/core/backend.h"
 #include "catena/core/memory.h"
 #include "parallel/pipeline/link.h"
 
@@ -39,17 +41,50 @@ class LocalLink final : public Link {
   void send(const Message& message) {
     const Device target = devices_[size_t(message.to)];
     Parcel arrived;
+    Moment begin;
     if (devices_[size_t(message.from)] == target) {
+      if (recorder_) begin = Recorder::now(current_stream(target));
       arrived = std::move(*message.parcel);
+      if (recorder_) note(message, begin, begin);
     } else {
+      const bool beside = target.is_cuda() && devices_[size_t(message.from)].is_cuda();
       std::optional<StreamScope> scope;
-      if (target.is_cuda()) scope.emplace(side_stream(target));
+      if (beside) {
+        const Stream& side = side_stream({message.from, message.to});
+        side.wait(message.parcel->ready);
+        scope.emplace(side);
+      }
+      if (recorder_) begin = Recorder::now(current_stream(target));
       for (const Array& a : message.parcel->arrays)
-        arrived.arrays.push_back(a.defined() ? a.to(target) : a);
-      if (scope) arrived.ready = current_stream(target).record();
+        arrived.arrays.push_back(!a.defined() ? a : beside ? pulled(a, target) : a.to(target));
+      if (beside) arrived.ready = current_stream(target).record();
+      if (recorder_) note(message, begin, Recorder::now(current_stream(target)));
     }
     *message.parcel = {};
     queues_[{message.from, message.to}].push_back(std::move(arrived));
+  }
+
+  void note(const Message& message, const Moment& begin, const Moment& end) {
+    recorder_->message(message.from, message.action, begin, end);
+    recorder_->message(message.to, other_end(message.action), begin, end);
+  }
+
+  // A copy on the target's current stream. Unlike Array::to it lets the stream of the source's
+  // device go on: nobody writes what was sent.
+  static Array pulled(const Array& a, Device target) {
+    if (!a.is_dense()) {
+      const Array dense = a.copy('K');
+      current_stream(target).wait(current_stream(a.device()));
+      return pulled(dense, target);
+    }
+    const Array result = Array::uninitialized(a.shape(), a.dtype(), target, a.order());
+    if (a.nbytes() == 0) return result;
+    const Stream stream = current_stream(target);
+    backend(target.type())
+        .copy_bytes(result.raw_data(), target, a.raw_data(), a.device(), size_t(a.nbytes()),
+                    stream);
+    record_use(*a.storage(), stream);
+    return result;
   }
 
   void receive(const Message& message) {
@@ -61,14 +96,15 @@ class LocalLink final : public Link {
     queue.pop_front();
   }
 
-  const Stream& side_stream(Device device) {
-    Stream& stream = streams_[device.index()];
-    if (!stream.defined()) stream = Stream::create(device, -5);
+  // Each route has its own, so that a message does not wait for one that is made later elsewhere.
+  const Stream& side_stream(const Route& route) {
+    Stream& stream = streams_[route];
+    if (!stream.defined()) stream = Stream::create(devices_[size_t(route.second)], -5);
     return stream;
   }
 
   std::vector<Device> devices_;
-  std::map<int, Stream> streams_;  // of GPUs, by index
+  std::map<Route, Stream> streams_;  // between GPUs
   std::map<Route, std::deque<Parcel>> queues_;
 };
 

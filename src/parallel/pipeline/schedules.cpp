@@ -72,14 +72,15 @@ Schedule lists_1f1b(int ranks, int micro_batches, int ahead = 1) {
 
 // The stages of one rank and the micro-batches of interleaved schedules, in the order of their
 // forwards or, from the last stage on, of their backwards. Micro-batches go through a stage in
-// groups of as many as there are ranks. Those that fill the last group up are left out by
-// ListMaker, whose order stays valid without them, but they keep their place: they count.
+// groups. Those that fill the last group up are left out by ListMaker, whose order stays valid
+// without them, but they keep their place: they count.
 class Rounds {
  public:
-  Rounds(int ranks, int per_rank, int micro_batches)
+  Rounds(int ranks, int per_rank, int micro_batches, int group)
       : ranks_(ranks),
         per_rank_(per_rank),
-        count_((micro_batches + ranks - 1) / ranks * ranks * per_rank),
+        group_(group),
+        count_((micro_batches + group - 1) / group * group * per_rank),
         micro_batches_(micro_batches) {}
   int count() const { return count_; }
   void add_forward(ListMaker& lists, int rank, int unit) const {
@@ -90,13 +91,13 @@ class Rounds {
   }
 
  private:
-  int round(int unit) const { return unit % (ranks_ * per_rank_) / ranks_; }
+  int round(int unit) const { return unit % (group_ * per_rank_) / group_; }
   void add(ListMaker& lists, Kind kind, int stage, int unit) const {
-    const int micro_batch = unit / (ranks_ * per_rank_) * ranks_ + unit % ranks_;
+    const int micro_batch = unit / (group_ * per_rank_) * group_ + unit % group_;
     if (micro_batch < micro_batches_) lists.add(kind, stage);
   }
 
-  int ranks_, per_rank_, count_, micro_batches_;
+  int ranks_, per_rank_, group_, count_, micro_batches_;
 };
 
 }  // namespace
@@ -108,8 +109,12 @@ Schedule one_forward_one_backward(int ranks, int micro_batches, int ahead) {
   return with_messages(lists_1f1b(ranks, micro_batches, ahead));
 }
 
-Schedule interleaved(int ranks, int stages_per_rank, int micro_batches) {
+Schedule interleaved(int ranks, int stages_per_rank, int micro_batches, int group) {
   check_counts("interleaved", ranks, micro_batches);
+  CATENA_CHECK(ValueError, group == 0 || group >= ranks, "interleaved: groups of ", group,
+               " micro-batches for ", ranks,
+               " ranks; expected 0 or at least as many as there are ranks");
+  if (group == 0) group = ranks;
   CATENA_CHECK(ValueError, stages_per_rank >= 1, "interleaved: ", stages_per_rank,
                " stages on each rank; expected at least 1");
   if (stages_per_rank == 1) {
@@ -118,10 +123,10 @@ Schedule interleaved(int ranks, int stages_per_rank, int micro_batches) {
     return with_messages(std::move(schedule));
   }
   ListMaker lists("interleaved", stages_in_rounds(ranks, stages_per_rank), micro_batches);
-  const Rounds rounds(ranks, stages_per_rank, micro_batches);
+  const Rounds rounds(ranks, stages_per_rank, micro_batches, group);
   for (int rank = 0; rank < ranks; ++rank) {
     const int warm_up =
-        std::min(2 * (ranks - rank - 1) + (stages_per_rank - 1) * ranks, rounds.count());
+        std::min(2 * (ranks - rank - 1) + (stages_per_rank - 1) * group, rounds.count());
     for (int unit = 0; unit < warm_up; ++unit) rounds.add_forward(lists, rank, unit);
     for (int unit = 0; unit < rounds.count(); ++unit) {
       if (warm_up + unit < rounds.count()) rounds.add_forward(lists, rank, warm_up + unit);

@@ -120,13 +120,14 @@ void Simulator::compute(int rank, int step, int position) {
   const Action& action = action_at(rank, position);
   if (action.kind == Kind::kReduce && overlaps()) return reduce(rank, step, action);
   double& free = computes_[size_t(rank)];
+  const double waits_from = free;
   const double begin = action.kind == Kind::kReduce ? free : std::max(free, arrival(action, step));
   free = begin + seconds_of(costs_, s_, action);
   if (action.kind == Kind::kReduce)
     reduced_[size_t(action.stage)] = free;
   else
     result_.busy[size_t(rank)] += free - begin;
-  result_.timeline.push_back({rank, step, action, begin, free});
+  result_.timeline.push_back({rank, step, action, begin, free, waits_from});
   produce(action, step, free);
   hold(rank, action, begin, free);
 }
@@ -136,7 +137,7 @@ void Simulator::reduce(int rank, int step, const Action& action) {
   const double begin = std::max(free, computes_[size_t(rank)]);
   free = begin + seconds_of(costs_, s_, action);
   reduced_[size_t(action.stage)] = free;
-  result_.timeline.push_back({rank, step, action, begin, free});
+  result_.timeline.push_back({rank, step, action, begin, free, begin});
 }
 
 // The output or gradient that a computation makes for another rank.
@@ -205,7 +206,7 @@ void Simulator::complete(int rank, int step, const Item& group) {
   for (int at = group.begin; at < group.end; ++at) {
     const Action& action = action_at(rank, at);
     const Message& message = messages_[number(action, step)];
-    result_.timeline.push_back({rank, step, action, message.begin, message.end});
+    result_.timeline.push_back({rank, step, action, message.begin, message.end, message.begin});
     if (!is_send(action.kind)) {
       ready_[number(action, step)] = end;
       continue;

@@ -1,5 +1,6 @@
 // Pipelines on GPUs: all stages on one, captured steps, ranks that share a GPU, and two GPUs.
 #include <cmath>
+#include <map>
 
 #include "catena/array/math.h"
 #include "catena/core/config.h"
@@ -146,6 +147,64 @@ TEST(PipelineOnGpus, PeerCopiesAndNcclEqualOneProcess) {
   for (const Schedule& schedule : schedules(2)) {
     expect_close(train_in_process(schedule, two, training), expected, schedule.name);
     expect_close(train_on_ranks(schedule, training, on(two, "nccl")), expected, schedule.name);
+  }
+}
+
+TEST(PipelineOnGpus, ReceivesThatWaitGiveTheSameBits) {
+  CATENA_NEEDS_GPUS(2);
+  Training training = short_training();
+  const std::vector<Device> two{cuda_device(0), cuda_device(1)};
+  for (const Schedule& schedule : schedules(2)) {
+    training.options.receives_wait = false;
+    const Outcome at_once = train_on_ranks(schedule, training, on(two, "nccl"));
+    training.options.receives_wait = true;
+    expect_close(train_on_ranks(schedule, training, on(two, "nccl")), at_once, schedule.name);
+  }
+}
+
+// Nobody waits for a copy but who uses it: the host runs ahead of the devices by many steps.
+TEST(PipelineOnGpus, StepsWithoutAPauseEqualStepsWithOne) {
+  CATENA_NEEDS_GPUS(2);
+  const std::vector<Device> devices{cuda_device(0), cuda_device(1), cuda_device(0)};
+  for (const Schedule& schedule : schedules(3)) {
+    Outcome outcomes[2];
+    for (const bool pauses : {false, true}) {
+      Sequence model;
+      fill(model);
+      Pipeline pipeline(model, even_cut(schedule.stages()), schedule, devices, {.seed = 5});
+      pipeline.setup([] { return optimizers::SGD(0.1); });
+      for (int i = 0; i < kSteps; ++i) {
+        const Batch batch = batch_of(i, 64, dtype::float32);
+        pipeline.step(batch.x, batch.t, cross_entropy);
+        if (pauses) pipeline.loss();
+      }
+      note_values(model, outcomes[pauses]);
+    }
+    expect_close(outcomes[0], outcomes[1], schedule.name);
+  }
+}
+
+TEST(PipelineOnGpus, MeasuredStepsHaveEveryActionInOrder) {
+  CATENA_NEEDS_GPUS(2);
+  for (const Schedule& schedule : schedules(2)) {
+    Sequence model;
+    fill(model);
+    Pipeline pipeline(model, even_cut(schedule.stages()), schedule,
+                      {cuda_device(0), cuda_device(1)});
+    pipeline.setup([] { return optimizers::SGD(0.1); });
+    const Batch batch = batch_of(0, 16, dtype::float32);
+    pipeline.step(batch.x, batch.t, cross_entropy);
+    const Simulation timeline = pipeline.measure(batch.x, batch.t, cross_entropy, 2);
+    std::map<std::pair<int, Action>, Span> spans;
+    for (const Span& span : timeline.timeline) spans[{span.step, span.action}] = span;
+    constexpr double kClocks = 100e-6;  // of two devices, which are read one after the other
+    for (int step = 0; step < 2; ++step)
+      for (int stage = 1; stage < schedule.stages(); ++stage)
+        for (int m = 0; m < kMicroBatches; ++m)
+          EXPECT_GE(spans.at({step, {Kind::kForward, stage, m}}).begin + kClocks,
+                    spans.at({step, {Kind::kForward, stage - 1, m}}).end)
+              << schedule.name;
+    for (const RankTimes& t : rank_times(timeline)) EXPECT_GT(t.computing, 0);
   }
 }
 

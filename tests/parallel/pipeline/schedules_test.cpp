@@ -27,6 +27,9 @@ const std::vector<Known>& known_schedules() {
       {"interleaved 1", [](int p, int m) { return interleaved(p, 1, m); }},
       {"interleaved 2", [](int p, int m) { return interleaved(p, 2, m); }},
       {"interleaved 3", [](int p, int m) { return interleaved(p, 3, m); }},
+      {"interleaved 2, larger groups", [](int p, int m) { return interleaved(p, 2, m, p + 1); }},
+      {"interleaved 2, twice the groups", [](int p, int m) { return interleaved(p, 2, m, 2 * p); }},
+      {"interleaved 3, twice the groups", [](int p, int m) { return interleaved(p, 3, m, 2 * p); }},
       {"zero bubble", [](int p, int m) { return zero_bubble(p, m); }},
       {"zb-v", zb_v},
       {"zero bubble with limits",
@@ -250,6 +253,8 @@ TEST(Schedules, CountsThatCannotBe) {
                   {"one_forward_one_backward: 0 micro-batches"});
   expect_contains(error_of<ValueError>([] { interleaved(2, 0, 2); }),
                   {"interleaved: 0 stages on each rank"});
+  expect_contains(error_of<ValueError>([] { interleaved(4, 2, 8, 3); }),
+                  {"interleaved: groups of 3 micro-batches for 4 ranks"});
   expect_contains(error_of<ValueError>([] { zero_bubble(2, -1); }), {"zero_bubble: -1"});
   expect_contains(error_of<ValueError>([] { zb_v(0, 2); }), {"zb_v: 0 ranks"});
   expect_contains(error_of<ValueError>([] { zero_bubble({}, 2, {}); }), {"rank_of_stage is empty"});
@@ -320,6 +325,30 @@ TEST(Schedules, EarlyMessagesAndForwardsHideTransfers) {
   const Simulation two = simulate(with_messages(one_forward_one_backward(4, 16, 2), costs), costs);
   EXPECT_LT(two.seconds, 0.97 * one);
   EXPECT_EQ(two.peak_bytes, (std::vector<double>{7, 5, 3, 1}));
+}
+
+// Larger groups of interleaved micro-batches hide messages, for the memory that the header states.
+TEST(Schedules, LargerGroupsHideTheMessagesOfInterleaved) {
+  for (const int p : {2, 3, 4}) {
+    for (const int v : {2, 3}) {
+      for (const double latency : {0.1, 0.2, 0.4, 0.6}) {
+        Costs costs = unit_costs(v);
+        costs.latency = latency / v;
+        const int m = 4 * p;
+        const Simulation small = simulate(with_messages(interleaved(p, v, m), costs), costs);
+        const Simulation large = simulate(with_messages(interleaved(p, v, m, 2 * p), costs), costs);
+        const double most = latency < 0.4 ? 1.01 : 1 + 1e-9;  // short messages need no room
+        EXPECT_LE(large.seconds, small.seconds * most) << p << ' ' << v << ' ' << latency;
+        EXPECT_LE(large.largest_peak(), small.largest_peak() + (v - 1) * p * (1.0 / v) + 1e-9)
+            << p << v << latency;
+      }
+    }
+  }
+  Costs costs = unit_costs(2);
+  costs.latency = 0.2;
+  EXPECT_LT(simulate(with_messages(interleaved(4, 2, 16, 8), costs), costs).seconds,
+            0.95 * simulate(with_messages(interleaved(4, 2, 16), costs), costs).seconds);
+  EXPECT_EQ(interleaved(4, 2, 16, 4).actions, interleaved(4, 2, 16).actions);
 }
 
 TEST(Schedules, ListsThatCannotHaveMessages) {

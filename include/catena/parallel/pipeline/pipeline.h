@@ -30,6 +30,7 @@
 #include "catena/parallel/pipeline/partition.h"
 #include "catena/parallel/pipeline/schedules.h"
 #include "catena/parallel/pipeline/sequence.h"
+#include "catena/parallel/pipeline/simulate.h"
 
 namespace catena::parallel::pipeline {
 
@@ -90,6 +91,11 @@ struct PipelineOptions {
   // Of the numbers that units draw, dropout for one. Without it, that of the default random state
   // of cpu:0, as random::seed set it. Replicas of a grid draw different numbers.
   std::optional<uint64_t> seed = {};
+  // Over "nccl": a receive begins after the computations before it in its rank's list, not as soon
+  // as the messages before it have come. A receive of NCCL takes multiprocessors from its begin on,
+  // and waits there for its sender. Messages should then be placed for measured costs
+  // (with_messages), where they are made. In a captured step it is always so.
+  bool receives_wait = false;
   // Of a grid: sizes of the buckets in which gradients are averaged.
   BucketOptions buckets = {};
 };
@@ -161,6 +167,13 @@ class Pipeline {
   // ShapeError for a loss that is not a single element, and for a stage whose results change their
   // shape for one size of micro-batch.
   Array step(const Samples& x, const Samples& t, const Loss& loss);
+  // Trains as so many calls of step() on that batch do, notes when each action ran on its device,
+  // and waits for all of them: a timeline to draw (drawing.h) and to ask where the time goes
+  // (rank_times), of all ranks on every rank. Collective. Run a few steps before, so that memory is
+  // there and kernels are compiled. kReduce is left out, as are updates that come after the
+  // gradients of all stages (clip_norm, loss scales, tied weights); memory is not measured. The
+  // clocks of ranks on several hosts agree to the time of a barrier. Error during a capture.
+  Simulation measure(const Samples& x, const Samples& t, const Loss& loss, int steps = 1);
   // The mean loss of the last step, over all replicas, on every rank. Collective; waits for the
   // device. ValueError before the first step, and after one that has thrown.
   double loss();

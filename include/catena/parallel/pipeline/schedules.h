@@ -49,8 +49,14 @@ Schedule one_forward_one_backward(int ranks, int micro_batches, int ahead = 1);
 
 // Interleaved 1F1B (Narayanan et al. 2021): stage s is on rank s % ranks, and the bubble is
 // 1 / stages_per_rank of 1F1B's, for as many times its messages and more micro-batches in flight.
-// Micro-batches go in groups of `ranks`; the last group may have fewer.
-Schedule interleaved(int ranks, int stages_per_rank, int micro_batches);
+// Micro-batches go through a rank's stages in groups of `group`, 0: of `ranks`; the last group may
+// have fewer. In groups of `ranks` a micro-batch comes from the last rank back to the first just as
+// this is through with the group, so that the message's time is lost. Groups of g micro-batches
+// leave it the time of g - ranks forwards, and hide the messages between neighbours as well, for
+// (stages_per_rank - 1) * (g - ranks) more (of the smaller) activations on each rank: twice `ranks`
+// is a good choice where a message takes two fifths of a forward or more. ValueError for groups of
+// fewer than `ranks`.
+Schedule interleaved(int ranks, int stages_per_rank, int micro_batches, int group = 0);
 
 // ZB-H1 (Qi et al. 2023, Zero Bubble Pipeline Parallelism): backwards in two halves, of which those
 // of weights fill the bubble. A third of 1F1B's bubble where all three take the same time, and on

@@ -28,9 +28,12 @@ struct Span {
   int step = 0;
   Action action{};
   double begin = 0, end = 0;
+  // Of a computation: when its rank was free for it, so that until `begin` it waited for what other
+  // ranks send. Of a message: `begin`.
+  double waits_from = 0;
 };
 
-// The result, in the units of the costs.
+// The result, in the units of the costs. Pipeline::measure has one of a step that ran.
 struct Simulation {
   std::string name;
   int micro_batches = 0;
@@ -53,6 +56,21 @@ struct Simulation {
   // Of all ranks, in bytes.
   double largest_peak() const;
 };
+
+// Where a rank's time goes, in the units of the simulation; together they are its `seconds`.
+struct RankTimes {
+  double computing = 0;
+  // The rank waits, and what it waits for is on its way: the time of messages that nothing hides.
+  double messages = 0;
+  // It waits for what another rank has not made yet, or has no more to do.
+  double ranks = 0;
+  // Nothing waits, and nothing runs: in a step that was measured, the host has not issued the next
+  // computation yet, or a device computes for another rank that shares it.
+  double host = 0;
+};
+// Of each rank, and as a table with a line for each, shares of the time included.
+std::vector<RankTimes> rank_times(const Simulation& simulation);
+std::string describe_times(const Simulation& simulation);
 
 // Executes the schedule with those costs. Computations of a rank follow each other, with messages
 // as costs.transfers says; messages of a group are on the wire at the same time, those from one
