@@ -9,27 +9,12 @@
 #include "catena/training/captured_updater.h"
 #include "catena/training/output_folder.h"
 #include "catena/training/stop_on_signal.h"
-#include "common/command_line.h"
 
 namespace examples {
 
 namespace tr = catena::training;
 
 namespace {
-
-// So that "--device --out x" does not take "--out" for a device.
-const CLI::Validator kDeviceName(
-    [](std::string& text) {
-      return text.starts_with("-") ? "'" + text + "' is not a device" : std::string();
-    },
-    "");
-
-std::vector<std::string> names_of_gpus(const std::vector<int>& numbers) {
-  std::vector<std::string> names;
-  for (const int number : numbers)
-    names.push_back(number < 0 ? "cpu:0" : "cuda:" + std::to_string(number));
-  return names;
-}
 
 // What the order of the samples depends on: a run that goes on with another one would not be the
 // run that it says it is.
@@ -84,58 +69,42 @@ void say_that_it_stopped(int signal, const tr::Trainer& trainer) {
 
 }  // namespace
 
-void add_pass_options(CLI::App& app, RunOptions& o, const PassTexts& texts) {
-  add_count(app, texts.epoch, o.epochs, texts.passes);
-  add_count(app, texts.batchsize, o.batch, texts.samples);
-  add_count(app, "--report", o.report, "updates between two rows of the table [an epoch]");
+void add_pass_options(CommandLine& line, RunOptions& o, const PassTexts& texts) {
+  line.add_count(texts.epoch, o.epochs, texts.passes);
+  line.add_count(texts.batchsize, o.batch, texts.samples);
+  line.add_count("--report", o.report, "updates between two rows of the table [an epoch]");
 }
 
-void add_device_options(CLI::App& app, RunOptions& o, DeviceCount count,
+void add_device_options(CommandLine& line, RunOptions& o, DeviceCount count,
                         const std::string& otherwise) {
-  const bool one = count == DeviceCount::kOne;
-  CLI::Option* const device = app.add_option(
-      "-d,--device", o.devices,
-      (one ? "cpu, cpu:N or cuda:N [" : "devices, separated by commas [") + otherwise + "]");
-  device->check(kDeviceName);
-  CLI::Option* const gpu = app.add_option_function<std::vector<int>>(
-      "-g,--gpu", [&o](const std::vector<int>& numbers) { o.devices = names_of_gpus(numbers); },
-      one ? "the same by the number of a GPU, -1: cpu:0"
-          : "the same by numbers of GPUs, -1: cpu:0");
-  gpu->check(CLI::Range(-1, catena::kMaxDevices - 1))->excludes(device);
-  for (CLI::Option* const option : {device, gpu}) {
-    if (one)
-      option->expected(1);
-    else
-      option->delimiter(',');
-  }
+  line.add_devices(o.devices, count, otherwise);
 }
 
-void add_seed_and_folder(CLI::App& app, RunOptions& o, const std::string& out) {
-  app.add_option("--seed", o.seed, "of all random numbers")
-      ->check(whole_number())
-      ->capture_default_str();
-  app.add_option(out, o.out, "folder for what is written")->capture_default_str();
+void add_seed_and_folder(CommandLine& line, RunOptions& o, const std::string& out) {
+  line.add_whole("--seed", o.seed, "of all random numbers");
+  line.add_text(out, o.out, "folder for what is written");
 }
 
-void add_output_options(CLI::App& app, RunOptions& o, const std::string& out) {
-  add_seed_and_folder(app, o, out);
-  app.add_flag("--resume", o.resume, "go on from the checkpoint in the output folder");
-  app.add_flag("--overwrite", o.overwrite, "replace the files of an earlier run in that folder")
-      ->excludes("--resume");
+void add_output_options(CommandLine& line, RunOptions& o, const std::string& out) {
+  add_seed_and_folder(line, o, out);
+  const auto resume =
+      line.add_flag("--resume", o.resume, "go on from the checkpoint in the output folder");
+  line.add_flag("--overwrite", o.overwrite, "replace the files of an earlier run in that folder")
+      .excludes(resume);
 }
 
-void add_drawing_options(CLI::App& app, std::string& drawing, bool& summary) {
-  app.add_flag("--summary", summary, "print layers, shapes, parameters and costs first");
-  app.add_option("--graph-dot", drawing,
-                 "file for the graph of functions behind the first loss, as Graphviz's text; drawn "
-                 "by its program dot where the name ends in .svg");
+void add_drawing_options(CommandLine& line, std::string& drawing, bool& summary) {
+  line.add_flag("--summary", summary, "print layers, shapes, parameters and costs first");
+  line.add_text("--graph-dot", drawing,
+                "file for the graph of functions behind the first loss, as Graphviz's text; drawn "
+                "by its program dot where the name ends in .svg");
 }
 
-void add_options(CLI::App& app, RunOptions& o, Graphs graphs) {
-  add_device_options(app, o);
-  add_output_options(app, o);
+void add_options(CommandLine& line, RunOptions& o, Graphs graphs) {
+  add_device_options(line, o);
+  add_output_options(line, o);
   if (graphs == Graphs::kOffered)
-    app.add_flag("--graph", o.graph, "replay the training step as one CUDA graph (GPUs only)");
+    line.add_flag("--graph", o.graph, "replay the training step as one CUDA graph (GPUs only)");
 }
 
 std::vector<catena::Device> devices_of(const RunOptions& options) {

@@ -2,7 +2,6 @@
 // follows from them.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,6 +11,7 @@
 #include "catena/comm/communicator.h"
 #include "catena/parallel/multi_node_optimizer.h"
 #include "catena/training/trainer.h"
+#include "command_line.h"
 
 namespace examples {
 
@@ -26,7 +26,6 @@ struct RunOptions {
   bool graph = false;  // replay the step as one CUDA graph
 };
 enum class Graphs { kOffered, kNot };
-enum class DeviceCount { kOne, kSeveral };
 
 // What a program calls its passes and samples; names where those of Chainer's example differ.
 struct PassTexts {
@@ -35,19 +34,22 @@ struct PassTexts {
   std::string epoch = "-e,--epoch", batchsize = "-b,--batchsize";
 };
 // -e/--epoch, -b/--batchsize and --report.
-void add_pass_options(CLI::App& app, RunOptions& options, const PassTexts& texts = {});
+void add_pass_options(CommandLine& line, RunOptions& options, const PassTexts& texts = {});
 // -d/--device, and -g/--gpu as in Chainer's examples: the number of a GPU, -1 for the CPU. Lists
 // where the program takes several devices; `otherwise` says what it takes by itself.
-void add_device_options(CLI::App& app, RunOptions& options, DeviceCount count = DeviceCount::kOne,
+void add_device_options(CommandLine& line, RunOptions& options,
+                        DeviceCount count = DeviceCount::kOne,
                         const std::string& otherwise = "GPU 0 if there is one, else cpu:0");
 // --seed and -o/--out; then --resume and --overwrite as well.
-void add_seed_and_folder(CLI::App& app, RunOptions& options, const std::string& out = "-o,--out");
-void add_output_options(CLI::App& app, RunOptions& options, const std::string& out = "-o,--out");
+void add_seed_and_folder(CommandLine& line, RunOptions& options,
+                         const std::string& out = "-o,--out");
+void add_output_options(CommandLine& line, RunOptions& options,
+                        const std::string& out = "-o,--out");
 // --graph-dot and --summary: a file for the graph behind the first loss, and whether to print the
 // layers first.
-void add_drawing_options(CLI::App& app, std::string& drawing, bool& summary);
+void add_drawing_options(CommandLine& line, std::string& drawing, bool& summary);
 // Devices, output and, where the step can be captured, --graph.
-void add_options(CLI::App& app, RunOptions& options, Graphs graphs);
+void add_options(CommandLine& line, RunOptions& options, Graphs graphs);
 
 // Those that were named. DeviceError for one that this machine does not have.
 std::vector<catena::Device> devices_of(const RunOptions& options);

@@ -12,19 +12,13 @@ namespace {
 int body(int argc, char** argv) {
   std::string file, root = ".", output = "mean.npy";
   int64_t size = 256, threads = 20;
-  const auto count = examples::whole_number_above_0();
-  CLI::App app("Computes the mean picture of a list.");
-  app.add_option("list", file, "list of pictures, a path and a label in each line")->required();
-  app.add_option("-r,--root", root, "folder that paths in the list start from")
-      ->capture_default_str();
-  app.add_option("-o,--output", output, "file for the mean")->capture_default_str();
-  app.add_option("--size", size, "pictures are resized to so many rows and columns")
-      ->check(count)
-      ->capture_default_str();
-  app.add_option("-j,--loaderjob", threads, "threads that decode pictures")
-      ->check(count)
-      ->capture_default_str();
-  examples::parse(app, argc, argv);
+  examples::CommandLine line("Computes the mean picture of a list.");
+  line.add_text("list", file, "list of pictures, a path and a label in each line").required();
+  line.add_text("-r,--root", root, "folder that paths in the list start from");
+  line.add_text("-o,--output", output, "file for the mean");
+  line.add_count("--size", size, "pictures are resized to so many rows and columns");
+  line.add_count("-j,--loaderjob", threads, "threads that decode pictures");
+  line.parse(argc, argv);
   const std::vector<examples::LabelledPath> list = examples::read_list(file, root);
   const Mean mean = mean_of(list, size, threads);
   catena::save(output, mean.picture);

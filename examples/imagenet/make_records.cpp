@@ -11,17 +11,13 @@ namespace {
 int body(int argc, char** argv) {
   std::string file, output, root = ".";
   int64_t size = 256, threads = 20;
-  const auto count = examples::whole_number_above_0();
-  CLI::App app("Writes the pictures of a list, decoded and resized, into one file.");
-  app.add_option("list", file, "list of pictures, a path and a label in each line")->required();
-  app.add_option("output", output, "file for the pictures, which ends in .npy")->required();
-  app.add_option("-r,--root", root, "folder that paths in the list start from")
-      ->capture_default_str();
-  app.add_option("--size", size, "rows and columns of each")->check(count)->capture_default_str();
-  app.add_option("-j,--loaderjob", threads, "threads that decode pictures")
-      ->check(count)
-      ->capture_default_str();
-  examples::parse(app, argc, argv);
+  examples::CommandLine line("Writes the pictures of a list, decoded and resized, into one file.");
+  line.add_text("list", file, "list of pictures, a path and a label in each line").required();
+  line.add_text("output", output, "file for the pictures, which ends in .npy").required();
+  line.add_text("-r,--root", root, "folder that paths in the list start from");
+  line.add_count("--size", size, "rows and columns of each");
+  line.add_count("-j,--loaderjob", threads, "threads that decode pictures");
+  line.parse(argc, argv);
   const Written written = write_records(examples::read_list(file, root), output, size, threads);
   std::printf("%lld pictures are in '%s'; %lld were skipped\n",
               static_cast<long long>(written.pictures), output.c_str(),

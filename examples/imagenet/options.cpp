@@ -17,14 +17,13 @@ const examples::PassTexts kPasses{.passes = "passes over the pictures",
                                   .epoch = "-e,-E,--epoch",
                                   .batchsize = "-B,--batchsize"};
 
-void add_training(CLI::App& app, Options& o) {
-  examples::add_pass_options(app, o.run, kPasses);
-  examples::add_count(app, "-b,--val_batchsize", o.val_batch,
-                      "pictures of one step of a test pass");
-  examples::add_number(app, "--lr", o.lr,
-                       "learning rate of the first epoch, times 0.97 in each that follows");
-  examples::add_count(app, "-j,--loaderjob", o.threads, "threads that decode pictures");
-  examples::add_drawing_options(app, o.drawing, o.summary);
+void add_training(examples::CommandLine& line, Options& o) {
+  examples::add_pass_options(line, o.run, kPasses);
+  line.add_count("-b,--val_batchsize", o.val_batch, "pictures of one step of a test pass");
+  line.add_number("--lr", o.lr,
+                  "learning rate of the first epoch, times 0.97 in each that follows");
+  line.add_count("-j,--loaderjob", o.threads, "threads that decode pictures");
+  examples::add_drawing_options(line, o.drawing, o.summary);
 }
 
 }  // namespace
@@ -32,31 +31,28 @@ void add_training(CLI::App& app, Options& o) {
 Options parse_options(int argc, char** argv) {
   Options o;
   std::string arch = "nin";
-  CLI::App app("Trains a convolutional network on pictures of 1000 classes.");
-  auto* const train = app.add_option(
+  examples::CommandLine line("Trains a convolutional network on pictures of 1000 classes.");
+  const auto train = line.add_text(
       "train", o.train,
       "list of training pictures, a path and a label in each line; or records (.npy)");
-  auto* const val = app.add_option("val", o.val, "the same of validation pictures");
-  train->needs(val);
-  examples::add_count(
-      app, "--synthetic", o.synthetic,
-      "so many made pictures, and a quarter of them for validation, instead of lists")
-      ->excludes(train);
-  app.add_option("-m,--mean", o.mean, "mean picture, of compute_mean")->capture_default_str();
-  app.add_option("-r,--root", o.root, "folder that paths in lists start from")
-      ->capture_default_str();
-  app.add_option("-a,--arch", arch, "the network")
-      ->check(CLI::IsMember(names_of_architectures()))
-      ->capture_default_str();
-  add_training(app, o);
-  examples::add_options(app, o.run, examples::Graphs::kNot);
-  app.callback([&] {
+  const auto val = line.add_text("val", o.val, "the same of validation pictures");
+  train.needs(val);
+  line.add_count("--synthetic", o.synthetic,
+                 "so many made pictures, and a quarter of them for validation, instead of lists")
+      .excludes(train);
+  line.add_text("-m,--mean", o.mean, "mean picture, of compute_mean");
+  line.add_text("-r,--root", o.root, "folder that paths in lists start from");
+  line.add_text("-a,--arch", arch, "the network").one_of(names_of_architectures());
+  add_training(line, o);
+  examples::add_options(line, o.run, examples::Graphs::kNot);
+  line.check([&] {
     if (o.train.empty() && o.synthetic == 0)
-      throw CLI::ValidationError("there are no pictures",
-                                 "name the lists of training and of validation pictures, or make "
-                                 "pictures with --synthetic N");
+      examples::CommandLine::refuse(
+          "there are no pictures",
+          "name the lists of training and of validation pictures, or make "
+          "pictures with --synthetic N");
   });
-  examples::parse(app, argc, argv);
+  line.parse(argc, argv);
   o.arch = architectures().at(arch);
   return o;
 }

@@ -9,57 +9,54 @@
 namespace mnist {
 namespace {
 
-void add_network(CLI::App& app, NetworkOptions& o, std::string& dtype) {
-  app.add_option("-m,--model", o.name,
-                 "mlp: 784-N-N-10; lenet: two convolutions with max pooling and two linear layers; "
-                 "resnet: a residual network")
-      ->check(CLI::IsMember({"mlp", "lenet", "resnet"}))
-      ->capture_default_str();
-  examples::add_count(app, "-u,--unit", o.units, "N, the hidden size of mlp");
-  examples::add_share(app, "--dropout", o.dropout,
-                      "share of the numbers behind the hidden linear layers of mlp and lenet that "
-                      "is dropped; 0.5 in Chainer's example");
-  app.add_option("--dtype", dtype,
-                 "of weights and of what passes between layers; bfloat16 weights have float32 "
-                 "master copies")
-      ->check(CLI::IsMember({"float32", "bfloat16"}))
-      ->capture_default_str();
-  app.add_flag("--autocast", o.autocast,
-               "products and convolutions in bfloat16; weights, losses and all else in float32");
+void add_network(examples::CommandLine& line, NetworkOptions& o, std::string& dtype) {
+  line.add_text("-m,--model", o.name,
+                "mlp: 784-N-N-10; lenet: two convolutions with max pooling and two linear layers; "
+                "resnet: a residual network")
+      .one_of({"mlp", "lenet", "resnet"});
+  line.add_count("-u,--unit", o.units, "N, the hidden size of mlp");
+  line.add_share("--dropout", o.dropout,
+                 "share of the numbers behind the hidden linear layers of mlp and lenet that "
+                 "is dropped; 0.5 in Chainer's example");
+  line.add_text("--dtype", dtype,
+                "of weights and of what passes between layers; bfloat16 weights have float32 "
+                "master copies")
+      .one_of({"float32", "bfloat16"});
+  line.add_flag("--autocast", o.autocast,
+                "products and convolutions in bfloat16; weights, losses and all else in float32");
 }
 
-void add_rule(CLI::App& app, Options& o, std::string& schedule) {
-  app.add_option("--optimizer", o.optimizer, "update rule")
-      ->check(CLI::IsMember({"sgd", "momentum", "adam", "adamw"}))
-      ->capture_default_str();
-  examples::add_number(app, "--lr", o.lr,
-                       "learning rate [0.1 for sgd, 0.01 for momentum, 0.001 for adam and adamw]");
-  app.add_option("--schedule", schedule, "how the learning rate goes from epoch to epoch")
-      ->check(CLI::IsMember({"constant", "cosine"}))
-      ->capture_default_str();
+void add_rule(examples::CommandLine& line, Options& o, std::string& schedule) {
+  line.add_text("--optimizer", o.optimizer, "update rule")
+      .one_of({"sgd", "momentum", "adam", "adamw"});
+  line.add_number("--lr", o.lr,
+                  "learning rate [0.1 for sgd, 0.01 for momentum, 0.001 for adam and adamw]");
+  line.add_text("--schedule", schedule, "how the learning rate goes from epoch to epoch")
+      .one_of({"constant", "cosine"});
 }
 
-void add_run(CLI::App& app, Options& o, Devices devices) {
-  examples::add_pass_options(app, o.run);
+void add_run(examples::CommandLine& line, Options& o, Devices devices) {
+  examples::add_pass_options(line, o.run);
   if (devices == Devices::kSeveral) {
-    examples::add_device_options(app, o.run, examples::DeviceCount::kSeveral,
+    examples::add_device_options(line, o.run, examples::DeviceCount::kSeveral,
                                  "GPUs: the first two for model parallel, all for data parallel; "
                                  "else cpu:0,cpu:1");
-    examples::add_output_options(app, o.run);
-    app.add_flag("--graph", o.run.graph, "not here: a CUDA graph holds the work of one device");
+    examples::add_output_options(line, o.run);
+    line.add_flag("--graph", o.run.graph, "not here: a CUDA graph holds the work of one device");
   } else {
-    examples::add_options(app, o.run, examples::Graphs::kOffered);
+    examples::add_options(line, o.run, examples::Graphs::kOffered);
   }
-  if (devices == Devices::kOne) examples::add_drawing_options(app, o.drawing, o.summary);
+  if (devices == Devices::kOne) examples::add_drawing_options(line, o.drawing, o.summary);
 }
 
 // Options that the chosen network would not look at.
-void refuse_unused(const CLI::App& app, const NetworkOptions& o, const std::string& dtype) {
+void refuse_unused(const examples::CommandLine& line, const NetworkOptions& o,
+                   const std::string& dtype) {
   const auto expect = [](bool fits, const char* name, const std::string& text) {
-    if (!fits) throw CLI::ValidationError(name, text);
+    if (!fits) examples::CommandLine::refuse(name, text);
   };
   expect(!o.autocast || dtype == "float32", "--autocast", "needs --dtype float32, got " + dtype);
-  expect(app.count("--unit") == 0 || o.name == "mlp", "--unit",
+  expect(!line.given("--unit") || o.name == "mlp", "--unit",
          "is the hidden size of mlp, got --model " + o.name);
   expect(o.dropout == 0 || o.name != "resnet", "--dropout",
          "is for mlp and lenet, got --model resnet");
@@ -70,13 +67,13 @@ void refuse_unused(const CLI::App& app, const NetworkOptions& o, const std::stri
 Options parse_options(int argc, char** argv, const std::string& description, Devices devices) {
   Options o;
   std::string schedule = "constant", dtype = "float32";
-  CLI::App app(description);
-  examples::add_images_option(app, o.data);
-  add_run(app, o, devices);
-  add_network(app, o.network, dtype);
-  add_rule(app, o, schedule);
-  app.callback([&] { refuse_unused(app, o.network, dtype); });
-  examples::parse(app, argc, argv);
+  examples::CommandLine line(description);
+  line.add_images(o.data);
+  add_run(line, o, devices);
+  add_network(line, o.network, dtype);
+  add_rule(line, o, schedule);
+  line.check([&] { refuse_unused(line, o.network, dtype); });
+  line.parse(argc, argv);
   CATENA_CHECK(ValueError, devices != Devices::kSeveral || !o.run.graph,
                "--graph: a graph holds the work of one device; this program has several");
   o.cosine = schedule == "cosine";

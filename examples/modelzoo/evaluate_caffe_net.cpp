@@ -24,28 +24,20 @@ struct Options {
 
 Options parse_options(int argc, char** argv) {
   Options o;
-  const auto count = examples::whole_number_above_0();
-  CLI::App app("Evaluates a model of Caffe on labelled pictures.");
-  app.add_option("dataset", o.dataset,
-                 "list of pictures, a path and a label in each line; or arrays x and t (.npz)")
-      ->required();
-  app.add_option("model_type", o.type, "the network")
-      ->required()
-      ->check(CLI::IsMember(names_of_model_types()));
-  app.add_option("model", o.model, "the .caffemodel")->required();
-  app.add_option("-b,--basepath", o.basepath, "folder that paths in the list start from")
-      ->capture_default_str();
-  app.add_option("-m,--mean", o.mean,
-                 "mean picture (.npy), or mean pixel as blue,green,red [ilsvrc_2012_mean.npy; of "
-                 "googlenet and resnet their pixels]");
-  app.add_option("-B,--batchsize", o.batch, "pictures of one step, over all ranks")
-      ->check(count)
-      ->capture_default_str();
-  app.add_option("-j,--loaderjob", o.threads, "threads that decode pictures")
-      ->check(count)
-      ->capture_default_str();
-  examples::add_device_options(app, o.run);
-  examples::parse(app, argc, argv);
+  examples::CommandLine line("Evaluates a model of Caffe on labelled pictures.");
+  line.add_text("dataset", o.dataset,
+                "list of pictures, a path and a label in each line; or arrays x and t (.npz)")
+      .required();
+  line.add_text("model_type", o.type, "the network").required().one_of(names_of_model_types());
+  line.add_text("model", o.model, "the .caffemodel").required();
+  line.add_text("-b,--basepath", o.basepath, "folder that paths in the list start from");
+  line.add_text("-m,--mean", o.mean,
+                "mean picture (.npy), or mean pixel as blue,green,red [ilsvrc_2012_mean.npy; of "
+                "googlenet and resnet their pixels]");
+  line.add_count("-B,--batchsize", o.batch, "pictures of one step, over all ranks");
+  line.add_count("-j,--loaderjob", o.threads, "threads that decode pictures");
+  examples::add_device_options(line, o.run);
+  line.parse(argc, argv);
   if (o.mean.empty()) o.mean = model_type(o.type).mean;
   return o;
 }

@@ -45,18 +45,14 @@ int body(int argc, char** argv) {
   std::string out, type = "caffenet";
   int64_t count = 64;
   uint64_t seed = 1;
-  CLI::App app("Writes a model of Caffe that knows eight colours, and pictures for it.");
-  app.add_option("folder", out, "where to write")->required();
-  app.add_option("-t,--type", type, "the network whose blobs the model has")
-      ->check(CLI::IsMember(names_of_model_types()))
-      ->capture_default_str();
-  app.add_option("-n,--pictures", count, "how many pictures")
-      ->check(examples::whole_number_above_0())
-      ->capture_default_str();
-  app.add_option("--seed", seed, "of the pictures")
-      ->check(examples::whole_number())
-      ->capture_default_str();
-  examples::parse(app, argc, argv);
+  examples::CommandLine line(
+      "Writes a model of Caffe that knows eight colours, and pictures for it.");
+  line.add_text("folder", out, "where to write").required();
+  line.add_text("-t,--type", type, "the network whose blobs the model has")
+      .one_of(names_of_model_types());
+  line.add_count("-n,--pictures", count, "how many pictures");
+  line.add_whole("--seed", seed, "of the pictures");
+  line.parse(argc, argv);
 
   const fs::path folder(out);
   std::error_code error;

@@ -62,19 +62,16 @@ pp::Schedule schedule_of(const std::string& name, int ranks, int micro_batches) 
 Options parse(int argc, char** argv, const std::string& description, int64_t batch,
               examples::DeviceCount devices) {
   Options o{.run = {.batch = batch}};
-  CLI::App app(description);
-  app.add_option("schedule", o.schedule, "gpipe, 1f1b, interleaved, zero-bubble or zb-v")
-      ->capture_default_str();
-  examples::add_count(app, "steps", o.steps, "updates");
-  examples::add_count(app, "-b,--batchsize", o.run.batch, "points of one update");
+  examples::CommandLine line(description);
+  line.add_text("schedule", o.schedule, "gpipe, 1f1b, interleaved, zero-bubble or zb-v");
+  line.add_count("steps", o.steps, "updates");
+  line.add_count("-b,--batchsize", o.run.batch, "points of one update");
   if (devices == examples::DeviceCount::kOne)
-    examples::add_device_options(app, o.run);
+    examples::add_device_options(line, o.run);
   else
-    examples::add_device_options(app, o.run, devices, "all GPUs, else cpu:0 to cpu:3");
-  app.add_option("--seed", o.run.seed, "of weights and dropout")
-      ->check(examples::whole_number())
-      ->capture_default_str();
-  examples::parse(app, argc, argv);
+    examples::add_device_options(line, o.run, devices, "all GPUs, else cpu:0 to cpu:3");
+  line.add_whole("--seed", o.run.seed, "of weights and dropout");
+  line.parse(argc, argv);
   return o;
 }
 

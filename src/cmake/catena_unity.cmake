@@ -1,6 +1,6 @@
 # Files that are compiled together (CATENA_UNITY): headers are parsed and templates instantiated once for
-# several files. launch/quickstart and the asan tree of tests/run build so. The dev and tsan trees compile
-# each file by itself, so that one that relies on the includes of another still fails.
+# several files. launch/quickstart and tests/run build so; with --long the asan tree of tests/run compiles
+# each file by itself, so that one that relies on the includes of another fails.
 option(CATENA_UNITY "Compile several files of a folder together: less to compile at first, more after a change" OFF)
 
 # catena_unity(<target> FOLDERS <regex> [EXCEPT <regex>]): the target's files in folders that match are
@@ -32,6 +32,67 @@ function(catena_unity target)
     math(EXPR count "${count} + 1")
     string(REPLACE "/" "_" group "${folder}_${number}")
     set_source_files_properties(${source} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${group})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
+
+# catena_unite_tests(<directory>): the same for the programs defined in the directory and below it, whose
+# files are grouped by what they define (tests/local_names_test). Left out are benchmarks, tests that include
+# the texts of GPU kernels, files with settings of their own and, since other trees link the objects of the
+# rest, those that ask whether there is a sanitizer.
+# Groups are noted in <target>.unity of the target's build folder, "GROUP FILE" a line.
+function(catena_unite_tests directory)
+  get_property(targets DIRECTORY ${directory} PROPERTY BUILDSYSTEM_TARGETS)
+  foreach(target ${targets})
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL "EXECUTABLE")
+      catena_unite_program(${target})
+    endif()
+  endforeach()
+  get_property(folders DIRECTORY ${directory} PROPERTY SUBDIRECTORIES)
+  foreach(folder ${folders})
+    catena_unite_tests(${folder})
+  endforeach()
+endfunction()
+
+function(catena_unite_program target)
+  set(lines_of_a_group 1500)
+  get_target_property(binary_folder ${target} BINARY_DIR)
+  set(note ${binary_folder}/${target}.unity)
+  file(REMOVE ${note})
+  get_target_property(sources ${target} SOURCES)
+  get_target_property(root ${target} SOURCE_DIR)
+  list(SORT sources)
+  set(united)
+  foreach(source ${sources})
+    cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${root})
+    if(NOT source MATCHES "^${PROJECT_SOURCE_DIR}/tests/.*\\.cpp$" OR source MATCHES "/tests/(benchmarks|device)/")
+      continue()
+    endif()
+    set(own OFF)
+    foreach(property COMPILE_OPTIONS COMPILE_DEFINITIONS INCLUDE_DIRECTORIES SKIP_PRECOMPILE_HEADERS SKIP_UNITY_BUILD_INCLUSION)
+      get_source_file_property(value ${source} TARGET_DIRECTORY ${target} ${property})
+      if(value)
+        set(own ON)
+      endif()
+    endforeach()
+    file(STRINGS ${source} asks REGEX "__SANITIZE_" LIMIT_COUNT 1)
+    if(NOT own AND NOT asks)
+      list(APPEND united ${source})
+    endif()
+  endforeach()
+  list(LENGTH united count)
+  if(count LESS 2)
+    return()
+  endif()
+  list(JOIN united "\n" united)
+  file(WRITE ${note}.files "${united}\n")
+  execute_process(COMMAND ${PROJECT_SOURCE_DIR}/tests/local_names_test --groups ${lines_of_a_group}
+    INPUT_FILE ${note}.files OUTPUT_FILE ${note} COMMAND_ERROR_IS_FATAL ANY)
+  file(STRINGS ${note} lines)
+  foreach(line ${lines})
+    string(REGEX MATCH "^([0-9]+) (.*)$" line "${line}")
+    set_source_files_properties(${CMAKE_MATCH_2} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${CMAKE_MATCH_1})
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()

@@ -32,7 +32,7 @@ inline std::string device_name(const ::testing::TestParamInfo<Device>& info) {
 
 // What the call throws, as text; "no error" if nothing.
 template <class F>
-std::string error_of(F f) {
+std::string failure_of(F f) {
   try {
     f();
   } catch (const Error& e) {

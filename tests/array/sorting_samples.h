@@ -19,7 +19,7 @@ inline std::vector<Dtype> every_dtype() {
 }
 
 // The CPU and, if there is one, the first GPU: tests say that they skip it.
-class OnCpuAndGpu : public testing::TestWithParam<const char*> {
+class OnCpuAndGpu : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     if (std::string(GetParam()) == "cuda:0") CATENA_NEEDS_GPUS(1);
@@ -27,11 +27,11 @@ class OnCpuAndGpu : public testing::TestWithParam<const char*> {
   }
   Device device;
 };
-#define CATENA_ON_DEVICES(suite)                                                               \
-  INSTANTIATE_TEST_SUITE_P(, suite, testing::Values("cpu:0", "cuda:0"), [](const auto& info) { \
-    std::string name = info.param;                                                             \
-    name.erase(name.find(':'), 1);                                                             \
-    return name;                                                                               \
+#define CATENA_ON_DEVICES(suite)                                                                 \
+  INSTANTIATE_TEST_SUITE_P(, suite, ::testing::Values("cpu:0", "cuda:0"), [](const auto& info) { \
+    std::string name = info.param;                                                               \
+    name.erase(name.find(':'), 1);                                                               \
+    return name;                                                                                 \
   })
 
 // `kinds` distinct numbers around 0 (0: the whole range of the dtype), on cpu:0.
@@ -127,7 +127,7 @@ inline void for_lines(const Shape& shape, int axis,
 }
 
 template <class E>
-std::string error_of(const std::function<void()>& f) {
+std::string thrown_text(const std::function<void()>& f) {
   try {
     f();
   } catch (const E& e) {
@@ -137,8 +137,8 @@ std::string error_of(const std::function<void()>& f) {
   }
   return "no exception";
 }
-#define EXPECT_ERROR(type, text, ...)                                                   \
-  EXPECT_NE(error_of<type>([&] { (void)(__VA_ARGS__); }).find(text), std::string::npos) \
-      << error_of<type>([&] { (void)(__VA_ARGS__); })
+#define EXPECT_ERROR(type, text, ...)                                                      \
+  EXPECT_NE(thrown_text<type>([&] { (void)(__VA_ARGS__); }).find(text), std::string::npos) \
+      << thrown_text<type>([&] { (void)(__VA_ARGS__); })
 
 }  // namespace catena::test

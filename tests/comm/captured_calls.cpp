@@ -181,7 +181,7 @@ std::vector<Case> cases() {
   };
 }
 
-class CapturedCalls : public testing::TestWithParam<Case> {};
+class CapturedCalls : public ::testing::TestWithParam<Case> {};
 
 TEST_P(CapturedCalls, ThatDifferAreRefused) {
   const Case& one = GetParam();
@@ -212,7 +212,7 @@ TEST_P(CapturedCalls, ThatDifferAreRefused) {
     EXPECT_EQ(gpu().captures.given_up, given_up + 3);
   }
 }
-INSTANTIATE_TEST_SUITE_P(Cases, CapturedCalls, testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Cases, CapturedCalls, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(CapturedCalls, ThatAgreeAreRecordedAndCompareNothingTwice) {

@@ -57,7 +57,7 @@ bool holds(const std::string& text, const std::string& word) {
   return text.find(word) != std::string::npos;
 }
 
-class NcclMismatch : public testing::TestWithParam<comm_suite::MismatchCase> {};
+class NcclMismatch : public ::testing::TestWithParam<comm_suite::MismatchCase> {};
 
 TEST_P(NcclMismatch, IsNamedEagerly) {
   CATENA_NEEDS_NCCL(2);
@@ -77,7 +77,7 @@ TEST_P(NcclMismatch, IsNamedEagerly) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Cases, NcclMismatch,
-                         testing::ValuesIn(comm_suite::device_mismatch_cases()),
+                         ::testing::ValuesIn(comm_suite::device_mismatch_cases()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // NCCL runs this to its end with some result: no number of it may reach the host.
@@ -95,7 +95,7 @@ TEST(NcclMismatch, SumAgainstMaxReachesNoHost) {
   for (const std::string& text : texts) EXPECT_TRUE(holds(text, "call #4")) << text;
 }
 
-class NcclCapture : public testing::TestWithParam<comm_suite::CaptureCase> {};
+class NcclCapture : public ::testing::TestWithParam<comm_suite::CaptureCase> {};
 
 TEST_P(NcclCapture, OfDifferentCallsIsRefused) {
   CATENA_NEEDS_NCCL(2);
@@ -117,7 +117,7 @@ TEST_P(NcclCapture, OfDifferentCallsIsRefused) {
     }
   }
 }
-INSTANTIATE_TEST_SUITE_P(Cases, NcclCapture, testing::ValuesIn(comm_suite::capture_cases()),
+INSTANTIATE_TEST_SUITE_P(Cases, NcclCapture, ::testing::ValuesIn(comm_suite::capture_cases()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(NcclCapture, OfEqualCallsReplays) {

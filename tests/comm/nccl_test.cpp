@@ -22,19 +22,20 @@ using comm_suite::run_nccl;
 
 const auto kName = [](const auto& info) { return std::string(info.param.name); };
 
-class NcclSuite : public testing::TestWithParam<comm_suite::Case> {};
+class NcclSuite : public ::testing::TestWithParam<comm_suite::Case> {};
 TEST_P(NcclSuite, GivesExactResults) {
   CATENA_NEEDS_NCCL(1);
   run_nccl(1, GetParam().body);
   // One size of several: NCCL takes seconds to connect the GPUs of each communicator.
   if (most_ranks() > 1) run_nccl(most_ranks(), GetParam().body);
 }
-INSTANTIATE_TEST_SUITE_P(Collectives, NcclSuite, testing::ValuesIn(comm_suite::collective_cases()),
+INSTANTIATE_TEST_SUITE_P(Collectives, NcclSuite,
+                         ::testing::ValuesIn(comm_suite::collective_cases()), kName);
+INSTANTIATE_TEST_SUITE_P(Objects, NcclSuite, ::testing::ValuesIn(comm_suite::object_cases()),
                          kName);
-INSTANTIATE_TEST_SUITE_P(Objects, NcclSuite, testing::ValuesIn(comm_suite::object_cases()), kName);
 
 // The threads communicator on GPUs: copies between devices and array operations.
-class ThreadsOnGpus : public testing::TestWithParam<comm_suite::Case> {};
+class ThreadsOnGpus : public ::testing::TestWithParam<comm_suite::Case> {};
 TEST_P(ThreadsOnGpus, GivesExactResults) {
   CATENA_NEEDS_GPU();
   comm::ThreadsOptions options;
@@ -44,7 +45,7 @@ TEST_P(ThreadsOnGpus, GivesExactResults) {
   comm::run_threads(3, GetParam().body, options);
 }
 INSTANTIATE_TEST_SUITE_P(Collectives, ThreadsOnGpus,
-                         testing::ValuesIn(comm_suite::collective_cases()), kName);
+                         ::testing::ValuesIn(comm_suite::collective_cases()), kName);
 
 TEST(Nccl, SharedGpuIsRefused) {
   CATENA_NEEDS_NCCL(1);

@@ -52,7 +52,7 @@ TEST(RunMain, OutOfMemoryIsAClearEnd) {
 }
 
 // As catena-run gives each rank a slot.
-class BoardTest : public testing::Test {
+class BoardTest : public ::testing::Test {
  protected:
   BoardTest()
       : name_("/catena-test-run-main-" + std::to_string(getpid())),

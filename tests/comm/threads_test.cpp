@@ -40,18 +40,18 @@ std::vector<Setting> settings() {
   return list;
 }
 
-class ThreadsSuite : public testing::TestWithParam<Setting> {};
+class ThreadsSuite : public ::testing::TestWithParam<Setting> {};
 TEST_P(ThreadsSuite, GivesExactResults) {
   const Setting& s = GetParam();
   // One rank cannot wait for itself.
   run_threads(s.ranks, s.one.body, {.timeout = 60, .generic = s.generic});
 }
-INSTANTIATE_TEST_SUITE_P(All, ThreadsSuite, testing::ValuesIn(settings()), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(All, ThreadsSuite, ::testing::ValuesIn(settings()), [](const auto& info) {
   return std::string(info.param.one.name) + "_" + std::to_string(info.param.ranks) +
          (info.param.generic ? "_generic" : "");
 });
 
-class ThreadsMismatch : public testing::TestWithParam<comm_suite::MismatchCase> {};
+class ThreadsMismatch : public ::testing::TestWithParam<comm_suite::MismatchCase> {};
 TEST_P(ThreadsMismatch, IsNamedOnAllRanks) {
   for (int ranks : {2, 4}) {
     const auto start = Clock::now();
@@ -66,7 +66,7 @@ TEST_P(ThreadsMismatch, IsNamedOnAllRanks) {
     EXPECT_LT(Clock::now() - start, std::chrono::seconds(10));
   }
 }
-INSTANTIATE_TEST_SUITE_P(All, ThreadsMismatch, testing::ValuesIn(comm_suite::mismatch_cases()),
+INSTANTIATE_TEST_SUITE_P(All, ThreadsMismatch, ::testing::ValuesIn(comm_suite::mismatch_cases()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // Texts of the CommErrors that the ranks saw; the exception that run_threads threw is swallowed.

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class CacheFiles : public testing::Test {
+class CacheFiles : public ::testing::Test {
  protected:
   void SetUp() override {
     char name[] = "/tmp/catena_cache_XXXXXX";

@@ -30,7 +30,7 @@ struct PromotionCase {
   D a, b, result;
 };
 
-class Promotion : public testing::TestWithParam<PromotionCase> {};
+class Promotion : public ::testing::TestWithParam<PromotionCase> {};
 
 TEST_P(Promotion, IsSymmetricAndAsNumPy) {
   const auto c = GetParam();
@@ -39,18 +39,18 @@ TEST_P(Promotion, IsSymmetricAndAsNumPy) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, Promotion,
-                         testing::Values(PromotionCase{D::kBool, D::kInt8, D::kInt8},
-                                         PromotionCase{D::kInt8, D::kUInt8, D::kInt16},
-                                         PromotionCase{D::kInt32, D::kUInt32, D::kInt64},
-                                         PromotionCase{D::kInt64, D::kUInt64, D::kFloat64},
-                                         PromotionCase{D::kUInt16, D::kInt64, D::kInt64},
-                                         PromotionCase{D::kInt8, D::kFloat16, D::kFloat16},
-                                         PromotionCase{D::kInt16, D::kFloat16, D::kFloat32},
-                                         PromotionCase{D::kInt32, D::kFloat32, D::kFloat64},
-                                         PromotionCase{D::kFloat16, D::kBFloat16, D::kFloat32},
-                                         PromotionCase{D::kBFloat16, D::kInt64, D::kBFloat16},
-                                         PromotionCase{D::kBFloat16, D::kFloat64, D::kFloat64},
-                                         PromotionCase{D::kFloat32, D::kFloat64, D::kFloat64}));
+                         ::testing::Values(PromotionCase{D::kBool, D::kInt8, D::kInt8},
+                                           PromotionCase{D::kInt8, D::kUInt8, D::kInt16},
+                                           PromotionCase{D::kInt32, D::kUInt32, D::kInt64},
+                                           PromotionCase{D::kInt64, D::kUInt64, D::kFloat64},
+                                           PromotionCase{D::kUInt16, D::kInt64, D::kInt64},
+                                           PromotionCase{D::kInt8, D::kFloat16, D::kFloat16},
+                                           PromotionCase{D::kInt16, D::kFloat16, D::kFloat32},
+                                           PromotionCase{D::kInt32, D::kFloat32, D::kFloat64},
+                                           PromotionCase{D::kFloat16, D::kBFloat16, D::kFloat32},
+                                           PromotionCase{D::kBFloat16, D::kInt64, D::kBFloat16},
+                                           PromotionCase{D::kBFloat16, D::kFloat64, D::kFloat64},
+                                           PromotionCase{D::kFloat32, D::kFloat64, D::kFloat64}));
 
 TEST(Promotion, HostScalarsAreWeak) {
   EXPECT_EQ(promote(D::kFloat16, Scalar(2.5)), D::kFloat16);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kName = "CATENA_TEST_SETTING";
 
-class EnvironmentTest : public testing::Test {
+class EnvironmentTest : public ::testing::Test {
  protected:
   ~EnvironmentTest() override { ::unsetenv(kName); }
 

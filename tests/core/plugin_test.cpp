@@ -14,7 +14,7 @@
 namespace catena {
 namespace {
 
-class PluginTest : public testing::Test {
+class PluginTest : public ::testing::Test {
  protected:
   PluginTest() { ::setenv("CATENA_PLUGIN_PATH", (folder_.path() + ":" TEST_PLUGINS).c_str(), 1); }
   ~PluginTest() override { ::unsetenv("CATENA_PLUGIN_PATH"); }

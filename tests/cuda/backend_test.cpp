@@ -95,7 +95,7 @@ TEST(CudaStream, CallsReturnBeforeTheGpuIsDone) {
   }
 }
 
-class CudaCopy : public testing::TestWithParam<int64_t> {};
+class CudaCopy : public ::testing::TestWithParam<int64_t> {};
 
 TEST_P(CudaCopy, ThereAndBackAgain) {
   CATENA_NEEDS_GPUS(1);
@@ -115,10 +115,10 @@ TEST_P(CudaCopy, ThereAndBackAgain) {
       Array::from_storage(pinned, 0, {n}, {1}, Dtype::kUInt8).to(cuda_device(0));
   EXPECT_EQ(from_pinned.to_vector<uint8_t>(), bytes);
 }
-INSTANTIATE_TEST_SUITE_P(Sizes, CudaCopy, testing::Values(0, 1, 17, 4096, 65537, (5 << 20) + 3));
+INSTANTIATE_TEST_SUITE_P(Sizes, CudaCopy, ::testing::Values(0, 1, 17, 4096, 65537, (5 << 20) + 3));
 
 // Run once more with CATENA_P2P=0, see CMakeLists.txt.
-class CudaPeerCopy : public testing::TestWithParam<int64_t> {};
+class CudaPeerCopy : public ::testing::TestWithParam<int64_t> {};
 
 TEST_P(CudaPeerCopy, KeepsEveryByte) {
   CATENA_NEEDS_GPUS(2);
@@ -132,7 +132,7 @@ TEST_P(CudaPeerCopy, KeepsEveryByte) {
   EXPECT_EQ(second.to(cuda_device(0)).to_vector<int32_t>(), values);
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, CudaPeerCopy,
-                         testing::Values(1, 1000, (1 << 20) + 1, (9 << 20) + 5));
+                         ::testing::Values(1, 1000, (1 << 20) + 1, (9 << 20) + 5));
 
 // With CATENA_P2P=0 the bytes go through pinned memory, also where the GPUs could do without.
 TEST(CudaPeerCopyWay, GoesByTheHostWithoutPeerAccess) {

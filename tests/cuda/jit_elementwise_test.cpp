@@ -113,7 +113,7 @@ const std::vector<Layout>& layouts() {
   return all;
 }
 
-class CudaElementwise : public testing::TestWithParam<ElementwiseOp> {};
+class CudaElementwise : public ::testing::TestWithParam<ElementwiseOp> {};
 
 TEST_P(CudaElementwise, EqualsTheCpu) {
   CATENA_NEEDS_GPUS(1);
@@ -155,10 +155,10 @@ TEST_P(CudaElementwise, HostNumbersEqualTheCpu) {
   }
 }
 
-std::string op_name(const testing::TestParamInfo<ElementwiseOp>& test) {
+std::string op_name(const ::testing::TestParamInfo<ElementwiseOp>& test) {
   return info(test.param).name;
 }
-INSTANTIATE_TEST_SUITE_P(Ops, CudaElementwise, testing::ValuesIn(elementwise_ops()), op_name);
+INSTANTIATE_TEST_SUITE_P(Ops, CudaElementwise, ::testing::ValuesIn(elementwise_ops()), op_name);
 
 TEST(CudaJit, MixedDtypesCastThenFuse) {
   CATENA_NEEDS_GPUS(1);

@@ -41,7 +41,7 @@ const std::vector<ReduceCase>& reduce_cases() {
   return all;
 }
 
-class CudaReduce : public testing::TestWithParam<Dtype> {};
+class CudaReduce : public ::testing::TestWithParam<Dtype> {};
 
 TEST_P(CudaReduce, EqualsTheCpu) {
   CATENA_NEEDS_GPUS(1);
@@ -72,11 +72,11 @@ TEST_P(CudaReduce, EqualsTheCpu) {
   }
 }
 
-std::string dtype_name(const testing::TestParamInfo<Dtype>& test) { return name(test.param); }
+std::string dtype_name(const ::testing::TestParamInfo<Dtype>& test) { return name(test.param); }
 INSTANTIATE_TEST_SUITE_P(Dtypes, CudaReduce,
-                         testing::Values(Dtype::kBool, Dtype::kInt8, Dtype::kInt32, Dtype::kInt64,
-                                         Dtype::kUInt8, Dtype::kUInt16, Dtype::kFloat16,
-                                         Dtype::kBFloat16, Dtype::kFloat32, Dtype::kFloat64),
+                         ::testing::Values(Dtype::kBool, Dtype::kInt8, Dtype::kInt32, Dtype::kInt64,
+                                           Dtype::kUInt8, Dtype::kUInt16, Dtype::kFloat16,
+                                           Dtype::kBFloat16, Dtype::kFloat32, Dtype::kFloat64),
                          dtype_name);
 
 TEST(CudaReduceFloat, RealNumbersAreAccurateAndRepeatable) {

@@ -34,7 +34,7 @@ const std::vector<Shape>& softmax_shapes() {
   return all;
 }
 
-class CudaSoftmax : public testing::TestWithParam<Dtype> {};
+class CudaSoftmax : public ::testing::TestWithParam<Dtype> {};
 
 TEST_P(CudaSoftmax, ForwardAndGradient) {
   CATENA_NEEDS_GPUS(1);
@@ -129,7 +129,7 @@ TEST_P(CudaSoftmax, CrossEntropy) {
     }
   }
 }
-INSTANTIATE_TEST_SUITE_P(Dtypes, CudaSoftmax, testing::ValuesIn(float_dtypes()),
+INSTANTIATE_TEST_SUITE_P(Dtypes, CudaSoftmax, ::testing::ValuesIn(float_dtypes()),
                          [](const auto& info) { return std::string(name(info.param)); });
 
 TEST(CudaLoss, ALabelOutOfRangeMakesTheLossNan) {
@@ -144,7 +144,7 @@ TEST(CudaLoss, ALabelOutOfRangeMakesTheLossNan) {
   EXPECT_TRUE(std::isnan(loss.item<float>()));
 }
 
-class CudaIndexing : public testing::TestWithParam<Dtype> {};
+class CudaIndexing : public ::testing::TestWithParam<Dtype> {};
 
 // Strict ids of which none is ignored, or one.
 const IdRule kStrictIds[] = {{true}, {true, 1}};
@@ -235,10 +235,10 @@ TEST_P(CudaIndexing, ScatterAddOfManyPositions) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Dtypes, CudaIndexing,
-                         testing::Values(Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16,
-                                         Dtype::kBFloat16, Dtype::kBool, Dtype::kInt8,
-                                         Dtype::kUInt8, Dtype::kInt16, Dtype::kInt32,
-                                         Dtype::kUInt64),
+                         ::testing::Values(Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16,
+                                           Dtype::kBFloat16, Dtype::kBool, Dtype::kInt8,
+                                           Dtype::kUInt8, Dtype::kInt16, Dtype::kInt32,
+                                           Dtype::kUInt64),
                          [](const auto& info) { return std::string(name(info.param)); });
 
 TEST(CudaIndexingOrder, DeterministicScatterGivesTheBitsOfTheCpu) {
@@ -258,7 +258,7 @@ TEST(CudaIndexingOrder, DeterministicScatterGivesTheBitsOfTheCpu) {
   }
 }
 
-class CudaRandom : public testing::TestWithParam<int64_t> {};
+class CudaRandom : public ::testing::TestWithParam<int64_t> {};
 
 // A call on both devices, the GPU's part of the block number read from device memory when asked.
 std::pair<Array, Array> draw(RandomKind kind, int64_t n, Dtype dtype, bool from_device) {
@@ -322,9 +322,9 @@ TEST_P(CudaRandom, PermutationAndDropoutToo) {
     expect_equal(gpu_y, y, message("dropout ", dtype));
   }
 }
-INSTANTIATE_TEST_SUITE_P(Sizes, CudaRandom, testing::Values(1, 2, 333, 100000, 1 << 20));
+INSTANTIATE_TEST_SUITE_P(Sizes, CudaRandom, ::testing::Values(1, 2, 333, 100000, 1 << 20));
 
-class CudaOptimizer : public testing::TestWithParam<Dtype> {};
+class CudaOptimizer : public ::testing::TestWithParam<Dtype> {};
 
 // The arrays of a call, of which `skip` leading elements are left out.
 struct RuleArrays {
@@ -417,7 +417,7 @@ TEST_P(CudaOptimizer, LossScalesFollowTheCpu) {
   }
   EXPECT_EQ(states[0].to_vector<double>(), (std::vector<double>{8, 1. / 8, 0, 0, 4}));
 }
-INSTANTIATE_TEST_SUITE_P(Dtypes, CudaOptimizer, testing::ValuesIn(float_dtypes()),
+INSTANTIATE_TEST_SUITE_P(Dtypes, CudaOptimizer, ::testing::ValuesIn(float_dtypes()),
                          [](const auto& info) { return std::string(name(info.param)); });
 
 }  // namespace

@@ -84,7 +84,7 @@ Problem random_problem(Dtype dtype, int64_t most) {
   return p;
 }
 
-class CudaMatmul : public testing::TestWithParam<Dtype> {};
+class CudaMatmul : public ::testing::TestWithParam<Dtype> {};
 
 TEST_P(CudaMatmul, SmallProblemsOfEveryKind) {
   CATENA_NEEDS_GPUS(1);
@@ -142,10 +142,10 @@ TEST(CudaMatmulThin, EveryEpilogue) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Dtypes, CudaMatmul,
-                         testing::Values(Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16,
-                                         Dtype::kBFloat16, Dtype::kInt8, Dtype::kUInt8,
-                                         Dtype::kInt16, Dtype::kInt32, Dtype::kUInt32,
-                                         Dtype::kInt64, Dtype::kBool),
+                         ::testing::Values(Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16,
+                                           Dtype::kBFloat16, Dtype::kInt8, Dtype::kUInt8,
+                                           Dtype::kInt16, Dtype::kInt32, Dtype::kUInt32,
+                                           Dtype::kInt64, Dtype::kBool),
                          [](const auto& info) { return std::string(name(info.param)); });
 
 TEST(CudaMatmulPrecision, IsAsConfigured) {

@@ -75,7 +75,7 @@ StreamState* make_stream() {
   return state;
 }
 
-class PoolTest : public testing::Test {
+class PoolTest : public ::testing::Test {
  protected:
   PoolTest() {
     auto fake = std::make_unique<FakeDevice>();

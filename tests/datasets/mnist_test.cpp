@@ -27,7 +27,7 @@ void write_gzip(const std::string& path, const std::string& bytes) {
   gzclose(file);
 }
 
-class MnistTest : public testing::Test {
+class MnistTest : public ::testing::Test {
  protected:
   // A data set of 2 x 3 pixels: 4 training and 2 test images.
   void write_all() {

@@ -35,7 +35,7 @@ struct Case {
 };
 void PrintTo(const Case& c, std::ostream* os) { *os << int(c.how) << " on " << c.device; }
 
-class BatchTest : public testing::TestWithParam<Case> {
+class BatchTest : public ::testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
     device_ = Device(GetParam().device);
@@ -51,17 +51,18 @@ class BatchTest : public testing::TestWithParam<Case> {
   }
   Device device_;
 };
-std::string case_name(const testing::TestParamInfo<Case>& info) {
+std::string case_name(const ::testing::TestParamInfo<Case>& info) {
   const char* how[] = {"now", "thread", "resident"};
   std::string name = std::string(how[int(info.param.how)]) + "_" + info.param.device;
   name[name.find(':')] = '_';
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(Batches, BatchTest,
-                         testing::Values(Case{How::kNow, "cpu:0"}, Case{How::kNow, "cpu:1"},
-                                         Case{How::kThread, "cpu:0"}, Case{How::kThread, "cuda:0"},
-                                         Case{How::kResident, "cpu:1"},
-                                         Case{How::kResident, "cuda:0"}),
+                         ::testing::Values(Case{How::kNow, "cpu:0"}, Case{How::kNow, "cpu:1"},
+                                           Case{How::kThread, "cpu:0"},
+                                           Case{How::kThread, "cuda:0"},
+                                           Case{How::kResident, "cpu:1"},
+                                           Case{How::kResident, "cuda:0"}),
                          case_name);
 
 void expect_batch(const Batch& batch, std::span<const int64_t> positions, Device device) {

@@ -17,11 +17,11 @@ void PrintTo(const Case& c, std::ostream* os) {
   *os << c.size << " by " << c.batch << " on " << c.ranks;
 }
 
-class ScatterTest : public testing::TestWithParam<Case> {};
+class ScatterTest : public ::testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Scatter, ScatterTest,
-                         testing::Values(Case{100, 10, 1}, Case{100, 10, 2}, Case{103, 10, 4},
-                                         Case{7, 5, 8}, Case{10, 10, 3}, Case{1, 100, 4},
-                                         Case{17, 1, 2}));
+                         ::testing::Values(Case{100, 10, 1}, Case{100, 10, 2}, Case{103, 10, 4},
+                                           Case{7, 5, 8}, Case{10, 10, 3}, Case{1, 100, 4},
+                                           Case{17, 1, 2}));
 
 TEST_P(ScatterTest, EachSampleOnceAnEpochOnOneRank) {
   const auto [size, batch, ranks] = GetParam();

@@ -16,7 +16,7 @@
 namespace catena::jit {
 namespace {
 
-class KernelTexts : public testing::Test {
+class KernelTexts : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { set_nvrtc_path(CATENA_TEST_NVRTC); }
 };

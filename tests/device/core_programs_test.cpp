@@ -42,7 +42,7 @@ namespace {
 namespace F = functions;
 const Dtype kFloats[] = {Dtype::kFloat32, Dtype::kFloat16, Dtype::kBFloat16, Dtype::kFloat64};
 
-class CorePrograms : public testing::Test {
+class CorePrograms : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { record_requests(); }
   void SetUp() override { take_requests(); }

@@ -15,7 +15,7 @@
 namespace catena::jit {
 namespace {
 
-class FusedTexts : public testing::Test {
+class FusedTexts : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { set_nvrtc_path(CATENA_TEST_NVRTC); }
 };

@@ -25,18 +25,19 @@ constexpr char kEmptyKernel[] = "extern \"C\" __global__ void nothing() {}";
   }
 }
 
-class NvrtcSettingDeathTest : public testing::Test {
+class NvrtcSettingDeathTest : public ::testing::Test {
  protected:
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
 TEST_F(NvrtcSettingDeathTest, NamesTheLibrary) {
-  EXPECT_EXIT(compile_with(CATENA_TEST_NVRTC), testing::ExitedWithCode(0), "compiled by version 1");
+  EXPECT_EXIT(compile_with(CATENA_TEST_NVRTC), ::testing::ExitedWithCode(0),
+              "compiled by version 1");
 }
 
 // As on a machine that has none: no search behind the setting.
 TEST_F(NvrtcSettingDeathTest, HidesTheLibrary) {
-  EXPECT_EXIT(compile_with("/nowhere/libnvrtc.so"), testing::ExitedWithCode(3),
+  EXPECT_EXIT(compile_with("/nowhere/libnvrtc.so"), ::testing::ExitedWithCode(3),
               "version '': nothing: this kernel is neither in the bundle .*NVRTC cannot be used: "
               "/nowhere/libnvrtc.so: cannot open .*CATENA_NVRTC");
 }

@@ -10,7 +10,7 @@
 namespace catena::jit {
 namespace {
 
-class UserKernelTexts : public testing::Test {
+class UserKernelTexts : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { set_nvrtc_path(CATENA_TEST_NVRTC); }
 };

@@ -79,14 +79,14 @@ TEST(MpiFaults, RankThatHangs) {
       << o.text;
 }
 
-class LaunchedFaults : public testing::TestWithParam<Case> {};
+class LaunchedFaults : public ::testing::TestWithParam<Case> {};
 TEST_P(LaunchedFaults, BlameTheRankAtFault) {
   mpi_test::expect_blamed(launch(3, GetParam().fault), GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Ways, LaunchedFaults,
-    testing::Values(
+    ::testing::Values(
         Case{"exit", "exit code 3", 3, 20}, Case{"throw", "rank 1 has no disk", 7, 20},
         Case{"abort", "loss is NaN", 7, 20}, Case{"uncaught", "rank 1 has no disk", 134, 20},
         Case{"kill", "SIGKILL (killed)", 137, 20}, Case{"leave", "left the job by _exit(0)", 1, 20},
@@ -140,7 +140,7 @@ TEST(LaunchedFaults, EndCallsOfMpiThatDoNotReturn) {
 }
 
 // The exit handlers of a rank are in its children as well.
-class ForkedChild : public testing::TestWithParam<const char*> {};
+class ForkedChild : public ::testing::TestWithParam<const char*> {};
 TEST_P(ForkedChild, LeavesTheJobAlone) {
   for (const Outcome& o : {launch(3, GetParam()), job(3, GetParam())}) {
     EXPECT_EQ(o.code, 0) << o.text;
@@ -149,8 +149,8 @@ TEST_P(ForkedChild, LeavesTheJobAlone) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Ways, ForkedChild,
-                         testing::Values("fork_exit", "fork_exit_0", "fork_throw",
-                                         "fork_terminate"),
+                         ::testing::Values("fork_exit", "fork_exit_0", "fork_throw",
+                                           "fork_terminate"),
                          [](const auto& tested) { return std::string(tested.param); });
 
 TEST(ForkedChild, CannotUseTheRanksCommunicator) {
@@ -195,21 +195,21 @@ TEST(LaunchedFaults, BlameTheRankThatLeavesALoopOfMessages) {
 }
 
 // A pause of a healthy job, by Ctrl-Z, a debugger or a suspended machine, is no failure.
-class LaunchedPause : public testing::TestWithParam<const char*> {};
+class LaunchedPause : public ::testing::TestWithParam<const char*> {};
 TEST_P(LaunchedPause, EndsNothing) {
   const Outcome o = launch(4, GetParam(), "--timeout 60 --start-timeout 60");
   EXPECT_EQ(o.code, 0) << o.text;
   EXPECT_TRUE(holds(o, "all went well")) << o.text;
   EXPECT_GT(o.seconds, 6) << o.text;
 }
-INSTANTIATE_TEST_SUITE_P(Of, LaunchedPause, testing::Values("pause_one", "pause_all"),
+INSTANTIATE_TEST_SUITE_P(Of, LaunchedPause, ::testing::Values("pause_one", "pause_all"),
                          [](const auto& tested) { return std::string(tested.param); });
 
-class LaunchedMismatches : public testing::TestWithParam<comm_suite::MismatchCase> {};
+class LaunchedMismatches : public ::testing::TestWithParam<comm_suite::MismatchCase> {};
 TEST_P(LaunchedMismatches, AreReported) {
   mpi_test::expect_named(launch(2, std::string("mismatch:") + GetParam().name), GetParam().words);
 }
-INSTANTIATE_TEST_SUITE_P(All, LaunchedMismatches, testing::ValuesIn(comm_suite::mismatch_cases()),
+INSTANTIATE_TEST_SUITE_P(All, LaunchedMismatches, ::testing::ValuesIn(comm_suite::mismatch_cases()),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(LaunchedMismatches, NoResultOfADifferentReductionIsRead) {

@@ -97,34 +97,35 @@ std::vector<Case> faults() {
           Case{"hang", is_pair() ? hung : "rank ", 7, 40}};
 }
 
-class NcclFaults : public testing::TestWithParam<Case> {};
+class NcclFaults : public ::testing::TestWithParam<Case> {};
 TEST_P(NcclFaults, BlameTheRankAtFault) {
   CATENA_NEEDS_NCCL(1);
   mpi_test::expect_blamed(launch_fault(GetParam().fault), GetParam());
 }
-INSTANTIATE_TEST_SUITE_P(Ways, NcclFaults, testing::ValuesIn(faults()),
+INSTANTIATE_TEST_SUITE_P(Ways, NcclFaults, ::testing::ValuesIn(faults()),
                          [](const auto& tested) { return std::string(tested.param.fault); });
 
-class NcclMismatches : public testing::TestWithParam<comm_suite::MismatchCase> {};
+class NcclMismatches : public ::testing::TestWithParam<comm_suite::MismatchCase> {};
 TEST_P(NcclMismatches, AreReported) {
   CATENA_NEEDS_NCCL(1);
   mpi_test::expect_named(launch_fault(std::string("mismatch:") + GetParam().name),
                          GetParam().words);
 }
 INSTANTIATE_TEST_SUITE_P(All, NcclMismatches,
-                         testing::ValuesIn(comm_suite::device_mismatch_cases()), kName);
+                         ::testing::ValuesIn(comm_suite::device_mismatch_cases()), kName);
 
 TEST(NcclMismatches, NoResultOfADifferentReductionIsRead) {
   CATENA_NEEDS_NCCL(1);
   mpi_test::expect_named(launch_fault("read"), {"call #4"});
 }
 
-class NcclCaptures : public testing::TestWithParam<comm_suite::CaptureCase> {};
+class NcclCaptures : public ::testing::TestWithParam<comm_suite::CaptureCase> {};
 TEST_P(NcclCaptures, OfDifferentCallsAreReported) {
   CATENA_NEEDS_NCCL(1);
   mpi_test::expect_named(launch_fault(std::string("capture:") + GetParam().name), GetParam().words);
 }
-INSTANTIATE_TEST_SUITE_P(All, NcclCaptures, testing::ValuesIn(comm_suite::capture_cases()), kName);
+INSTANTIATE_TEST_SUITE_P(All, NcclCaptures, ::testing::ValuesIn(comm_suite::capture_cases()),
+                         kName);
 
 }  // namespace
 }  // namespace catena

@@ -29,7 +29,7 @@ int processes_with(const std::string& tag) {
   return count;
 }
 
-class PipelineKills : public testing::TestWithParam<const char*> {};
+class PipelineKills : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(PipelineKills, NameTheRankAndLeaveNothing) {
   std::mt19937 random(20261124);
@@ -59,9 +59,10 @@ TEST_P(PipelineKills, WithoutAKillTheJobEndsWell) {
   EXPECT_TRUE(mpi_test::holds(o, "nobody was killed")) << o.text;
 }
 
-INSTANTIATE_TEST_SUITE_P(Forms, PipelineKills, testing::Values("", " grid"), [](const auto& info) {
-  return std::string(info.index == 0 ? "pipeline" : "grid");
-});
+INSTANTIATE_TEST_SUITE_P(Forms, PipelineKills, ::testing::Values("", " grid"),
+                         [](const auto& info) {
+                           return std::string(info.index == 0 ? "pipeline" : "grid");
+                         });
 
 }  // namespace
 }  // namespace catena

@@ -32,25 +32,25 @@ Communicator& world() { return *shared_world(); }
 #define CATENA_MPI_ONLY(why) \
   if (implementation != "mpi") GTEST_SKIP() << "SKIPPED over " << implementation << ": " << (why)
 
-class ProcessSuite : public testing::TestWithParam<comm_suite::Case> {};
+class ProcessSuite : public ::testing::TestWithParam<comm_suite::Case> {};
 TEST_P(ProcessSuite, GivesExactResults) {
   world().barrier();
   GetParam().body(world());
 }
 const auto kName = [](const auto& info) { return std::string(info.param.name); };
 INSTANTIATE_TEST_SUITE_P(Collectives, ProcessSuite,
-                         testing::ValuesIn(comm_suite::collective_cases()), kName);
-INSTANTIATE_TEST_SUITE_P(Objects, ProcessSuite, testing::ValuesIn(comm_suite::object_cases()),
+                         ::testing::ValuesIn(comm_suite::collective_cases()), kName);
+INSTANTIATE_TEST_SUITE_P(Objects, ProcessSuite, ::testing::ValuesIn(comm_suite::object_cases()),
                          kName);
 
-class ProcessMismatch : public testing::TestWithParam<comm_suite::MismatchCase> {};
+class ProcessMismatch : public ::testing::TestWithParam<comm_suite::MismatchCase> {};
 TEST_P(ProcessMismatch, IsNamedOnAllRanks) {
   CATENA_MPI_ONLY("a rank that notices one later than others is only told that they are gone");
   world().barrier();
   const CommunicatorPtr comm = make_communicator(30);
   comm_suite::expect_mismatch(*comm, GetParam());
 }
-INSTANTIATE_TEST_SUITE_P(All, ProcessMismatch, testing::ValuesIn(comm_suite::mismatch_cases()),
+INSTANTIATE_TEST_SUITE_P(All, ProcessMismatch, ::testing::ValuesIn(comm_suite::mismatch_cases()),
                          kName);
 
 TEST(Process, SumsInTheOrderOfThreads) {
@@ -178,7 +178,7 @@ TEST(Process, ReplayedStepsGiveWhatEagerOnesGive) {
 }  // namespace catena
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
+  ::testing::InitGoogleTest(&argc, argv);
   if (argc > 1) catena::implementation = argv[1];
   const int failures = RUN_ALL_TESTS();
   // Before what it needs goes: all ranks have run the same cases, so all come here.

@@ -82,7 +82,7 @@ TEST(ProgressBar, QuietWhenSilentOrEarly) {
   EXPECT_EQ(out.str(), "");
 }
 
-class RankEnvironment : public testing::Test {
+class RankEnvironment : public ::testing::Test {
  protected:
   void TearDown() override {
     for (const char* name : {"CATENA_LAUNCHED", "CATENA_TERMINAL", "CATENA_RANK", "COLUMNS"})

@@ -20,7 +20,7 @@ struct NormNet : FunctionSet {
   Variable operator()(const Variable& x) { return l2(bn.relu(l1(x))); }
 };
 
-Score score_of(NormNet& model) {
+Score norm_score_of(NormNet& model) {
   return [&model](const datasets::Batch& batch) -> Variables {
     const Variable y = model(Variable::constant(batch.x().astype(Dtype::kFloat64)));
     return {testing::F::softmax_cross_entropy(y, batch.t())};
@@ -50,7 +50,7 @@ Trained train_alone() {
   optimizer.setup(model);
   datasets::ResidentIterator batches(make_data(), datasets::ShuffledIterator(kSamples, kBatch, 1),
                                      cpu(0));
-  StandardUpdater updater(batches, make_step(optimizer, score_of(model)));
+  StandardUpdater updater(batches, make_step(optimizer, norm_score_of(model)));
   Trainer trainer(updater, model, optimizer, options());
   trainer.run();
   return {state_of(model), trainer.value("train_loss")};
@@ -64,7 +64,7 @@ Trained train_on(Communicator& comm, EmptyBatches empty) {
   optimizer.setup(model);
   datasets::ResidentIterator batches(make_data(), datasets::ShuffledIterator(kSamples, kBatch, 1),
                                      comm.device(), {comm.rank(), comm.size()});
-  StandardUpdater updater(batches, make_step(optimizer, score_of(model), empty));
+  StandardUpdater updater(batches, make_step(optimizer, norm_score_of(model), empty));
   Trainer trainer(updater, model, optimizer, options());
   trainer.run();
   return {state_of(model), trainer.value("train_loss")};

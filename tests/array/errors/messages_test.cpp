@@ -41,11 +41,11 @@ std::string message_of(const std::function<void()>& call) {
   return "no error";
 }
 
-class MistakeTest : public testing::TestWithParam<Mistake> {};
+class MistakeTest : public ::testing::TestWithParam<Mistake> {};
 class ShapeMistakes : public MistakeTest {};
 class DtypeMistakes : public MistakeTest {};
 class DeviceMistakes : public MistakeTest {};
-std::string name_of(const testing::TestParamInfo<Mistake>& test) { return test.param.name; }
+std::string name_of(const ::testing::TestParamInfo<Mistake>& test) { return test.param.name; }
 
 TEST_P(ShapeMistakes, AreNamed) {
   EXPECT_EQ(message_of<ShapeError>(GetParam().make), GetParam().message);
@@ -59,7 +59,7 @@ TEST_P(DeviceMistakes, AreNamed) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, ShapeMistakes,
-    testing::Values(
+    ::testing::Values(
         Mistake{"Add",
                 [] {
                   floats({2, 3}) + floats({2, 4});
@@ -112,17 +112,17 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Table, DtypeMistakes,
-    testing::Values(Mistake{"InPlace",
-                            [] {
-                              Array a = ints({3});
-                              a += floats({3});
-                            },
-                            "add: a result of dtype float64 cannot be stored into an array of "
-                            "dtype int32; convert it with astype"},
-                    Mistake{"Take", [] { take(floats({3}), floats({1}), 0); },
-                            "take: expected integer positions, got float32"},
-                    Mistake{"Uniform", [] { random::uniform({3}, 0, 1, Dtype::kInt32); },
-                            "uniform: expected a floating dtype, got int32"}),
+    ::testing::Values(Mistake{"InPlace",
+                              [] {
+                                Array a = ints({3});
+                                a += floats({3});
+                              },
+                              "add: a result of dtype float64 cannot be stored into an array of "
+                              "dtype int32; convert it with astype"},
+                      Mistake{"Take", [] { take(floats({3}), floats({1}), 0); },
+                              "take: expected integer positions, got float32"},
+                      Mistake{"Uniform", [] { random::uniform({3}, 0, 1, Dtype::kInt32); },
+                              "uniform: expected a floating dtype, got int32"}),
     name_of);
 
 // The cure for arrays, and for the variables that a function was given.
@@ -133,7 +133,7 @@ std::string differ(const std::string& who, const std::string& a, const std::stri
 
 INSTANTIATE_TEST_SUITE_P(
     Table, DeviceMistakes,
-    testing::Values(
+    ::testing::Values(
         Mistake{"Add", [] { floats({3}, cpu(0)) + floats({3}, cpu(1)); },
                 differ("add", "cpu:0", "cpu:1")},
         Mistake{"Matmul",

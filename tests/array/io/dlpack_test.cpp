@@ -50,13 +50,14 @@ struct Foreign {
   }
 };
 
-class DlpackDtype : public testing::TestWithParam<int> {
+class DlpackDtype : public ::testing::TestWithParam<int> {
  protected:
   Dtype dtype() const { return static_cast<Dtype>(GetParam()); }
 };
-INSTANTIATE_TEST_SUITE_P(Dlpack, DlpackDtype, testing::Range(0, kDtypeCount), [](const auto& info) {
-  return std::string(name(static_cast<Dtype>(info.param)));
-});
+INSTANTIATE_TEST_SUITE_P(Dlpack, DlpackDtype, ::testing::Range(0, kDtypeCount),
+                         [](const auto& info) {
+                           return std::string(name(static_cast<Dtype>(info.param)));
+                         });
 
 TEST_P(DlpackDtype, RoundTripIsTheSameMemory) {
   const Array a = arange(12).astype(dtype()).reshape({3, 4});

@@ -61,12 +61,12 @@ std::string load_error(const std::string& path, bool npz = false) {
   return "";
 }
 
-class EveryDtype : public testing::TestWithParam<int> {
+class EveryDtype : public ::testing::TestWithParam<int> {
  protected:
   Dtype dtype() const { return static_cast<Dtype>(GetParam()); }
   TempFolder folder_;
 };
-INSTANTIATE_TEST_SUITE_P(Io, EveryDtype, testing::Range(0, kDtypeCount), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(Io, EveryDtype, ::testing::Range(0, kDtypeCount), [](const auto& info) {
   return std::string(name(static_cast<Dtype>(info.param)));
 });
 
@@ -136,7 +136,7 @@ TEST_P(EveryDtype, SavezNumbersWhatHasNoName) {
   EXPECT_THROW(savez(folder_ / "d.npz", {Array()}), ValueError);
 }
 
-class IoTest : public testing::Test {
+class IoTest : public ::testing::Test {
  protected:
   TempFolder folder_;
 };

@@ -12,7 +12,7 @@
 namespace catena {
 namespace {
 
-class MappedTest : public testing::Test {
+class MappedTest : public ::testing::Test {
  protected:
   std::string path() const { return folder_ / "a.npy"; }
   TempFolder folder_;

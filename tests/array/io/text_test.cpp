@@ -12,7 +12,7 @@
 namespace catena {
 namespace {
 
-class TextTest : public testing::Test {
+class TextTest : public ::testing::Test {
  protected:
   Array read(const std::string& text, const LoadTextOptions& options = {}) {
     write_file(path(), text);

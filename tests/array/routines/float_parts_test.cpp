@@ -14,7 +14,7 @@
 namespace catena {
 namespace {
 
-class FloatParts : public testing::TestWithParam<Device> {
+class FloatParts : public ::testing::TestWithParam<Device> {
  protected:
   void SetUp() override { CATENA_NEEDS_GPUS(GetParam().is_cuda() ? 1 : 0); }
   Array on_device(const Array& a) const { return a.to(GetParam()); }
@@ -218,7 +218,7 @@ TEST_P(FloatParts, LayoutsWithGapsAndNothing) {
   EXPECT_EQ(nextafter(none_at_all, 1.0).shape(), Shape({0, 3}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, FloatParts, testing::Values(cpu(), cuda_device(0)),
+INSTANTIATE_TEST_SUITE_P(Devices, FloatParts, ::testing::Values(cpu(), cuda_device(0)),
                          [](const auto& info) { return info.param.is_cuda() ? "cuda" : "cpu"; });
 
 }  // namespace

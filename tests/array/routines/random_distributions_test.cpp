@@ -335,22 +335,22 @@ TEST_P(DistributionFunctions, WrongArguments) {
   const auto says = [](const std::string& text, const char* who, const char* what) {
     expect_contains(text, {who, what});
   };
-  says(error_of([&] { state.gamma({2}, bad); }), "gamma: ", "-1");
-  says(error_of([&] { state.gamma({2}, kNone); }), "gamma: ", "nan");
-  says(error_of([&] { state.gamma({2}, 1, bad); }), "gamma: ", "scale");
-  says(error_of([&] { state.beta({2}, 0, 1); }), "beta: ", "a above 0");
-  says(error_of([&] { state.chisquare({2}, 0); }), "chisquare: ", "freedom");
-  says(error_of([&] { state.poisson({2}, bad); }), "poisson: ", "-1");
-  says(error_of([&] { state.poisson({3}, bad); }), "poisson: ", "(2,)");
-  says(error_of([&] { state.poisson({2}, 1e16); }), "poisson: ", "1e15");
-  says(error_of([&] { state.binomial({2}, 5, 1.5); }), "binomial: ", "1.5");
-  says(error_of([&] { state.binomial({2}, int64_t{1} << 40, 0.5); }), "binomial: ", "1e10");
-  says(error_of([&] { state.geometric({2}, 0); }), "geometric: ", "probabilities");
-  says(error_of([&] { state.multinomial({2}, -1, bad); }), "multinomial: ", "-1");
-  says(error_of([&] { state.dirichlet({2}, counting({2, 2})); }), "dirichlet: ", "1-d");
-  says(error_of([&] { state.gamma({2}, 1, 1, Dtype::kInt32); }), "gamma: ", "int32");
-  says(error_of([&] { state.triangular({2}, 1, 0, 2); }), "triangular: ", "1, 0, 2");
-  says(error_of([&] { state.weibull({2}, 0); }), "weibull: ", "above 0");
+  says(failure_of([&] { state.gamma({2}, bad); }), "gamma: ", "-1");
+  says(failure_of([&] { state.gamma({2}, kNone); }), "gamma: ", "nan");
+  says(failure_of([&] { state.gamma({2}, 1, bad); }), "gamma: ", "scale");
+  says(failure_of([&] { state.beta({2}, 0, 1); }), "beta: ", "a above 0");
+  says(failure_of([&] { state.chisquare({2}, 0); }), "chisquare: ", "freedom");
+  says(failure_of([&] { state.poisson({2}, bad); }), "poisson: ", "-1");
+  says(failure_of([&] { state.poisson({3}, bad); }), "poisson: ", "(2,)");
+  says(failure_of([&] { state.poisson({2}, 1e16); }), "poisson: ", "1e15");
+  says(failure_of([&] { state.binomial({2}, 5, 1.5); }), "binomial: ", "1.5");
+  says(failure_of([&] { state.binomial({2}, int64_t{1} << 40, 0.5); }), "binomial: ", "1e10");
+  says(failure_of([&] { state.geometric({2}, 0); }), "geometric: ", "probabilities");
+  says(failure_of([&] { state.multinomial({2}, -1, bad); }), "multinomial: ", "-1");
+  says(failure_of([&] { state.dirichlet({2}, counting({2, 2})); }), "dirichlet: ", "1-d");
+  says(failure_of([&] { state.gamma({2}, 1, 1, Dtype::kInt32); }), "gamma: ", "int32");
+  says(failure_of([&] { state.triangular({2}, 1, 0, 2); }), "triangular: ", "1, 0, 2");
+  says(failure_of([&] { state.weibull({2}, 0); }), "weibull: ", "above 0");
 }
 
 CATENA_ON_DEVICES(DistributionFunctions);

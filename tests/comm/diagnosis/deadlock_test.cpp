@@ -23,7 +23,7 @@ TEST(StuckRanks, AreCirclesAndThoseWhoWaitForThem) {
 }
 
 // Ranks on one board that begin and end calls.
-class DeadlockOnBoard : public testing::Test {
+class DeadlockOnBoard : public ::testing::Test {
  protected:
   DeadlockOnBoard() {
     for (int r = 0; r < kRanks; ++r) place.board->slot(r).set_identity(r, getpid(), "here");

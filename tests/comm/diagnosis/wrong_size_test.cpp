@@ -10,7 +10,7 @@ namespace catena::comm {
 namespace {
 
 // What srun gave this process.
-class WrongSize : public testing::Test {
+class WrongSize : public ::testing::Test {
  protected:
   WrongSize() { clear(); }
   ~WrongSize() override { clear(); }

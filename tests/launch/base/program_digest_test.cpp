@@ -11,7 +11,7 @@
 namespace catena::launch {
 namespace {
 
-class DigestsTest : public testing::Test {
+class DigestsTest : public ::testing::Test {
  protected:
   void SetUp() override { std::filesystem::create_directories(folder_); }
   void TearDown() override { std::filesystem::remove_all(folder_); }
@@ -20,7 +20,7 @@ class DigestsTest : public testing::Test {
     return folder_ + "/" + name;
   }
 
-  std::string folder_ = testing::TempDir() + "catena-digests-" + std::to_string(getpid());
+  std::string folder_ = ::testing::TempDir() + "catena-digests-" + std::to_string(getpid());
 };
 
 TEST_F(DigestsTest, ScriptsCountAndNotOnlyTheirInterpreter) {

@@ -59,7 +59,7 @@ TEST(Check, MissingMpirunNamesItsPackage) {
 }
 
 TEST(Check, PluginThatDoesNotLoadSaysWhy) {
-  const std::string folder = testing::TempDir() + "catena-check-" + std::to_string(getpid());
+  const std::string folder = ::testing::TempDir() + "catena-check-" + std::to_string(getpid());
   std::filesystem::create_directories(folder);
   std::ofstream(folder + "/libcatena_cuda.so") << "no library";
   for (const CheckItem& item : check_plugins({folder}, true)) {
@@ -160,7 +160,7 @@ TEST(Check, CompanionsNameTheLibraryThatTheyUse) {
 
 // Packages put libcatena.so into the development package, which programs do without.
 TEST(Check, LibcatenaWithoutItsDevelopmentLink) {
-  const std::string folder = testing::TempDir() + "catena-check-link-" + std::to_string(getpid());
+  const std::string folder = ::testing::TempDir() + "catena-check-link-" + std::to_string(getpid());
   std::filesystem::create_directories(folder);
   const std::string link = folder + "/" + CATENA_SONAME;
   std::filesystem::create_symlink(CATENA_FOLDER "/libcatena.so", link);
@@ -172,7 +172,8 @@ TEST(Check, LibcatenaWithoutItsDevelopmentLink) {
 
 // The loader would take it, libcatena does not.
 TEST(Check, PluginOfAnotherBuildSaysSo) {
-  const std::string folder = testing::TempDir() + "catena-check-build-" + std::to_string(getpid());
+  const std::string folder =
+      ::testing::TempDir() + "catena-check-build-" + std::to_string(getpid());
   std::filesystem::create_directories(folder);
   std::filesystem::copy(TEST_PLUGINS "/libcatena_other_build.so", folder + "/libcatena_onednn.so");
   setenv("CATENA_PLUGIN_PATH", folder.c_str(), 1);
@@ -187,7 +188,7 @@ TEST(Check, PluginOfAnotherBuildSaysSo) {
 
 // With the libcatena here, which asks the loader, and without one, when --check does.
 TEST(Check, PluginThatIsCutOffIsNamed) {
-  const std::string folder = testing::TempDir() + "catena-check-" + std::to_string(getpid());
+  const std::string folder = ::testing::TempDir() + "catena-check-" + std::to_string(getpid());
   const std::string file = folder + "/libcatena_onednn.so";
   std::filesystem::create_directories(folder);
   std::filesystem::copy(TEST_PLUGINS "/libcatena_unusable.so", file);
@@ -205,7 +206,8 @@ TEST(Check, PluginThatIsCutOffIsNamed) {
 #endif
 
 TEST(Check, KernelCacheTellsItsUses) {
-  const std::string folder = testing::TempDir() + "catena-check-cache-" + std::to_string(getpid());
+  const std::string folder =
+      ::testing::TempDir() + "catena-check-cache-" + std::to_string(getpid());
   std::filesystem::create_directories(folder + "/kernels");
   setenv("CATENA_CACHE_DIR", folder.c_str(), 1);
   EXPECT_EQ(kernel_cache_text(), "empty; 0 hits, 0 misses so far, " + folder);
@@ -235,7 +237,8 @@ TEST(Check, KernelCacheTellsItsUses) {
 }
 
 TEST(Check, AFolderThatCannotBeTheKernelCacheIsNamed) {
-  const std::string folder = testing::TempDir() + "catena-check-cache-" + std::to_string(getpid());
+  const std::string folder =
+      ::testing::TempDir() + "catena-check-cache-" + std::to_string(getpid());
   std::filesystem::create_directories(folder);
   std::ofstream(folder + "/file");
   std::filesystem::create_symlink("nothing", folder + "/dangling");

@@ -32,9 +32,9 @@ void expect_contains(const std::string& text, const std::string& part) {
 }
 
 // A folder with an mpirun that is of the version given, which is all that --dry-run asks.
-class ProgramTest : public testing::Test {
+class ProgramTest : public ::testing::Test {
  protected:
-  ProgramTest() : folder_(testing::TempDir() + "catena-program-" + std::to_string(getpid())) {
+  ProgramTest() : folder_(::testing::TempDir() + "catena-program-" + std::to_string(getpid())) {
     std::filesystem::create_directories(folder_);
   }
   ~ProgramTest() override { std::filesystem::remove_all(folder_); }

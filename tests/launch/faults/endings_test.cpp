@@ -10,7 +10,7 @@ namespace {
 TEST(Endings, CtrlCEndsAllRanks) { expect_clean_end(SIGINT, {"--cpu"}, "hang", 5); }
 
 // Another host, as far as host names go: the launcher then reaches its ranks through mpirun only.
-class AnotherHost : public testing::Test {
+class AnotherHost : public ::testing::Test {
  protected:
   void SetUp() override {
     if (std::system("unshare --uts true 2>/dev/null") != 0)
@@ -22,7 +22,7 @@ class AnotherHost : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove(path_); }
 
-  const std::string path_ = testing::TempDir() + "catena-faraway-mpirun";
+  const std::string path_ = ::testing::TempDir() + "catena-faraway-mpirun";
 };
 
 TEST_F(AnotherHost, FailureIsReportedAndEndsTheOthers) {
@@ -66,7 +66,7 @@ TEST(Endings, RankProcessIsKilled) {
 }
 
 // The rank process is called catena-run, too: whoever ends the wrong line of ps gets to it.
-class Outsider : public testing::TestWithParam<int> {};
+class Outsider : public ::testing::TestWithParam<int> {};
 
 TEST_P(Outsider, ThatEndsARankProcessIsNamed) {
   const std::string mark = new_mark();
@@ -101,7 +101,7 @@ TEST_P(Outsider, ThatEndsMpirunIsNamed) {
   EXPECT_EQ(count_processes(mark), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Signals, Outsider, testing::Values(SIGTERM, SIGHUP, SIGALRM, SIGQUIT),
+INSTANTIATE_TEST_SUITE_P(Signals, Outsider, ::testing::Values(SIGTERM, SIGHUP, SIGALRM, SIGQUIT),
                          [](const auto& info) { return sigabbrev_np(info.param); });
 
 // All ranks get the time to save, and the exit code says that the job is not complete.

@@ -109,9 +109,9 @@ TEST(Faults, FoldersAndPlainFilesAreNoPrograms) {
     const auto start = [&](const std::string& program) {
       return run(dry ? Words{"--dry-run", "--cpu", program} : Words{"--cpu", program});
     };
-    Result result = start(testing::TempDir());
+    Result result = start(::testing::TempDir());
     EXPECT_EQ(result.status, 126);
-    EXPECT_EQ(result.err, "catena-run: program '" + testing::TempDir() +
+    EXPECT_EQ(result.err, "catena-run: program '" + ::testing::TempDir() +
                               "' is a folder; name the executable file in it\n");
     EXPECT_EQ(result.out, "");
     result = start(script.path());
@@ -149,7 +149,7 @@ TEST(Faults, HostThatDoesNotAnswerIsNamed) {
 }
 
 TEST(Faults, ProgramThatCannotBeStarted) {
-  const std::string path = testing::TempDir() + "catena-no-interpreter";
+  const std::string path = ::testing::TempDir() + "catena-no-interpreter";
   std::ofstream(path) << "#!/no/such/interpreter\n";
   std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   const Result result = run({"-n", "2", "--cpu", path});
@@ -199,7 +199,7 @@ TEST(Faults, MpirunThatFailsIsQuoted) {
 
 TEST(Faults, StartTimeoutNamesTheMissingRanks) {
   // An mpirun that never starts anything.
-  const std::string path = testing::TempDir() + "catena-slow-mpirun";
+  const std::string path = ::testing::TempDir() + "catena-slow-mpirun";
   std::ofstream(path)
       << "#!/bin/sh\n[ \"$1\" = --version ] && echo 'mpirun (Open MPI) 4.1.4' && exit\n"
          "exec sleep 30\n";
@@ -219,7 +219,7 @@ TEST(Faults, StartTimeoutNamesTheMissingRanks) {
 
 TEST(Faults, WrongWorldSizeIsAnError) {
   // As when the batch system starts the program on its own terms.
-  const std::string path = testing::TempDir() + "catena-one-rank-mpirun";
+  const std::string path = ::testing::TempDir() + "catena-one-rank-mpirun";
   std::ofstream(path) << "#!/bin/sh\n[ \"$1\" = --version ] && exec mpirun --version\n"
                          "while [ \"$1\" != -n ]; do shift; done\nshift 2\n"
                          "exec mpirun --allow-run-as-root -n 1 \"$@\"\n";
@@ -254,7 +254,7 @@ TEST(Faults, GpusInOrder) {
 }
 
 TEST(Faults, LogFiles) {
-  const std::string folder = testing::TempDir() + "catena-logs-" + std::to_string(getpid());
+  const std::string folder = ::testing::TempDir() + "catena-logs-" + std::to_string(getpid());
   const Result result =
       run({"-n", "2", "--cpu", "--log-dir", folder, "sh", "-c",
            "echo out $CATENA_RANK; echo err $CATENA_RANK >&2; exit $CATENA_RANK"});
@@ -270,7 +270,7 @@ TEST(Faults, LogFiles) {
 
 // Training is worth more than its log: a warning, at once and at the end, and no failure.
 TEST(Faults, LogOnAFullDisk) {
-  const std::string folder = testing::TempDir() + "catena-full-" + std::to_string(getpid());
+  const std::string folder = ::testing::TempDir() + "catena-full-" + std::to_string(getpid());
   std::filesystem::create_directories(folder);
   std::filesystem::create_symlink("/dev/full", folder + "/rank-1.log");
   const Result result = run({"-n", "2", "--cpu", "--log-dir", folder, "echo", "text"});
@@ -350,7 +350,7 @@ TEST(Faults, OutputClosedByItsReader) {
 }
 
 TEST(Faults, StandardInputReachesRankZero) {
-  const std::string path = testing::TempDir() + "catena-stdin.txt";
+  const std::string path = ::testing::TempDir() + "catena-stdin.txt";
   const std::string command = "echo question | " + std::string(CATENA_RUN) +
                               " -n 2 --cpu sh -c 'read x; echo got $x' > " + path;
   EXPECT_NE(std::system(command.c_str()), -1);

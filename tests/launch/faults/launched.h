@@ -241,7 +241,7 @@ inline void wait_for_processes(const std::string& mark, int count, double second
 class Script {
  public:
   Script(const std::string& name, const std::string& text)
-      : path_(testing::TempDir() + "catena-" + std::to_string(getpid()) + "-" + name) {
+      : path_(::testing::TempDir() + "catena-" + std::to_string(getpid()) + "-" + name) {
     std::filesystem::create_directories(std::filesystem::path(path_).parent_path());
     std::ofstream(path_) << text;
     std::filesystem::permissions(path_, std::filesystem::perms::owner_all);

@@ -6,7 +6,7 @@
 namespace catena::launch::test {
 namespace {
 
-class LibraryThread : public testing::Test {
+class LibraryThread : public ::testing::Test {
  protected:
   void SetUp() override {
     // The pretended library is in use: it alone reports these.

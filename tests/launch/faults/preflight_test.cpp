@@ -14,7 +14,7 @@ namespace {
 
 // Two hosts of one rank each, as far as names, PATH and environment go. Their programs, both called
 // catena-test-program, are found in PATH.
-class TwoHosts : public testing::Test {
+class TwoHosts : public ::testing::Test {
  protected:
   void SetUp() override {
     if (std::system("unshare --uts true 2>/dev/null") != 0)
@@ -53,7 +53,7 @@ class TwoHosts : public testing::Test {
   }
 
   static constexpr const char* kProgram = "echo rank $CATENA_RANK of $CATENA_SIZE ran\n";
-  const std::string folder_ = testing::TempDir() + "catena-hosts-" + std::to_string(getpid());
+  const std::string folder_ = ::testing::TempDir() + "catena-hosts-" + std::to_string(getpid());
 };
 
 TEST_F(TwoHosts, TheSameProgramRuns) {

@@ -228,7 +228,7 @@ std::string slow_saver(const std::string& folder) {
 }
 
 void expect_time_to_save(bool to_whole_job) {
-  const std::string folder = testing::TempDir() + "catena-grace-" + std::to_string(getpid());
+  const std::string folder = ::testing::TempDir() + "catena-grace-" + std::to_string(getpid());
   fs::create_directories(folder);
   const std::string mark = new_mark();
   Launched running(

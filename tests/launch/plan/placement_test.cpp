@@ -37,7 +37,7 @@ TEST(Placement, ThisMachine) {
 
 // A machine whose GPU hangs on some of the processors only.
 TEST(Placement, NearTheGpu) {
-  const std::string sysfs = testing::TempDir() + "catena-sysfs-" + std::to_string(getpid());
+  const std::string sysfs = ::testing::TempDir() + "catena-sysfs-" + std::to_string(getpid());
   const std::string bus_id = "0000:1b:00.0", folder = sysfs + "/bus/pci/devices/" + bus_id;
   std::filesystem::create_directories(folder);
   const auto near = [&](const std::string& list) {

@@ -21,7 +21,7 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-class Folder : public testing::Test {
+class Folder : public ::testing::Test {
  protected:
   void SetUp() override { fs::create_directories(folder_); }
   void TearDown() override { fs::remove_all(folder_); }
@@ -31,7 +31,7 @@ class Folder : public testing::Test {
     if (program) fs::permissions(path, fs::perms::owner_all);
     return path;
   }
-  const std::string folder_ = testing::TempDir() + "catena-files-" + std::to_string(getpid());
+  const std::string folder_ = ::testing::TempDir() + "catena-files-" + std::to_string(getpid());
 };
 
 using LogFiles = Folder;

@@ -40,7 +40,7 @@ TEST(MpirunCommand, Version) {
 }
 
 TEST(MpirunCommand, MpichIsNamedWithWhatToDo) {
-  const std::string mpiexec = testing::TempDir() + "mpiexec-" + std::to_string(getpid());
+  const std::string mpiexec = ::testing::TempDir() + "mpiexec-" + std::to_string(getpid());
   std::ofstream(mpiexec) << "#!/bin/sh\necho 'HYDRA build details:'\n";
   std::filesystem::permissions(mpiexec, std::filesystem::perms::owner_all);
   try {

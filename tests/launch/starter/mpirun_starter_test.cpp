@@ -22,7 +22,7 @@ TEST(MpirunStarterTest, IsWhatJobsAreStartedWith) {
 }
 
 TEST(MpirunStarterTest, MakesTheCommandOfAJob) {
-  const std::string folder = testing::TempDir() + "catena-starter-" + std::to_string(getpid());
+  const std::string folder = ::testing::TempDir() + "catena-starter-" + std::to_string(getpid());
   const std::string mpirun = folder + "/mpirun";
   std::filesystem::create_directories(folder);
   std::ofstream(mpirun) << "#!/bin/sh\necho 'mpirun (Open MPI) 4.1.6'\n";

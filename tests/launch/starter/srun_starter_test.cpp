@@ -17,10 +17,10 @@ namespace catena::launch {
 namespace {
 
 // A PATH whose srun and mpirun answer as they do where they are installed.
-class SrunStarterTest : public testing::Test {
+class SrunStarterTest : public ::testing::Test {
  protected:
   SrunStarterTest()
-      : folder_(testing::TempDir() + "catena-srun-" + std::to_string(getpid())),
+      : folder_(::testing::TempDir() + "catena-srun-" + std::to_string(getpid())),
         path_(std::getenv("PATH")) {
     std::filesystem::create_directories(folder_);
     setenv("PATH", folder_.c_str(), 1);

@@ -11,7 +11,7 @@ namespace {
 using parallel_suite::Communication;
 using Check = void (*)(Communicator&, const Communication&);
 
-class CommunicationFunctions : public testing::TestWithParam<Communication> {
+class CommunicationFunctions : public ::testing::TestWithParam<Communication> {
  protected:
   void run(Check check) {
     for (const int ranks : {1, 2, 3, 4})
@@ -39,7 +39,7 @@ TEST_P(CommunicationFunctions, RunOnAGpu) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CommunicationFunctions,
-                         testing::ValuesIn(parallel_suite::communications()),
+                         ::testing::ValuesIn(parallel_suite::communications()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
