@@ -40,7 +40,7 @@ void count(RankTimes& times, double free, const Span& computation, const Span* m
   times.ranks += begin - free - on_the_wire - host;
 }
 
-std::string share(double seconds, double whole) {
+std::string with_share(double seconds, double whole) {
   char text[32];
   std::snprintf(text, sizeof text, "%5.1f %%", whole > 0 ? 100 * seconds / whole : 0);
   std::string result = text;
@@ -74,9 +74,9 @@ std::string describe_times(const Simulation& simulation) {
   for (size_t rank = 0; rank < all.size(); ++rank) {
     const RankTimes& t = all[rank];
     const double whole = simulation.seconds;
-    text += message("rank ", rank, ": computes ", share(t.computing, whole),
-                    ", waits for messages ", share(t.messages, whole), ", for ranks ",
-                    share(t.ranks, whole), ", for the host ", share(t.host, whole), "\n");
+    text += message("rank ", rank, ": computes ", with_share(t.computing, whole),
+                    ", waits for messages ", with_share(t.messages, whole), ", for ranks ",
+                    with_share(t.ranks, whole), ", for the host ", with_share(t.host, whole), "\n");
   }
   return text;
 }
