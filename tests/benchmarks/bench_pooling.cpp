@@ -24,7 +24,7 @@ using catena::Variable;
 // Seconds that a copy of so many bytes, counted read and written, takes.
 double copy_time(catena::Device device, double bytes) {
   const Array from = catena::zeros({int64_t(bytes / 2)}, {Dtype::kUInt8, device});
-  return bench::wall_time({3, 7, 10}, device, [&] { from.copy(); }).median;
+  return bench::call_time(device, [&] { from.copy(); });
 }
 
 using Call = std::function<Variable(const Variable&)>;
@@ -59,13 +59,12 @@ void row(const Case& c, const Variable& x, const char* what, bool last) {
   const Array gy = catena::ones_like(y.data());
   const double item = double(x.data().itemsize()), in = double(x.size()), out = double(y.size());
   const double bytes = in * item + out * (item + c.place_bytes);
-  const bench::Sampling sampling{3, 7, 10};
-  const double forward = bench::wall_time(sampling, x.device(), [&] { c.call(x); }).median;
-  const double both = bench::wall_time(sampling, x.device(), [&] {
-                        const Variable z = c.call(x);
-                        z.set_grad(gy);
-                        z.backward();
-                      }).median;
+  const double forward = bench::call_time(x.device(), [&] { c.call(x); });
+  const double both = bench::call_time(x.device(), [&] {
+    const Variable z = c.call(x);
+    z.set_grad(gy);
+    z.backward();
+  });
   std::printf("| %s, %s, %s | %.3f ms | %.3f ms (copy) | %.3f ms | %.3f ms (copies) |\n", c.name,
               what, last ? "channels last" : "channels first", forward * 1e3,
               copy_time(x.device(), bytes) * 1e3, both * 1e3,

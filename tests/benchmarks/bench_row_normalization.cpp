@@ -19,25 +19,23 @@ using catena::Dtype;
 using catena::Shape;
 using catena::Variable;
 
-constexpr bench::Sampling kSampling{3, 7, 10};
-
 // Seconds that a copy takes which reads and writes so many bytes in all.
 double copy_time(catena::Device device, double bytes) {
   const Array from = catena::zeros({int64_t(bytes / 2)}, {Dtype::kUInt8, device}),
               to = catena::zeros_like(from);
-  return bench::wall_time(kSampling, device, [&] { to.assign(from); }).median;
+  return bench::call_time(device, [&] { to.assign(from); });
 }
 
 void row(const char* what, const Variable& x, const std::function<Variable(const Variable&)>& f) {
   const catena::Device device = x.device();
   const double bytes = double(x.size() * x.data().itemsize());
   const Array gy = catena::ones_like(f(x).data());
-  const double forward = bench::wall_time(kSampling, device, [&] { f(x); }).median;
-  const double both = bench::wall_time(kSampling, device, [&] {
-                        const Variable y = f(x);
-                        y.set_grad(gy);
-                        y.backward();
-                      }).median;
+  const double forward = bench::call_time(device, [&] { f(x); });
+  const double both = bench::call_time(device, [&] {
+    const Variable y = f(x);
+    y.set_grad(gy);
+    y.backward();
+  });
   std::printf("| %s, %s | %.3f ms | %.3f ms | %.3f ms | %.3f ms |\n", what, catena::name(x.dtype()),
               forward * 1e3, copy_time(device, 2 * bytes) * 1e3, both * 1e3,
               copy_time(device, 5 * bytes) * 1e3);

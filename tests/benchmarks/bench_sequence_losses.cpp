@@ -20,18 +20,16 @@ using catena::Device;
 using catena::Dtype;
 using catena::Variable;
 
-const bench::Sampling kSampling{3, 7, 10};
-
 // Seconds that a copy of so many bytes, counted read and written, takes.
 double copy_time(Device device, double bytes) {
   const Array from = catena::zeros({int64_t(bytes / 2)}, {Dtype::kUInt8, device});
-  return bench::wall_time(kSampling, device, [&] { from.copy(); }).median;
+  return bench::call_time(device, [&] { from.copy(); });
 }
 
 template <class Forward>
 void row(const char* what, Device device, double bytes, const Forward& forward) {
-  const double once = bench::wall_time(kSampling, device, forward).median;
-  const double both = bench::wall_time(kSampling, device, [&] { forward().backward(); }).median;
+  const double once = bench::call_time(device, forward);
+  const double both = bench::call_time(device, [&] { forward().backward(); });
   std::printf("| %s | %.3f ms | %.3f ms | %.3f ms (copy) |\n", what, once * 1e3, both * 1e3,
               copy_time(device, bytes) * 1e3);
 }

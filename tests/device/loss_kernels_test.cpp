@@ -13,6 +13,7 @@
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
 #include "catena/kernels/ctc.h"
+#include "catena/kernels/index.h"
 #include "catena/kernels/sampling.h"
 #include "catena/testing.h"
 
@@ -156,14 +157,15 @@ TEST(SampledLogisticKernels, ComputeWhatTheCpuDoes) {
                   rows = random_array({kBatch, kTerms}, 0, kRows, Dtype::kInt32, cpu(), 3),
                   coefficients = zeros({kBatch, kTerms}, Dtype::kFloat64),
                   loss = zeros({}, Dtype::kFloat64), gx = zeros_like(x), gloss = full({}, 1.5),
-                  values = zeros({kBatch, kTerms, kSize}, Dtype::kFloat64);
+                  gW = zeros_like(W);
       t(2).fill(wrong ? 3 : 1);
       rows(1, 4).fill(wrong ? kRows : 2);
       const Array other_rows = by_tree ? like(rows) : rows, other_coefficients = like(coefficients),
-                  other_loss = like(loss), other_gx = like(gx), other_values = like(values);
+                  other_loss = like(loss), other_gx = like(gx), other_gW = like(gW),
+                  other_values = zeros({kBatch, kTerms, kSize}, Dtype::kFloat64);
       kernels::sampled_logistic(cpu(),
                                 {&x, &W, &rows, &coefficients, &loss, by_tree ? &tree : nullptr});
-      kernels::sampled_logistic_grad(cpu(), {&x, &W, &rows, &coefficients, &gloss, &gx, &values});
+      kernels::sampled_logistic_grad(cpu(), {&x, &W, &rows, &coefficients, &gloss, &gx, &gW});
       gpu::SampledLogisticArgs args{};
       args.x = x.raw_data(), args.W = W.raw_data(), args.rows = other_rows.data<int32_t>();
       args.batch = kBatch, args.terms = kTerms, args.n = kRows, args.size = kSize;
@@ -188,7 +190,10 @@ TEST(SampledLogisticKernels, ComputeWhatTheCpuDoes) {
       EXPECT_EQ(testing::difference(other_rows, rows), "");
       EXPECT_NO_THROW(assert_allclose(other_coefficients, coefficients, 1e-12, 1e-12));
       EXPECT_NO_THROW(assert_allclose(other_gx, gx, 1e-12, 1e-12));
-      EXPECT_NO_THROW(assert_allclose(other_values, values, 1e-12, 1e-12));
+      kernels::scatter_add(
+          cpu(), {other_gW.reshape({1, kRows, kSize}), other_rows.reshape({kBatch * kTerms}),
+                  other_values.reshape({1, kBatch * kTerms, kSize}), false, IdRule{true, -1}});
+      EXPECT_NO_THROW(assert_allclose(other_gW, gW, 1e-12, 1e-12));
     }
   }
 }

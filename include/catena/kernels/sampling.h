@@ -47,10 +47,11 @@ struct SampledLogisticCall {
   const TreePaths* paths = nullptr;
 };
 
-// gx[i] = gloss * sum over k of coefficients[i, k] * W[rows[i, k]], over rows of [0, n), and
-// values[i, k] = gloss * coefficients[i, k] * x[i], which is what the term adds to the gradient of
-// its row; 0 where there is none. gloss: 0-d of x's dtype. gx: like x, values: (batch, terms,
-// size), contiguous; each may be null.
+// gx[i] = gloss * sum over k of coefficients[i, k] * W[rows[i, k]], and gW[r] (+)= gloss * sum over
+// rows[i, k] = r of coefficients[i, k] * x[i], both over rows of [0, n). With accumulate_W gW is
+// added to, else rows without a term are 0. gloss: 0-d of x's dtype. gx: like x, gW: like W,
+// contiguous; each may be null. On a CPU, and under config().deterministic, equal calls give equal
+// bits.
 struct SampledLogisticGradCall {
   const Array* x;
   const Array* W;
@@ -58,7 +59,8 @@ struct SampledLogisticGradCall {
   const Array* coefficients;
   const Array* gloss;
   const Array* gx;
-  const Array* values;
+  const Array* gW;
+  bool accumulate_W = false;
 };
 
 namespace kernels {

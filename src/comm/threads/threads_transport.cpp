@@ -120,12 +120,13 @@ class OnItsStream {
 
 }  // namespace
 
-// With one rank a collective is a copy, queued on the current stream like any other operation.
+// With one rank a collective is a copy, queued on the current stream like any other operation; a
+// weight of 1, that of a batch which one rank has alone, changes nothing.
 void ThreadsTransport::run_alone(const Call& call) {
   if (!call.input || !call.output) return;
   const Array& x = *call.input;
   const Array& y = *call.output;
-  if (call.reduction == Reduction::kWeighted)
+  if (call.reduction == Reduction::kWeighted && call.weight != 1)
     elementwise(ops::multiply, {x, call.weight}, y);
   else if (x.raw_data() != y.raw_data())
     y.reshape({-1}).assign(x.reshape({-1}));

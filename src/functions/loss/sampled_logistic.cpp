@@ -25,45 +25,58 @@ class SampledLogisticNode final : public FunctionNode {
     if (watched_) context.input(kRows);  // GradientError if it was overwritten
     if (context.create_graph()) return composed(context, gloss);
     const Variable x = context.input(kX), W = context.input(kW);
-    const Array xs = x.data().contiguous(), Ws = W.data().contiguous();
-    Array values;
-    if (context.needs(kW)) {
-      Shape shape = rows_.shape();
-      shape.push_back(x.shape()[1]);
-      values = Array::uninitialized(shape, x.dtype(), x.device());
-    }
-    const auto write = [&](const Array* gx) {
-      if (xs.size() == 0) return;
-      kernels::sampled_logistic_grad(xs.device(), {&xs, &Ws, &rows_, &coefficients_, &gloss.data(),
-                                                   gx, values.defined() ? &values : nullptr});
-    };
+    const Operands operands{x.data().contiguous(), W.data().contiguous(), gloss.data()};
+    const Table table = table_of(context, W.data());
+    const auto write_with = [&](const Array* gx) { write(operands, gx, table); };
     if (context.needs(kX))
-      give(context, kX, x.shape(), x.data(), [&](const Array& gx) { write(&gx); });
+      give(context, kX, x.shape(), x.data(), [&](const Array& gx) { write_with(&gx); });
     else
-      write(nullptr);
-    if (context.needs(kW)) give_rows(context, Variable::constant(values));
+      write_with(nullptr);
+    if (table.is_destination)
+      context.written(kW);
+    else if (context.needs(kW))
+      context.set_grad(kW, Variable::constant(table.gW));
   }
 
  private:
-  Lookup lookup() const { return {rows_, {true, -1}}; }
-  // The sums of the terms' gradients, straight into the table of gradients.
-  void give_rows(BackwardContext& context, const Variable& values) const {
-    give_linear<true>(context, kW, *inputs()[kW], lookup(), values);
+  struct Operands {
+    Array x, W, gloss;
+  };
+  // Where the gradients of W's rows go; undefined: nowhere.
+  struct Table {
+    Array gW;
+    bool accumulate, is_destination;
+  };
+  static Table table_of(BackwardContext& context, const Array& W) {
+    if (!context.needs(kW)) return {Array(), false, false};
+    const BackwardContext::Destination to = context.destination(kW);
+    if (to && to.array->is_contiguous() && to.array->dtype() == W.dtype())
+      return {*to.array, to.accumulate, true};
+    return {Array::uninitialized(W.shape(), W.dtype(), W.device()), false, false};
+  }
+  void write(const Operands& o, const Array* gx, const Table& table) const {
+    const Array* const gW = table.gW.defined() ? &table.gW : nullptr;
+    if (o.x.size() > 0)
+      kernels::sampled_logistic_grad(
+          o.x.device(), {&o.x, &o.W, &rows_, &coefficients_, &o.gloss, gx, gW, table.accumulate});
+    else if (gW != nullptr && !table.accumulate)
+      gW->fill(0.0);
   }
 
   // The same from functions, which have gradients.
   void composed(BackwardContext& context, const Variable& gloss) const {
     const Variable x = context.input(kX), W = context.input(kW);
     const int64_t batch = x.shape()[0], size = x.shape()[1], terms = rows_.shape()[1];
+    const Lookup lookup{rows_, {true, -1}};
     FunctionCall call(Lookup::kName, Autocast::kNone, W);
-    const Variable rows = linear_map(call, lookup());
+    const Variable rows = linear_map(call, lookup);
     const Variable each = reshape(x, {batch, 1, size});
     const Array sign = where(signbit(coefficients_), 1.0, -1.0).astype(x.dtype());
     const Array weight = where(less(rows_, 0), 0.0, -1.0).astype(x.dtype()) * sign;
     const Variable product = sum(each * rows, 2);
     const Variable g = reshape(sigmoid(-(product * sign)) * weight * gloss, {batch, terms, 1});
     if (context.needs(kX)) context.set_grad(kX, sum(g * rows, 1));
-    if (context.needs(kW)) give_rows(context, g * each);
+    if (context.needs(kW)) give_linear<true>(context, kW, *inputs()[kW], lookup, g * each);
   }
 
   const char* name_;

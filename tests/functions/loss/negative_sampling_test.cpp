@@ -5,6 +5,7 @@
 #include "catena/array/indexing.h"
 #include "catena/array/manipulation.h"
 #include "catena/core/graph.h"
+#include "catena/kernels/sampling.h"
 #include "catena/optimizers/sgd.h"
 #include "catena/testing_gtest.h"
 #include "functions/functions_test_util.h"
@@ -93,6 +94,33 @@ TEST_P(Sampled, LearnsInAnArena) {
   }
   const std::vector<double> W = loss.W.data().to_cpu().to_vector<double>();
   for (size_t i = 0; i < 16; ++i) EXPECT_EQ(W[i] > 0, i % 5 == 0) << i;
+}
+
+// More terms of a row than are added at a time, a row without any, and sizes with a rest.
+TEST_P(Sampled, GradientsOfRowsAreWrittenOrAddToThoseThatAreThere) {
+  for (const Dtype dtype : {Dtype::kFloat32, Dtype::kBFloat16}) {
+    SCOPED_TRACE(name(dtype));
+    const Array x = draw({40, 19}, -1, 1, 0, dtype), W = draw({5, 19}, -1, 1, 1, dtype);
+    const Array rows = draw({40, 21}, 0, 4, 2, Dtype::kInt32),
+                start = draw({5, 19}, -1, 1, 3, dtype);
+    const Array coefficients = zeros({40, 21}, {Dtype::kFloat32, device()});
+    const Array loss = zeros({}, {dtype, device()}), gloss = full({}, 0.5, {dtype, device()});
+    kernels::sampled_logistic(device(), {&x, &W, &rows, &coefficients, &loss});
+    const Array written = full({5, 19}, 7, {dtype, device()}), added = start.copy();
+    const auto give = [&](const Array& gW, bool accumulate) {
+      kernels::sampled_logistic_grad(
+          device(), {&x, &W, &rows, &coefficients, &gloss, nullptr, &gW, accumulate});
+    };
+    give(written, false);
+    give(added, true);
+    const double tolerance = dtype == Dtype::kFloat32 ? 1e-4 : 0.05;
+    EXPECT_NO_THROW(assert_allclose(added, written + start, tolerance, tolerance));
+    EXPECT_EQ(testing::difference(added(4), start(4)), "");
+    EXPECT_EQ(testing::difference(written(4), zeros_like(start(4))), "");
+    const Variable exact(W.astype(Dtype::kFloat64));
+    (F::negative_sampling(x.astype(Dtype::kFloat64), rows, exact) * 0.5).backward();
+    EXPECT_NO_THROW(assert_allclose(written, exact.grad(), tolerance, tolerance));
+  }
 }
 
 TEST_P(Sampled, RowsOutOfRange) {

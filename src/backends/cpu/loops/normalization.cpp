@@ -31,35 +31,50 @@ template <class T>
 void moments_of_row(const T* x, int64_t rows, int64_t columns, const MomentsOf<T>& to) {
   const int64_t n = rows * columns, whole = n / kLanes * kLanes;
   const T shift = sum(x, n) / T(n);
-  Vector<T> d_sums = {}, dd_sums = {};
-  for (int64_t at = 0; at < whole; at += kLanes) {
-    const Vector<T> d = load(x + at) - shift;
-    d_sums += d;
-    dd_sums += d * d;
-  }
+  Vector<T> sums[2];
+  add_lanes<T>(
+      whole, sums, [&](int64_t at, auto& to) __attribute__((always_inline)) {
+        const Vector<T> d = load(x + at) - shift;
+        to[0] += d;
+        to[1] += d * d;
+      });
   T d_rest[kLanes], dd_rest[kLanes];
   for (int64_t i = 0; i < n - whole; ++i) {
     d_rest[i] = x[whole + i] - shift;
     dd_rest[i] = d_rest[i] * d_rest[i];
   }
-  finish_moments(shift, join(d_sums, d_rest, n - whole), join(dd_sums, dd_rest, n - whole), n, to,
+  finish_moments(shift, join(sums[0], d_rest, n - whole), join(sums[1], dd_rest, n - whole), n, to,
                  0);
 }
 
-// kLanes columns at a time in registers, from column j on.
-template <class T>
+// kGroups * kLanes columns at a time in registers, from column j on.
+template <int kGroups, class T>
 CATENA_FN void moments_of_lanes(const T* x, int64_t rows, int64_t columns, const MomentsOf<T>& to,
                                 int64_t j) {
-  Vector<T> total = {}, d_sums = {}, dd_sums = {};
-  for (int64_t r = 0; r < rows; ++r) total += load(x + j + r * columns);
-  const Vector<T> shift = total / T(rows);
-  for (int64_t r = 0; r < rows; ++r) {
-    const Vector<T> d = load(x + j + r * columns) - shift;
-    d_sums += d;
-    dd_sums += d * d;
+  Vector<T> shift[kGroups] = {}, d_sums[kGroups] = {}, dd_sums[kGroups] = {};
+  for (int64_t r = 0; r < rows; ++r)
+#pragma GCC unroll 4
+    for (int g = 0; g < kGroups; ++g) shift[g] += load(x + j + r * columns + g * kLanes);
+#pragma GCC unroll 4
+  for (int g = 0; g < kGroups; ++g) shift[g] /= T(rows);
+  for (int64_t r = 0; r < rows; ++r)
+#pragma GCC unroll 4
+    for (int g = 0; g < kGroups; ++g) {
+      const Vector<T> d = load(x + j + r * columns + g * kLanes) - shift[g];
+      d_sums[g] += d;
+      dd_sums[g] += d * d;
+    }
+  // Through arrays of their own, so that the results are computed in vectors.
+  double mean[kGroups * kLanes], rest[kGroups * kLanes], squares[kGroups * kLanes];
+  for (int g = 0; g < kGroups; ++g)
+    for (int64_t i = 0; i < kLanes; ++i)
+      finish_moments(shift[g][i], d_sums[g][i], dd_sums[g][i], rows, {mean, rest, squares},
+                     g * kLanes + i);
+  for (int64_t i = 0; i < kGroups * kLanes; ++i) {
+    to.mean[j + i] = mean[i];
+    to.rest[j + i] = rest[i];
+    to.squares[j + i] = squares[i];
   }
-  for (int64_t i = 0; i < kLanes; ++i)
-    finish_moments(shift[i], d_sums[i], dd_sums[i], rows, to, j + i);
 }
 template <class T>
 CATENA_FN void moments_of_column(const T* x, int64_t rows, int64_t columns, const MomentsOf<T>& to,
@@ -76,9 +91,28 @@ CATENA_FN void moments_of_column(const T* x, int64_t rows, int64_t columns, cons
 }
 template <class T>
 void moments_of_columns(const T* x, int64_t rows, int64_t columns, const MomentsOf<T>& to) {
+  constexpr int kGroups = sizeof(T) == 4 ? kChains : kChains / 2;
   int64_t j = 0;
-  for (; j + kLanes <= columns; j += kLanes) moments_of_lanes(x, rows, columns, to, j);
+  for (; j + kGroups * kLanes <= columns; j += kGroups * kLanes)
+    moments_of_lanes<kGroups>(x, rows, columns, to, j);
+  for (; j + kLanes <= columns; j += kLanes) moments_of_lanes<1>(x, rows, columns, to, j);
   for (; j < columns; ++j) moments_of_column(x, rows, columns, to, j);
+}
+
+// As Moments::merge of normalization/moments.h, of channels side by side.
+template <class T>
+void merge(const MomentsOf<T>& to, double n_to, const MomentsOf<T>& from, double n_from,
+           int64_t channels) {
+  const double share = n_from / (n_to + n_from), both = n_to * share;
+#pragma GCC ivdep
+  for (int64_t c = 0; c < channels; ++c) {
+    const double delta = (from.mean[c] - to.mean[c]) + (from.rest[c] - to.rest[c]);
+    const double step = to.rest[c] + delta * share;
+    const double mean = to.mean[c] + step, added = mean - to.mean[c];
+    to.squares[c] += from.squares[c] + delta * delta * both;
+    to.rest[c] = (to.mean[c] - (mean - added)) + (step - added);
+    to.mean[c] = mean;
+  }
 }
 
 // The same, with the options as compile-time constants. `c` is the channel of element j of a row.
@@ -130,35 +164,41 @@ template <bool kMask, class T>
 void sums_of_row(const typename NormalizationLoops<T>::Sums& s, int64_t n) {
   const int64_t whole = n / kLanes * kLanes;
   const T mean = *s.mean;
-  Vector<T> g_sums = {}, gx_sums = {};
-  for (int64_t at = 0; at < whole; at += kLanes) {
-    const Vector<T> g = masked_lanes<kMask>(s.gy + at, s.y + at);
-    g_sums += g;
-    gx_sums += g * (load(s.x + at) - mean);
-  }
+  Vector<T> sums[2];
+  add_lanes<T>(
+      whole, sums, [&](int64_t at, auto& to) __attribute__((always_inline)) {
+        const Vector<T> g = masked_lanes<kMask>(s.gy + at, s.y + at);
+        to[0] += g;
+        to[1] += g * (load(s.x + at) - mean);
+      });
   T g_rest[kLanes], gx_rest[kLanes];
   for (int64_t i = 0; i < n - whole; ++i) {
     g_rest[i] = masked<kMask>(s.gy[whole + i], s.y, whole + i);
     gx_rest[i] = g_rest[i] * (s.x[whole + i] - mean);
   }
-  *s.g = double(join(g_sums, g_rest, n - whole));
-  *s.gx = double(join(gx_sums, gx_rest, n - whole));
+  *s.g = double(join(sums[0], g_rest, n - whole));
+  *s.gx = double(join(sums[1], gx_rest, n - whole));
 }
 
-template <bool kMask, class T>
-CATENA_FN void sums_of_lanes(const typename NormalizationLoops<T>::Sums& s, int64_t j, int64_t rows,
-                             int64_t columns) {
-  const Vector<T> mean = load(s.mean + j);
-  Vector<T> g_sums = {}, gx_sums = {};
-  for (int64_t at = j; at < rows * columns; at += columns) {
-    const Vector<T> g = masked_lanes<kMask>(s.gy + at, s.y + at);
-    g_sums += g;
-    gx_sums += g * (load(s.x + at) - mean);
-  }
-  for (int64_t i = 0; i < kLanes; ++i) {
-    s.g[j + i] = double(g_sums[i]);
-    s.gx[j + i] = double(gx_sums[i]);
-  }
+template <int kGroups, bool kMask, class T>
+CATENA_FN void sums_of_groups(const typename NormalizationLoops<T>::Sums& s, int64_t j,
+                              int64_t rows, int64_t columns) {
+  Vector<T> mean[kGroups], g_sums[kGroups] = {}, gx_sums[kGroups] = {};
+#pragma GCC unroll 4
+  for (int g = 0; g < kGroups; ++g) mean[g] = load(s.mean + j + g * kLanes);
+  for (int64_t r = 0; r < rows; ++r)
+#pragma GCC unroll 4
+    for (int g = 0; g < kGroups; ++g) {
+      const int64_t at = j + r * columns + g * kLanes;
+      const Vector<T> v = masked_lanes<kMask>(s.gy + at, s.y + at);
+      g_sums[g] += v;
+      gx_sums[g] += v * (load(s.x + at) - mean[g]);
+    }
+  for (int g = 0; g < kGroups; ++g)
+    for (int64_t i = 0; i < kLanes; ++i) {
+      s.g[j + g * kLanes + i] = double(g_sums[g][i]);
+      s.gx[j + g * kLanes + i] = double(gx_sums[g][i]);
+    }
 }
 template <bool kMask, class T>
 CATENA_FN void sums_of_column(const typename NormalizationLoops<T>::Sums& s, int64_t j,
@@ -174,8 +214,11 @@ CATENA_FN void sums_of_column(const typename NormalizationLoops<T>::Sums& s, int
 }
 template <bool kMask, class T>
 void sums_of_columns(const typename NormalizationLoops<T>::Sums& s, int64_t rows, int64_t columns) {
+  constexpr int kGroups = sizeof(T) == 4 ? kChains : kChains / 2;
   int64_t j = 0;
-  for (; j + kLanes <= columns; j += kLanes) sums_of_lanes<kMask, T>(s, j, rows, columns);
+  for (; j + kGroups * kLanes <= columns; j += kGroups * kLanes)
+    sums_of_groups<kGroups, kMask, T>(s, j, rows, columns);
+  for (; j + kLanes <= columns; j += kLanes) sums_of_groups<1, kMask, T>(s, j, rows, columns);
   for (; j < columns; ++j) sums_of_column<kMask, T>(s, j, rows, columns);
 }
 
@@ -221,6 +264,7 @@ void gradient(const typename NormalizationLoops<T>::Gradient& a, int64_t rows, i
 template <class T>
 constexpr NormalizationLoops<T> normalization_loops() {
   return {{&moments_of_row<T>, &moments_of_columns<T>},
+          &merge<T>,
           {&apply<false, T>, &apply<true, T>},
           {&sums<false, T>, &sums<true, T>},
           {&gradient<false, T>, &gradient<true, T>}};

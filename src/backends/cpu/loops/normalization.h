@@ -20,6 +20,9 @@ struct NormalizationLoops {
     double *mean, *rest, *squares;
   };
   void (*moments[2])(const T* x, int64_t rows, int64_t columns, const Moments& to);
+  // Joins to the moments of n_to > 0 numbers in each of `channels` channels those of n_from others.
+  void (*merge)(const Moments& to, double n_to, const Moments& from, double n_from,
+                int64_t channels);
   // y = (x - mean) * scale + shift (+ residual), then relu on request. `residual` may be null.
   struct Apply {
     const T *x, *residual, *mean, *scale, *shift;

@@ -14,11 +14,14 @@ using Vector = typename Lanes<T>::Vector;
 template <class T>
 T sum_of_squares(const T* x, int64_t n) {
   const int64_t whole = n / kLanes * kLanes;
-  Vector<T> sums = {};
-  for (int64_t at = 0; at < whole; at += kLanes) sums += load(x + at) * load(x + at);
+  Vector<T> sums[1];
+  add_lanes<T>(
+      whole, sums, [&](int64_t at, auto& to) __attribute__((always_inline)) {
+        to[0] += load(x + at) * load(x + at);
+      });
   T rest[kLanes];
   for (int64_t i = 0; i < n - whole; ++i) rest[i] = x[whole + i] * x[whole + i];
-  return join(sums, rest, n - whole);
+  return join(sums[0], rest, n - whole);
 }
 
 template <bool kGamma, bool kBeta, class T>
@@ -44,20 +47,21 @@ void apply(const typename Loops<T>::Apply& a, int64_t n) {
 template <bool kGamma, class T>
 CATENA_FN void sums_of_row(const typename Loops<T>::Sums& s, int64_t n) {
   const int64_t whole = n / kLanes * kLanes;
-  Vector<T> h_sums = {}, hx_sums = {};
-  for (int64_t at = 0; at < whole; at += kLanes) {
-    Vector<T> h = load(s.gy + at);
-    if (kGamma) h *= load(s.gamma + at);
-    h_sums += h;
-    hx_sums += h * (load(s.x + at) - s.mean);
-  }
+  Vector<T> sums[2];
+  add_lanes<T>(
+      whole, sums, [&](int64_t at, auto& to) __attribute__((always_inline)) {
+        Vector<T> h = load(s.gy + at);
+        if (kGamma) h *= load(s.gamma + at);
+        to[0] += h;
+        to[1] += h * (load(s.x + at) - s.mean);
+      });
   T h_rest[kLanes], hx_rest[kLanes];
   for (int64_t i = 0; i < n - whole; ++i) {
     h_rest[i] = kGamma ? s.gy[whole + i] * s.gamma[whole + i] : s.gy[whole + i];
     hx_rest[i] = h_rest[i] * (s.x[whole + i] - s.mean);
   }
-  *s.h = join(h_sums, h_rest, n - whole);
-  *s.hx = join(hx_sums, hx_rest, n - whole);
+  *s.h = join(sums[0], h_rest, n - whole);
+  *s.hx = join(sums[1], hx_rest, n - whole);
 }
 template <class T>
 void sums(const typename Loops<T>::Sums& s, int64_t n) {

@@ -7,12 +7,15 @@ namespace {
 
 template <class T>
 T dot(const T* a, const T* b, int64_t n) {
-  typename Lanes<T>::Vector sums = {};
-  int64_t at = 0;
-  for (; at + kLanes <= n; at += kLanes) sums += load(a + at) * load(b + at);
+  const int64_t whole = n / kLanes * kLanes;
+  typename Lanes<T>::Vector sums[1];
+  add_lanes<T>(
+      whole, sums, [&](int64_t at, auto& to) __attribute__((always_inline)) {
+        to[0] += load(a + at) * load(b + at);
+      });
   T rest[kLanes];
-  for (int64_t i = 0; i < n - at; ++i) rest[i] = a[at + i] * b[at + i];
-  return join(sums, rest, n - at);
+  for (int64_t i = 0; i < n - whole; ++i) rest[i] = a[whole + i] * b[whole + i];
+  return join(sums[0], rest, n - whole);
 }
 
 // NaN wins.

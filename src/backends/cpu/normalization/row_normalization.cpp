@@ -31,10 +31,13 @@ struct Piece {
 // The units of a batch, and their pieces, which are as the loops take them.
 class Units {
  public:
-  explicit Units(const RowLayout& layout)
+  // `converted`: pieces of x and y are copied as well. They stay in a core's first cache.
+  Units(const RowLayout& layout, bool converted)
       : l_(layout),
         last_(layout.inner == 1),
-        step_(last_ ? std::clamp<int64_t>(8192 / l_.channels, 16, kLongestPiece) : kLongestPiece) {}
+        step_(last_
+                  ? std::clamp<int64_t>((converted ? 4096 : 8192) / l_.channels, 16, kLongestPiece)
+                  : kLongestPiece) {}
   const RowLayout& layout() const { return l_; }
   int64_t of_group() const { return l_.channels / l_.groups; }  // channels
   int kind() const { return last_; }                            // index of the loops
@@ -96,13 +99,11 @@ class Forward {
         units_(units),
         x_(*call.x, units.longest()),
         y_(*call.y, units.longest()),
-        of_channel_(size_t(call.layout.channels)),
-        mean_(of_channel_.size()),
+        mean_(size_t(call.layout.channels)),
         scale_(mean_.size()),
         shift_(mean_.size()),
-        means_(mean_.size()),
-        rests_(mean_.size()),
-        squares_(mean_.size()) {}
+        of_channels_(mean_.size()),
+        of_piece_(mean_.size()) {}
 
   void run(const Unit& unit) {
     find_moments(unit);
@@ -118,23 +119,41 @@ class Forward {
   }
 
  private:
+  // Of channels side by side, whose numbers are as many.
+  struct ChannelMoments {
+    explicit ChannelMoments(size_t channels) : mean(channels), rest(channels), squares(channels) {}
+    typename NormalizationLoops<C>::Moments from(int64_t channel) {
+      return {&mean[size_t(channel)], &rest[size_t(channel)], &squares[size_t(channel)]};
+    }
+    Moments at(int64_t channel, int64_t n) const {
+      const auto c = size_t(channel);
+      return {double(n), mean[c], rest[c], squares[c]};
+    }
+    std::vector<double> mean, rest, squares;
+  };
+
+  // Numbers of a channel in a sample.
+  int64_t of_channel() const { return call_.layout.size() / units_.of_group(); }
+
   void find_moments(const Unit& unit) {
-    units_.each_channel(unit, [&](int64_t c, int64_t) { of_channel_[size_t(c)] = {}; });
+    int64_t done = 0, channel = -1;  // numbers of the channels, from which channel on
     units_.each_piece(unit, [&](const Piece& p) {
-      const auto at = size_t(p.channel);
-      loops<C>().moments[units_.kind()](x_.read(p.first, 1, p.size()), p.rows, p.columns,
-                                        {&means_[at], &rests_[at], &squares_[at]});
-      const double n = double(units_.kind() ? p.rows : p.columns);
-      units_.each_channel_of(p, [&](int64_t channel) {
-        const auto c = size_t(channel);
-        of_channel_[c].merge({n, means_[c], rests_[c], squares_[c]});
-      });
+      if (channel != p.channel) done = 0, channel = p.channel;
+      const C* const x = x_.read(p.first, 1, p.size());
+      const int64_t n = units_.kind() ? p.rows : p.columns;
+      const int64_t channels = units_.kind() ? p.columns : 1;
+      auto& to = done == 0 ? of_channels_ : of_piece_;
+      loops<C>().moments[units_.kind()](x, p.rows, p.columns, to.from(channel));
+      if (done > 0)
+        loops<C>().merge(of_channels_.from(channel), double(done), of_piece_.from(channel),
+                         double(n), channels);
+      done += n;
     });
   }
   void prepare_group(const Unit& unit, int64_t group) {
     const int64_t begin = group * units_.of_group(), end = begin + units_.of_group();
     Moments all;
-    for (int64_t c = begin; c < end; ++c) all.merge(of_channel_[size_t(c)]);
+    for (int64_t c = begin; c < end; ++c) all.merge(of_channels_.at(c, of_channel()));
     const auto s = RowStatistics<C>::of(all, call_.eps, call_.centred);
     s.write(*call_.statistics, units_.row(unit, group), call_.layout.rows(), call_.centred);
     for (int64_t c = begin; c < end; ++c) {
@@ -148,9 +167,8 @@ class Forward {
   const RowNormalizationCall& call_;
   const Units& units_;
   Elements<C> x_, y_;
-  std::vector<Moments> of_channel_;
   std::vector<C> mean_, scale_, shift_;
-  std::vector<double> means_, rests_, squares_;
+  ChannelMoments of_channels_, of_piece_;
 };
 
 // Where the sums of the samples are, from which the gradients of gamma and beta are made.
@@ -250,7 +268,7 @@ class Backward {
 
 template <class C>
 void normalize(const RowNormalizationCall& call) {
-  const Units units(call.layout);
+  const Units units(call.layout, call.x->dtype() != dtype_of<C>);
   units.parallel([&](int64_t begin, int64_t end) {
     Forward<C> forward(call, units);
     for (int64_t i = begin; i < end; ++i) forward.run(units.at(i));
@@ -259,7 +277,7 @@ void normalize(const RowNormalizationCall& call) {
 
 template <class C>
 void normalize_grad(const RowNormalizationGradCall& call) {
-  const Units units(call.layout);
+  const Units units(call.layout, call.x->dtype() != dtype_of<C>);
   const int64_t samples = call.layout.samples;
   const size_t count = size_t(samples * call.layout.channels);
   SampleSums sums{std::vector<double>(call.g_gamma ? count : 0),

@@ -159,6 +159,12 @@ struct Work {
   }
 };
 
+// Whether a position is the one element that it sees.
+bool is_copy(const ResampleLoops::Position& p) {
+  return !p.accumulate && p.count[0] == 1 && p.count[1] == 1 && p.weights[0] == nullptr &&
+         p.weights[1] == nullptr && p.divisor == 1;
+}
+
 // A row of positions with channels last.
 void row_last(const Work& w, int64_t row) {
   const int64_t h = row % w.rows.count, n = row / w.rows.count;
@@ -175,6 +181,10 @@ void row_last(const Work& w, int64_t row) {
     const size_t bytes = size_t(w.channels * w.item);
     if (!p.accumulate && w.column_table.repeats(i)) {
       std::memcpy(y, y - bytes, bytes);
+      continue;
+    }
+    if (is_copy(p)) {
+      std::memcpy(y, x, bytes);
       continue;
     }
     p.x = x, p.y = y;

@@ -4,6 +4,7 @@
 #include "backends/common/family.h"
 #include "backends/cuda/loss/grid_sum_scratch.h"
 #include "backends/cuda/runtime/glue.h"
+#include "catena/kernels/index.h"
 #include "catena/kernels/sampling.h"
 
 namespace catena::gpu {
@@ -37,15 +38,28 @@ void sampled_logistic(const SampledLogisticCall& call) {
   check_launch("sampled_logistic");
 }
 
+// The sums of what the terms add to the rows of gW, `values` (batch, terms, size).
+void add_to_rows(const SampledLogisticGradCall& call, const Array& values) {
+  const int64_t n = call.W->shape()[0], size = call.W->shape()[1], count = call.rows->size();
+  kernels::scatter_add(call.x->device(),
+                       {call.gW->reshape({1, n, size}), call.rows->reshape({count}),
+                        values.reshape({1, count, size}), call.accumulate_W, IdRule{true, -1}});
+}
+
 void sampled_logistic_grad(const SampledLogisticGradCall& call) {
   if (call.x->size() == 0) return;
+  Array values;
+  if (call.gW)
+    values = Array::uninitialized({call.rows->size(), call.x->shape()[1]}, call.x->dtype(),
+                                  call.x->device());
   SampledLogisticArgs args = arguments(call);
   args.gloss = call.gloss->raw_data();
   args.gx = call.gx ? call.gx->raw_data() : nullptr;
-  args.values = call.values ? call.values->raw_data() : nullptr;
+  args.values = call.gW ? values.raw_data() : nullptr;
   launch_sampled_logistic_grad(float_code("sampled_logistic_grad", call.x->dtype()), args,
                                launch_for(*call.x));
   check_launch("sampled_logistic_grad");
+  if (call.gW) add_to_rows(call, values);
 }
 
 }  // namespace
