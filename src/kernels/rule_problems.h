@@ -12,8 +12,8 @@
 namespace catena {
 
 // Providers of the cuda plug-in. Rules that name them are not an error where it is not loaded.
-inline constexpr std::string_view kProvidersOfCuda[] = {"cuda",  "nvrtc",  "cublaslt",
-                                                        "small", "simple", "products"};
+inline constexpr std::string_view kProvidersOfCuda[] = {"cuda",   "nvrtc",    "cublaslt", "small",
+                                                        "simple", "products", "composed"};
 // Whether the companion plug-in has the kernel, which is known before it is loaded.
 bool companion_has(std::string_view companion, std::string_view kernel);
 // The companions that would have the kernel, but are not among its providers.

@@ -167,14 +167,15 @@ TEST(RandomBlocks, PermutationSortsByBits) {
   EXPECT_EQ(p.to_vector<int64_t>(), expected);
 }
 
-TEST(RandomBlocks, DropoutKeepsByTheFirstWord) {
+TEST(RandomBlocks, DropoutTakesAWordForEachElement) {
   for (Dtype d : {Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16}) {
     const Array x = draw(RandomKind::kUniform, d, 1, 2),
                 y = Array::uninitialized({kCount}, d, cpu(0));
     kernels::dropout(cpu(0), {x, 0.25, 2, RandomBits{kSeed, 3, nullptr}, y});
     const std::vector<double> in = x.to_vector<double>(), out = y.to_vector<double>();
     for (int64_t i = 0; i < kCount; ++i) {
-      const bool keep = philox::unit24(philox::block(kSeed, uint64_t(3 + i)).word[0]) >= 0.25f;
+      const philox::Block block = philox::block(kSeed, uint64_t(3 + i / 4));
+      const bool keep = philox::unit24(block.word[i % 4]) >= 0.25f;
       ASSERT_EQ(out[size_t(i)], keep ? 2 * in[size_t(i)] : 0) << name(d);
     }
   }

@@ -88,6 +88,12 @@ def array_cases(xp, column, cases, quick, out_add, copy, softmax, wait):
     cases.add("add 32x32, host time", "float32", column, us(host_seconds(lambda: x + y, wait, 200, 5 if quick else 25, 400)))
 
 
+def torch_lenet_alone(cases, quick):
+    import torch
+
+    torch_lenet(torch, cases, quick)
+
+
 def torch_cases(cases, quick):
     import torch
 
@@ -308,7 +314,7 @@ def ours(path):
 
 
 def library(name, usable, run, cases, arguments):
-    """Its version, or None with the reason printed."""
+    """Its version, or None with the reason printed. run(cases, quick) measures."""
     try:
         module = __import__(name)
         if not usable(module):
@@ -327,7 +333,7 @@ def main():
     parser.add_argument("--beside", metavar="FILE", help="what our programs printed, to be shown beside")
     arguments = parser.parse_args()
     cases = Cases()
-    versions = [library("torch", lambda m: m.cuda.is_available(), torch_lenet if arguments.only else torch_cases, cases,
+    versions = [library("torch", lambda m: m.cuda.is_available(), torch_lenet_alone if arguments.only else torch_cases, cases,
                         arguments)]
     if not arguments.only:
         versions.append(library("cupy", lambda m: m.cuda.runtime.getDeviceCount() > 0, cupy_cases, cases, arguments))

@@ -320,6 +320,12 @@ TEST_P(CudaRandom, PermutationAndDropoutToo) {
     kernels::dropout(cpu(), {x, 0.4, 1 / 0.6, bits, y});
     kernels::dropout(kGpu, {x.to(kGpu), 0.4, 1 / 0.6, bits, gpu_y});
     expect_equal(gpu_y, y, message("dropout ", dtype));
+    // Views whose first element is not on a border of 16 bytes.
+    const Array wide = empty({n + 1}, {dtype, kGpu}), odd_y = wide(Slice(1, none));
+    const Array odd_x = empty({n + 1}, {dtype, kGpu})(Slice(1, none));
+    odd_x.assign(x.to(kGpu));
+    kernels::dropout(kGpu, {odd_x, 0.4, 1 / 0.6, bits, odd_y});
+    expect_equal(odd_y, y, message("dropout of a view ", dtype));
   }
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, CudaRandom, ::testing::Values(1, 2, 333, 100000, 1 << 20));

@@ -170,6 +170,35 @@ TEST(ReplayRandomTest, EachLaunchDrawsTheNextNumbers) {
   EXPECT_EQ(testing::difference(drawn, expected[3]), "");
 }
 
+// Forward and backward of one launch drop the same elements.
+TEST(ReplayRandomTest, EachLaunchDropsOtherElements) {
+  CATENA_NEEDS_GPUS(1);
+  const Device gpu = cuda_device(0);
+  const DeviceScope scope(gpu);
+  const Variable x(ones({1003}, {dtype::float32, gpu}));
+  Array y;
+  const auto step = [&] {
+    const Variable dropped = F::dropout(x, 0.5);
+    dropped.set_grad(x.data());
+    dropped.backward();
+    y = dropped.data();
+  };
+  random::seed(9);
+  std::vector<Array> expected;
+  for (int i = 0; i < 2; ++i) {
+    step();
+    expected.push_back(y);
+  }
+  EXPECT_NE(testing::difference(expected[0], expected[1]), "");
+  random::seed(9);
+  cuda::Graph graph = cuda::Graph::capture(gpu, step);
+  for (int i = 0; i < 2; ++i) {
+    graph.launch();
+    EXPECT_EQ(testing::difference(y, expected[size_t(i)], 0, 0), "") << "launch " << i;
+    EXPECT_EQ(testing::difference(x.grad(), y, 0, 0), "") << "launch " << i;
+  }
+}
+
 TEST(ReplayRandomTest, LaunchesFollowASeedGivenAfterTheCapture) {
   CATENA_NEEDS_GPUS(1);
   const Device gpu = cuda_device(0);

@@ -34,7 +34,9 @@ TEST(CostColumn, SaysWhatTheFunctorDoes) {
     if (row.computes_in(Dtype::kFloat32)) {
       EXPECT_EQ(is_heavy(row, Dtype::kFloat64), has(text, {"m::", "/"})) << row.name;
       EXPECT_EQ(is_heavy(row, Dtype::kFloat32), long_in_single(text)) << row.name;
-      EXPECT_EQ(is_heavy(row, Dtype::kBFloat16), long_in_single(text)) << row.name;
+      EXPECT_EQ(is_heavy(row, Dtype::kBFloat16),
+                long_in_single(functor_text(functor_of(row, Dtype::kBFloat16))))
+          << row.name;
     }
     if (row.computes_in(Dtype::kInt32)) {
       EXPECT_EQ(is_heavy(row, Dtype::kInt32), has(text, {"/", "%"})) << row.name;

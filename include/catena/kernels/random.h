@@ -51,8 +51,8 @@ struct PermutationCall {
   const Array& output;
 };
 
-// y = keep(i) ? x * scale : 0 with keep when u24(block offset + i, word0) >= float(ratio); x, y
-// contiguous floats. The gradient is the same call on gy.
+// y = keep(i) ? x * scale : 0 with keep when u24(block offset + i / 4, word i % 4) >= float(ratio);
+// x, y contiguous floats of any dtype. The gradient is the same call on gy.
 struct DropoutCall {
   const Array& x;
   double ratio;

@@ -16,6 +16,7 @@
 #include "catena/functions/activation/selu.h"
 #include "catena/functions/activation/silu.h"
 #include "catena/functions/activation/softsign.h"
+#include "catena/functions/connection/convolution_2d.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {
@@ -38,6 +39,39 @@ class Rectifier : public OnDevice {
   }
 };
 using Numbers = std::vector<double>;
+
+// The kernel against the formula, which create_graph takes: planes, channels last, single slopes,
+// extents that no kernel of a GPU serves.
+TEST_P(Rectifier, GradientsOfPreluAreThoseOfItsFormula) {
+  const std::pair<Shape, Shape> shapes[] = {{{3, 5, 16, 16}, {5}},   {{2, 3, 15, 11}, {3}},
+                                            {{2, 8, 3, 3}, {8}},     {{200, 24}, {24}},
+                                            {{67, 13}, {13}},        {{2, 3, 4, 7}, {}},
+                                            {{4, 6, 5}, {6, 5}},     {{2, 2, 130, 130}, {2}},
+                                            {{5, 260, 2, 3}, {260}}, {{300}, {}}};
+  for (const Dtype dtype : {Dtype::kFloat32, Dtype::kFloat64, Dtype::kBFloat16})
+    for (const auto& [shape, slope] : shapes)
+      for (const bool last : {false, true}) {
+        const Array drawn = draw(shape, -2, 2).astype(dtype);
+        const bool images = shape.size() == 4 && last;
+        const Variable x(images ? F::channels_last(drawn) : drawn);
+        const Variable W(draw(slope, -1, 1).astype(dtype));
+        const Variable y = F::prelu(x, W);
+        y.set_grad(draw(shape, 0.5, 1.5).astype(dtype));
+        y.backward();
+        const Array gx = x.grad(), gW = W.grad();
+        const Variable x2(x.data()), W2(W.data()), y2 = F::prelu(x2, W2);
+        y2.set_grad(y.grad());
+        y2.backward({.create_graph = true});
+        const std::string what = message(shape, " ", slope, " ", dtype, " ", last);
+        EXPECT_EQ(testing::difference(gx, x2.grad(), 0, 0), "") << what;
+        EXPECT_EQ(gx.is_dense() && gx.order() == x.data().order(), true) << what;
+        const double error = dtype == Dtype::kFloat64   ? 1e-12
+                             : dtype == Dtype::kFloat32 ? 1e-5
+                                                        : 2e-2;
+        const double size = double(drawn.size()) / double(W.data().size());
+        EXPECT_EQ(testing::difference(gW, W2.grad(), error, error * size), "") << what;
+      }
+}
 
 TEST_P(Rectifier, HaveTheirSideOfEachKink) {
   EXPECT_EQ(slopes([](const Variable& x) { return F::clipped_relu(x, 2); }, {-1, 0, 1, 2, 3}),

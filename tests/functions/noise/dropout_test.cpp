@@ -1,6 +1,7 @@
 // What the record of dropout does not say: how much is dropped, and when nothing is.
 #include "catena/functions/noise/dropout.h"
 
+#include "catena/functions/connection/convolution_2d.h"
 #include "catena/functions/noise.h"
 #include "functions/functions_test_util.h"
 
@@ -26,6 +27,28 @@ TEST_P(DropoutFunction, KeepsOrScales) {
   EXPECT_EQ(testing::difference(x.grad(), y.data()), "");
   const Variable other = F::dropout(x, 0.3);
   EXPECT_NE(testing::difference(other.data(), y.data()), "");
+}
+
+// Whatever the size, the strides and the seed: the gradient has the mask, and a seed repeats it.
+TEST_P(DropoutFunction, ASeedRepeatsTheMask) {
+  const Array wide = ones({33, 70}, {Dtype::kFloat32, device()});
+  const Array strided = wide(Slice(none, none, 2), Slice(1, none));
+  const Array images = F::channels_last(ones({2, 7, 5, 3}, {Dtype::kFloat32, device()}));
+  for (const Array& x_data : {strided, images, strided.T(), wide(0, Slice(0, 1)),
+                              wide(0, Slice(1, 6)), wide(0, Slice(3, 10))}) {
+    const auto dropped = [&](uint64_t seed) {
+      random::seed(seed);
+      const Variable x(x_data), y = F::dropout(x, 0.5);
+      y.set_grad(ones(x_data.shape(), {Dtype::kFloat32, device()}));
+      y.backward();
+      EXPECT_EQ(testing::difference(x.grad(), y.data(), 0, 0), "") << x_data.shape();
+      return y.data();
+    };
+    const Array y = dropped(3);
+    EXPECT_EQ(testing::difference(dropped(3), y, 0, 0), "") << x_data.shape();
+    if (x_data.size() <= 20) continue;
+    EXPECT_NE(testing::difference(dropped(4), y), "") << x_data.shape();
+  }
 }
 
 TEST_P(DropoutFunction, OutsideTrainingIsTheInput) {

@@ -6,6 +6,7 @@
 
 #include "catena/array/creation.h"
 #include "catena/array/random.h"
+#include "catena/functions/activation/prelu.h"
 #include "catena/functions/activation/softmax.h"
 #include "catena/functions/connection/convolution_2d.h"
 #include "catena/functions/evaluation.h"
@@ -95,13 +96,34 @@ Plains accuracy_reference() {
   return {plain({}, [&](int64_t) { return right / 60; })};
 }
 
+// Of planes of 6 x 50 elements; the results are both gradients.
+Results prelu_gradients(Device d) {
+  const Variable x(data(d, {2, 3, 6, 50})), W(data(d, {3}));
+  const Variable y = F::prelu(x, W);
+  y.set_grad(data(d, y.shape(), kGradientSeed));
+  y.backward();
+  return {x.grad(), W.grad()};
+}
+Plains prelu_gradients_reference() {
+  const Shape shape{2, 3, 6, 50};
+  const Plain x = plain_data(shape), W = plain_data({3}), gy = plain_data(shape, kGradientSeed);
+  const auto channel = [](int64_t i) { return i / 300 % 3; };
+  return {plain(shape, [&](int64_t i) { return x(i) >= 0 ? gy(i) : gy(i) * W(channel(i)); }),
+          plain({3}, [&](int64_t c) {
+            double sum = 0;
+            for (int64_t i = 0; i < 1800; ++i)
+              if (channel(i) == c && x(i) < 0) sum += gy(i) * x(i);
+            return sum;
+          })};
+}
+
 Plains dropout_reference() {
   random::seed(7);
   const RandomBits bits = random::default_state(cpu()).reserve(300, cpu());
   const auto masked = [&](const Plain& x) {
     return plain(x.shape, [&](int64_t i) {
-      const auto block = philox::block(bits.seed, bits.offset + uint64_t(i));
-      return std::ldexp(double(block.word[0] >> 8), -24) >= 0.5 ? 2 * x(i) : 0;
+      const auto block = philox::block(bits.seed, bits.offset + uint64_t(i / 4));
+      return std::ldexp(double(block.word[i % 4] >> 8), -24) >= 0.5 ? 2 * x(i) : 0;
     });
   };
   return {masked(plain_data({6, 50})), masked(plain_data({6, 50}, kGradientSeed))};
@@ -190,6 +212,7 @@ CATENA_SLOT_RECORDS(function) {
          return with_gradient(data(d, {6, 50}), [](const Variable& x) { return F::dropout(x); });
        },
        dropout_reference},
+      {"prelu_grad", prelu_gradients, prelu_gradients_reference},
       {"softmax",
        [](Device d) -> Results {
          return with_gradient(data(d, {6, 50}), [](const Variable& x) { return F::softmax(x); });

@@ -36,42 +36,53 @@ CATENA_FN const T* at(const T* row, int64_t first) {
   return row == nullptr ? nullptr : row + first;
 }
 
-template <class Op, class T>
-CATENA_FN void apply(Cells<T>& cells) {
+template <class T>
+CATENA_FN void tanh_of(Cells<T>& cells) {
 #pragma GCC ivdep
-  for (int64_t i = 0; i < kLanes; ++i) cells.v[i] = Op::apply(cells.v[i]);
+  for (int64_t i = 0; i < kLanes; ++i) cells.v[i] = ops::Tanh::apply(cells.v[i]);
 }
 
 // The gates of kLanes cells.
 template <class T>
-CATENA_FN void activate(Cells<T>& a, Cells<T>& i, Cells<T>& f, Cells<T>& o) {
-  apply<ops::Tanh>(a);
-  apply<ops::Sigmoid>(i);
-  apply<ops::Sigmoid>(f);
-  apply<ops::Sigmoid>(o);
+struct Gates {
+  Cells<T> a, sigmoids[3];  // i, f and o
+};
+template <class T>
+CATENA_FN void read(Gates<T>& gates, const T* row, int64_t n, int64_t first, int64_t count) {
+  read(gates.a, row + first, count);
+  for (int64_t k = 0; k < 3; ++k) read(gates.sigmoids[k], row + (k + 1) * n + first, count);
+}
+template <class T>
+CATENA_FN void write(T* row, const Gates<T>& gates, int64_t n, int64_t first, int64_t count) {
+  write(row + first, gates.a, count);
+  for (int64_t k = 0; k < 3; ++k) write(row + (k + 1) * n + first, gates.sigmoids[k], count);
+}
+// All sigmoids in one loop: GCC would unroll a loop of kLanes before it makes vectors of it, and
+// call the scalar exponential.
+template <class T>
+CATENA_FN void activate(Gates<T>& gates) {
+  tanh_of(gates.a);
+  T* const s = gates.sigmoids[0].v;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < 3 * kLanes; ++i) s[i] = ops::Sigmoid::apply(s[i]);
 }
 
 template <class T>
 void forward(const typename LstmLoops<T>::Forward& r, int64_t n) {
   for (int64_t first = 0; first < n; first += kLanes) {
     const int64_t count = n - first < kLanes ? n - first : kLanes;
-    Cells<T> a, i, f, o, before, c, h;
-    read(a, r.gates + first, count);
-    read(i, r.gates + n + first, count);
-    read(f, r.gates + 2 * n + first, count);
-    read(o, r.gates + 3 * n + first, count);
+    Gates<T> gates;
+    Cells<T>&a = gates.a, &i = gates.sigmoids[0], &f = gates.sigmoids[1], &o = gates.sigmoids[2];
+    Cells<T> before, c, h;
+    read(gates, r.gates, n, first, count);
     read(before, at(r.c_prev, first), count);
-    activate(a, i, f, o);
+    activate(gates);
     for (int64_t k = 0; k < kLanes; ++k) h.v[k] = c.v[k] = a.v[k] * i.v[k] + before.v[k] * f.v[k];
-    apply<ops::Tanh>(h);
+    tanh_of(h);
     for (int64_t k = 0; k < kLanes; ++k) h.v[k] *= o.v[k];
     write(r.c + first, c, count);
     write(r.h + first, h, count);
-    if (r.activated == nullptr) continue;
-    write(r.activated + first, a, count);
-    write(r.activated + n + first, i, count);
-    write(r.activated + 2 * n + first, f, count);
-    write(r.activated + 3 * n + first, o, count);
+    if (r.activated != nullptr) write(r.activated, gates, n, first, count);
   }
 }
 
@@ -79,18 +90,17 @@ template <class T>
 void backward(const typename LstmLoops<T>::Backward& r, int64_t n) {
   for (int64_t first = 0; first < n; first += kLanes) {
     const int64_t count = n - first < kLanes ? n - first : kLanes;
-    Cells<T> a, i, f, o, before, t, gh, gh_next, gc;
-    read(a, r.activated + first, count);
-    read(i, r.activated + n + first, count);
-    read(f, r.activated + 2 * n + first, count);
-    read(o, r.activated + 3 * n + first, count);
+    Gates<T> gates;
+    Cells<T>&a = gates.a, &i = gates.sigmoids[0], &f = gates.sigmoids[1], &o = gates.sigmoids[2];
+    Cells<T> before, t, gh, gh_next, gc;
+    read(gates, r.activated, n, first, count);
     read(before, at(r.c_prev, first), count);
     read(t, r.c + first, count);
     read(gh, at(r.gh, first), count);
     read(gh_next, at(r.gh_next, first), count);
     read(gc, at(r.gc, first), count);
-    if (r.of_gates) activate(a, i, f, o);
-    apply<ops::Tanh>(t);
+    if (r.of_gates) activate(gates);
+    tanh_of(t);
     for (int64_t k = 0; k < kLanes; ++k) {
       const T g = gh.v[k] + gh_next.v[k];
       const T of_c = gc.v[k] + g * o.v[k] * (T(1) - t.v[k] * t.v[k]);
@@ -101,10 +111,7 @@ void backward(const typename LstmLoops<T>::Backward& r, int64_t n) {
       gc.v[k] = of_c * f.v[k];
       a.v[k] = of_a, i.v[k] = of_i, f.v[k] = of_f, o.v[k] = of_o;
     }
-    write(r.g_gates + first, a, count);
-    write(r.g_gates + n + first, i, count);
-    write(r.g_gates + 2 * n + first, f, count);
-    write(r.g_gates + 3 * n + first, o, count);
+    write(r.g_gates, gates, n, first, count);
     if (r.gc_prev != nullptr) write(r.gc_prev + first, gc, count);
   }
 }

@@ -207,12 +207,20 @@ void normal_double(uint64_t seed, uint64_t first, double mean, double deviation,
 
 template <class T>
 void dropout(uint64_t seed, uint64_t first, float ratio, T scale, const T* x, T* y, int64_t n) {
-  for (int64_t at = 0; at < n; at += kGroup) {
+  constexpr int64_t kElements = 4 * kGroup;
+  for (int64_t at = 0; at < n; at += kElements, first += kGroup) {
     alignas(64) uint64_t b[2 * kGroup];
-    draw(seed, first + uint64_t(at), b);
-    const int64_t count = n - at < kGroup ? n - at : kGroup;
-    for (int64_t i = 0; i < count; ++i)
-      y[at + i] = unit24(uint32_t(b[2 * i])) >= ratio ? x[at + i] * scale : T(0);
+    alignas(64) uint32_t words[kElements];
+    draw(seed, first, b);
+    __builtin_memcpy(words, b, sizeof words);
+    const auto drop = [&](int64_t i) {
+      y[at + i] = unit24(words[i]) >= ratio ? x[at + i] * scale : T(0);
+    };
+    if (at + kElements <= n) {
+      for (int64_t i = 0; i < kElements; ++i) drop(i);
+    } else {
+      for (int64_t i = 0; i < n - at; ++i) drop(i);
+    }
   }
 }
 

@@ -157,7 +157,7 @@ void dropout(const DropoutCall& call) {
   const RandomLoops& f = tables().random;
   if (x.dtype() == Dtype::kFloat64) {
     over(x.size(), [&](int64_t begin, int64_t end) {
-      f.dropout_double(bits.seed, first + uint64_t(begin), float(ratio), scale,
+      f.dropout_double(bits.seed, first + uint64_t(begin / 4), float(ratio), scale,
                        x.data<double>() + begin, y.data<double>() + begin, end - begin);
     });
     return;
@@ -166,7 +166,7 @@ void dropout(const DropoutCall& call) {
     Elements<float> in(x, kBlock), out(y, kBlock);
     for (int64_t at = begin; at < end; at += kBlock) {
       const int64_t n = std::min(kBlock, end - at);
-      f.dropout_float(bits.seed, first + uint64_t(at), float(ratio), float(scale),
+      f.dropout_float(bits.seed, first + uint64_t(at / 4), float(ratio), float(scale),
                       in.read(at, 1, n), out.write(at, 1), n);
       out.commit(at, 1, n);
     }

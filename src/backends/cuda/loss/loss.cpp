@@ -44,6 +44,7 @@ CrossEntropyArgs arguments(const CrossEntropyCall& call) {
 
 void cross_entropy(const CrossEntropyCall& call) {
   CrossEntropyArgs args = arguments(call);
+  args.aligned = aligned16(args.samples.x);
   const Launch launch = launch_for(*call.x);
   const int blocks = sample_blocks(args.samples, launch);
   const StoragePtr scratch = add_scratch(args.samples, blocks, call.x->device(), launch);

@@ -61,8 +61,72 @@ struct LogSumExp {
   C largest, log_sum;
 };
 
-// All threads of the group get it.
-template <class T, Sharing kSharing>
+__device__ inline float larger(float a, float b) { return fmaxf(a, b); }  // no NaN, if it can
+__device__ inline double larger(double a, double b) { return fmax(a, b); }
+
+// exp(v) for a term of a sum whose largest is exp(0): what is wrong with the digits of a small term
+// does not count.
+__device__ inline float term_of(float v) {
+  const float scaled = v * 1.4426950408889634f;
+#ifdef __CUDA_ARCH__
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(scaled));
+  return y;
+#else
+  return exp2f(scaled);
+#endif
+}
+__device__ inline double term_of(double v) { return exp(v); }
+
+// What is subtracted from scores whose maximum this is. There is none before the first one.
+template <class C>
+__device__ C base_of(C maximum) {
+  return maximum == lowest<C>() ? C(0) : maximum;
+}
+
+// Adds K packs, which are `step` apart, to a thread's sum. They are all read before they are used,
+// and change the maximum once. A NaN reaches the sum.
+template <int K, class T, int N>
+__device__ void add_packs(LogSum<Compute<T>>& s, const Pack<T, N>* from, unsigned step) {
+  using C = Compute<T>;
+  Pack<T, N> packs[K];
+#pragma unroll
+  for (int i = 0; i < K; ++i) packs[i] = from[i * step];
+  C maximum = s.maximum, sum = C(0);
+#pragma unroll
+  for (int i = 0; i < K; ++i) {
+#pragma unroll
+    for (int k = 0; k < N; ++k) maximum = larger(maximum, widen(packs[i].v[k]));
+  }
+  const C base = base_of(maximum);
+#pragma unroll
+  for (int i = 0; i < K; ++i) {
+#pragma unroll
+    for (int k = 0; k < N; ++k) sum += term_of(widen(packs[i].v[k]) - base);
+  }
+  s.sum = s.sum * term_of(s.maximum - base) + sum;
+  s.maximum = maximum;
+}
+
+// The same of a whole row of packs of N, for all threads of the block.
+template <class T, int N>
+__device__ LogSumExp<Compute<T>> row_log_sum_exp(const T* x, int64_t classes, Compute<T>* shared) {
+  using C = Compute<T>;
+  constexpr int kTogether = N == 1 ? 4 : 2;
+  const auto* at = reinterpret_cast<const Pack<T, N>*>(x) + threadIdx.x;
+  const auto* const end = reinterpret_cast<const Pack<T, N>*>(x) + classes / N;
+  const unsigned step = blockDim.x;
+  LogSum<C> s;
+  for (; end - at > int64_t((kTogether - 1) * step); at += kTogether * step)
+    add_packs<kTogether>(s, at, step);
+  for (; at < end; at += step) add_packs<1>(s, at, step);
+  const C maximum = block_reduce(s.maximum, MaxOp(), shared);
+  const C sum = block_reduce(s.sum * term_of(s.maximum - base_of(maximum)), AddOp(), shared);
+  return {maximum, log_of(sum)};
+}
+
+// All threads of the group get it. N: for kBlockRow, elements read at once.
+template <class T, Sharing kSharing, int N>
 __device__ LogSumExp<Compute<T>> log_sum_exp(const T* x, int64_t classes, int64_t step,
                                              Compute<T>* shared) {
   using C = Compute<T>;
@@ -74,10 +138,7 @@ __device__ LogSumExp<Compute<T>> log_sum_exp(const T* x, int64_t classes, int64_
     for (int i = place<kSharing>(); i < classes; i += 32) sum += exp_of(widen(x[i]) - maximum);
     return {maximum, log_of(warp_reduce(sum, AddOp()))};
   } else if constexpr (kSharing == kBlockRow) {
-    LogSum<C> s;
-    for (int64_t i = threadIdx.x; i < classes; i += blockDim.x) s.add(widen(x[i]));
-    s = block_log_sum(s, shared);
-    return {s.maximum, log_of(s.sum)};
+    return row_log_sum_exp<T, N>(x, classes, shared);
   } else if (classes <= kThreadClasses) {
     C maximum = lowest<C>(), sum = C(0);
     for (int i = 0; i < classes; ++i) maximum = MaxOp()(maximum, C(widen(x[i * step])));
@@ -120,17 +181,25 @@ __device__ void add_up(double sum, long long valid, const SampleArgs& s, F f) {
   if (threadIdx.x == 0) f(Tally{sum, valid});
 }
 
+// Blocks that read rows have fewer registers and threads, so that more of them read at a time.
+constexpr int kRowThreads = 512;
+template <Sharing kSharing>
+constexpr int kMostThreads = kSharing == kBlockRow ? kRowThreads : kOneBlockThreads;
 template <class T, Sharing kSharing>
-__global__ void __launch_bounds__(kOneBlockThreads) cross_entropy_kernel(CrossEntropyArgs args) {
+constexpr int kBlocksAtOnce = kSharing == kBlockRow && sizeof(T) < 8 ? 2 : 1;
+
+template <class T, Sharing kSharing, int N = 1>
+__global__ void __launch_bounds__(kMostThreads<kSharing>, kBlocksAtOnce<T, kSharing>)
+    cross_entropy_kernel(CrossEntropyArgs args) {
   wait_for_previous_kernel();
   using C = Compute<T>;
-  __shared__ C shared[64];
+  __shared__ C shared[32];
   const SampleArgs& s = args.samples;
   double sum = 0;
   long long valid = 0;
   for_samples<kSharing>(s, [&](int64_t i) {
     const T* x = static_cast<const T*>(s.x) + first_element(s, i);
-    const LogSumExp<C> lse = log_sum_exp<T, kSharing>(x, s.classes, s.inner, shared);
+    const LogSumExp<C> lse = log_sum_exp<T, kSharing, N>(x, s.classes, s.inner, shared);
     if (place<kSharing>() != 0) return;
     static_cast<C*>(args.lse)[i] = lse.largest;
     static_cast<C*>(args.lse)[s.outer * s.inner + i] = lse.log_sum;
@@ -317,15 +386,22 @@ int sample_blocks(const SampleArgs& s, const Launch& launch) {
                             : sharing == kBlockRow ? 1
                                                    : kThreads;
   const int64_t wanted = (samples + per_block - 1) / per_block,
-                most = int64_t(launch.multiprocessors) * 8;
+                most = int64_t(launch.multiprocessors) * (sharing == kBlockRow ? 24 : 8);
   return int(wanted < most ? wanted : most);
 }
 
 void launch_cross_entropy(Float type, const CrossEntropyArgs& args, int blocks,
                           const Launch& launch) {
-  CATENA_FLOAT_SWITCH(type, CATENA_SHARING_SWITCH(small_sharing_of(args.samples),
-                                                  (launch_kernel<cross_entropy_kernel<T, kSharing>>(
-                                                      blocks, threads_for(blocks), launch, args))))
+  const Sharing sharing = small_sharing_of(args.samples);
+  const int threads = sharing == kBlockRow && blocks == 1 ? kRowThreads : threads_for(blocks);
+  CATENA_FLOAT_SWITCH(type, {
+    if (sharing == kBlockRow && args.aligned && args.samples.classes % kPack<T> == 0) {
+      launch_kernel<cross_entropy_kernel<T, kBlockRow, kPack<T>>>(blocks, threads, launch, args);
+    } else {
+      CATENA_SHARING_SWITCH(sharing, (launch_kernel<cross_entropy_kernel<T, kSharing>>(
+                                         blocks, threads, launch, args)))
+    }
+  })
 }
 
 void launch_cross_entropy_grad(Float type, const CrossEntropyArgs& args, const Launch& launch) {

@@ -34,7 +34,7 @@ struct CrossEntropyArgs {
   void* gx;
   const void* factors;  // compute type; null: gloss / count for every sample
   const void* spread;   // compute type; null: factors has one part, not three
-  bool aligned;         // x and gx are aligned to 16 bytes
+  bool aligned;         // x, and for the gradient gx, are aligned to 16 bytes
 };
 
 // The number of blocks of a reduction over these samples; one block needs no scratch memory.

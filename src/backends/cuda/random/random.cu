@@ -136,17 +136,50 @@ __global__ void integers_kernel(RandomArgs args) {
   });
 }
 
+// The elements of a group, read at once if the alignment allows it; zeros behind the end.
+template <class T, int count>
+__device__ Group<T, count> load(const void* input, int64_t size, int64_t block) {
+  using Whole = Group<T, count>;
+  const T* in = static_cast<const T*>(input) + block * count;
+  const int64_t left = size - block * count;
+  if (left >= count && reinterpret_cast<uintptr_t>(input) % sizeof(Whole) == 0)
+    return *reinterpret_cast<const Whole*>(in);
+  Whole group{};
+#pragma unroll
+  for (int k = 0; k < count; ++k) {
+    if (k < left) group.value[k] = in[k];
+  }
+  return group;
+}
+
+// Elements that a thread of dropout reads at once: those of one block or of two.
+template <class T>
+constexpr int kDropoutGroup = sizeof(T) == 2 ? 8 : 4;
+
 template <class T>
 __global__ void dropout_kernel(DropoutArgs args) {
   wait_for_previous_kernel();
   using C = Compute<T>;
+  constexpr int kElements = kDropoutGroup<T>, kBlocks = kElements / 4;
   const float ratio = float(args.ratio);
   const C scale = C(args.scale);
-  for_blocks(args.source, args.count, [&](int64_t i, const philox::Block& b) {
-    const bool keep = philox::unit24(b.word[0]) >= ratio;
-    static_cast<T*>(args.y)[i] =
-        Narrow<T>::from(keep ? widen(static_cast<const T*>(args.x)[i]) * scale : C(0));
-  });
+  const Blocks blocks(args.source);
+  const int64_t groups = (args.count + kElements - 1) / kElements;
+  const int64_t stride = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < groups; i += stride) {
+    // Read first: the numbers are drawn while the elements are on their way.
+    Group<T, kElements> group = load<T, kElements>(args.x, args.count, i);
+#pragma unroll
+    for (int b = 0; b < kBlocks; ++b) {
+      const philox::Block block = blocks[i * kBlocks + b];
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        T& v = group.value[4 * b + k];
+        v = Narrow<T>::from(philox::unit24(block.word[k]) >= ratio ? widen(v) * scale : C(0));
+      }
+    }
+    store(args.y, args.count, i, group);
+  }
 }
 
 }  // namespace
@@ -190,8 +223,11 @@ void launch_integers(int bytes, const RandomArgs& args, const Launch& launch) {
 }
 
 void launch_dropout(Float type, const DropoutArgs& args, const Launch& launch) {
-  const unsigned blocks = loop_blocks(args.count, kThreads, launch);
-  CATENA_FLOAT_SWITCH(type, (launch_kernel<dropout_kernel<T>>(blocks, kThreads, launch, args)))
+  CATENA_FLOAT_SWITCH(type, {
+    const int64_t groups = (args.count + kDropoutGroup<T> - 1) / kDropoutGroup<T>;
+    const unsigned blocks = loop_blocks(groups, kThreads, launch);
+    launch_kernel<dropout_kernel<T>>(blocks, kThreads, launch, args);
+  })
 }
 
 }  // namespace catena::gpu

@@ -55,7 +55,7 @@ std::string expression(const FusedValue& value, const std::vector<std::string>& 
     arguments += (k ? ", widen(" : "widen(") + value_name(value.source[k]) + ")";
   const std::string function = is_heavy(row, value.compute)
                                    ? call_name(value)
-                                   : std::string("ops::") + row.functor + "::apply";
+                                   : "ops::" + functor_of(row, value.compute) + "::apply";
   return std::string("convert<") + type_name(value.dtype) + ">(" + function + "(" + arguments +
          "))";
 }
@@ -72,12 +72,12 @@ std::string statements(const FusedProgram& program, const std::vector<std::strin
 
 // Functors and called functions of all operations.
 std::string functions(const FusedProgram& program) {
-  std::vector<std::string_view> functors;
+  std::vector<std::string> functors;
   std::map<std::string, std::string> calls;
   for (const FusedValue& value : program.values) {
     if (value.kind != FusedValue::kOp) continue;
     const ElementwiseInfo& row = info(value.op);
-    functors.emplace_back(row.functor);
+    functors.push_back(functor_of(row, value.compute));
     if (is_heavy(row, value.compute)) calls.try_emplace(call_name(value), call_definition(value));
   }
   std::string text = functor_texts(functors) + "namespace catena { namespace jit {\n";

@@ -38,6 +38,7 @@ const std::string& common_text() {
 std::string map_kernels_text() { return map_text() + tiled_text(); }
 
 bool is_heavy(const ElementwiseInfo& row, Dtype compute) {
+  if (functor_of(row, compute) != row.functor) return false;  // those are short
   const uint8_t where = compute == Dtype::kFloat64 ? kLongInDouble
                         : is_float(compute)        ? kLongInSingle
                                                    : kLongInInt;
@@ -62,8 +63,8 @@ MapSpec same_dtype_spec(ElementwiseOp op, Dtype d) {
 std::string map_source(const MapSpec& spec) {
   const ElementwiseInfo& row = info(spec.op);
   const int operands = 1 + row.inputs;
-  std::string text =
-      common_text() + functor_text(row.functor) + "namespace catena { namespace jit {\n";
+  const std::string functor = functor_of(row, spec.compute);
+  std::string text = common_text() + functor_text(functor) + "namespace catena { namespace jit {\n";
   for (int k = 0; k < operands; ++k) {
     text += "typedef " + std::string(type_name(spec.memory[k])) + " Operand" + std::to_string(k) +
             ";\n";
@@ -81,7 +82,7 @@ std::string map_source(const MapSpec& spec) {
   const std::string result = type_name(row.natural_result(spec.compute));
   text += std::string("__device__ ") +
           (is_heavy(row, spec.compute) ? "__noinline__ " : "__forceinline__ ") + "Compute<" +
-          result + ">::type catena_operation(" + parameters + ") { return ops::" + row.functor +
+          result + ">::type catena_operation(" + parameters + ") { return ops::" + functor +
           "::apply(" + arguments + "); }\n} }\n";
   text += operand_macros(1, operands) +
           "#define CATENA_ELEMENT(V) V(0) = convert<Operand0>(convert<" + result +

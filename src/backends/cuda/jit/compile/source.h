@@ -44,10 +44,13 @@ const std::vector<std::string>& compile_options();
 
 // Texts of src/device, embedded by the build: "map.cuh", "scalar_ops.h", ...
 std::string_view kernel_text(std::string_view file);
-// One functor of the files of scalar_ops.h, with everything that it refers to.
+// The functor of an operation that computes in a dtype: for 16-bit floats it may be one of its own.
+std::string functor_of(const ElementwiseInfo& row, Dtype compute);
+// One functor of the files of scalar_ops.h and of scalar_narrow.h, with everything that it refers
+// to.
 std::string functor_text(std::string_view functor);
 // Several functors, each once.
-std::string functor_texts(std::span<const std::string_view> list);
+std::string functor_texts(std::span<const std::string> list);
 // Whether an operation is a function call and not inlined into every unrolled element; see its cost
 // column.
 bool is_heavy(const ElementwiseInfo& row, Dtype compute);

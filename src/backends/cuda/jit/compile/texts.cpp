@@ -37,7 +37,7 @@ std::string strip_text(std::string_view text) {
 
 namespace {
 
-// The texts of the files that scalar_ops.h includes, trimmed.
+// The texts of the files that scalar_ops.h includes and of scalar_narrow.h, trimmed.
 std::string scalar_ops_text() {
   constexpr std::string_view kInclude = "#include \"device/";
   const std::string_view list = kernel_text("scalar_ops.h");
@@ -47,7 +47,7 @@ std::string scalar_ops_text() {
     at += kInclude.size();
     text += strip_text(kernel_text(list.substr(at, list.find('"', at) - at)));
   }
-  return text;
+  return text + strip_text(kernel_text("scalar_narrow.h"));
 }
 
 // The struct definitions of a text by name, each from its first line to its closing brace.
@@ -93,7 +93,7 @@ void append_functor(std::string_view functor, std::vector<std::string>& done, st
   }
   const auto found = functors().by_name.find(functor);
   if (found == functors().by_name.end()) {
-    throw Error("jit: the files of scalar_ops.h have no functor " + std::string(functor));
+    throw Error("jit: the files of functors have no " + std::string(functor));
   }
   done.emplace_back(functor);
   // The functors that it calls come first: they appear as Name::apply.
@@ -109,12 +109,22 @@ void append_functor(std::string_view functor, std::vector<std::string>& done, st
 
 }  // namespace
 
-std::string functor_text(std::string_view functor) { return functor_texts(std::span(&functor, 1)); }
+std::string functor_of(const ElementwiseInfo& row, Dtype compute) {
+  const std::string narrow = std::string(row.functor) + "16";
+  const bool own = is_float(compute) && itemsize(compute) == 2 &&
+                   functors().by_name.find(narrow) != functors().by_name.end();
+  return own ? narrow : row.functor;
+}
 
-std::string functor_texts(std::span<const std::string_view> list) {
+std::string functor_text(std::string_view functor) {
+  const std::string one(functor);
+  return functor_texts(std::span(&one, 1));
+}
+
+std::string functor_texts(std::span<const std::string> list) {
   std::string out = "namespace catena { namespace ops {\n" + functors().traits;
   std::vector<std::string> done;
-  for (const std::string_view functor : list) append_functor(functor, done, out);
+  for (const std::string& functor : list) append_functor(functor, done, out);
   return out + "} }\n";
 }
 
