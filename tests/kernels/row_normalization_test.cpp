@@ -195,11 +195,55 @@ TEST(RowNormalization, TakesEveryShape) {
       }
 }
 
+// Rows for one warp, several and a block in GPUs' kernels of plain rows, longer ones, and rows that
+// are channels; in float32 more of them than a GPU takes at a time.
+TEST(RowNormalization, TakesRowsThatFitABlock) {
+  const RowLayout layouts[] = {{300, 1, 256, 1, 1},  {140, 1, 4104, 1, 1}, {2, 1, 4096, 1, 1},
+                               {2, 1, 8192, 1, 1},   {2, 1, 8200, 1, 1},   {3, 1, 96, 64, 96},
+                               {2, 1, 20, 3136, 20}, {2, 1, 3, 8192, 3},   {1, 1, 3, 8200, 3},
+                               {20, 1, 1, 72, 1},    {9, 1, 70, 4, 70}};
+  for (const Device device : first_devices())
+    for (const RowLayout& layout : layouts)
+      for (const Dtype dtype : {Dtype::kFloat32, Dtype::kFloat16, Dtype::kBFloat16})
+        for (const bool all : {true, false}) {
+          Case c;
+          c.layout = layout, c.dtype = dtype;
+          c.centred = c.beta = c.g_beta = all;
+          c.accumulate = c.in_place = !all;
+          check(device, c, 4);
+          if (HasFailure()) return;
+        }
+}
+
+// Equal calls give equal bits.
+TEST(RowNormalization, GivesEqualBits) {
+  for (const Device device : first_devices())
+    for (const RowLayout& layout : {RowLayout{900, 1, 1024, 1, 1}, RowLayout{9, 1, 70, 3136, 70}}) {
+      Case c;
+      c.layout = layout, c.dtype = Dtype::kBFloat16;
+      const Data first(c, device, 7), second(c, device, 7);
+      for (const Data* d : {&first, &second}) {
+        kernels::row_normalization(device, {layout, &d->x.array, &d->gamma.array, &d->beta.array,
+                                            1e-3, true, &d->y.array, &d->statistics});
+        kernels::row_normalization_grad(
+            device, {layout, &d->x.array, &d->gy.array, &d->gamma.array, &d->statistics, true,
+                     &d->gx.array, &d->g_gamma.array, &d->g_beta.array});
+      }
+      const auto same = [&](const Numbers& a, const Numbers& b) {
+        return testing::numbers_of(a.array) == testing::numbers_of(b.array);
+      };
+      EXPECT_TRUE(same(first.y, second.y) && same(first.gx, second.gx)) << device;
+      EXPECT_TRUE(same(first.g_gamma, second.g_gamma) && same(first.g_beta, second.g_beta))
+          << device;
+    }
+}
+
 // The deviation is found where it is a ten-thousandth of the mean, and a constant row is 0.
 TEST(RowNormalization, SurvivesALargeMean) {
   for (const Device device : first_devices())
-    for (const RowLayout& layout : {RowLayout{20, 1, 500, 1, 1}, RowLayout{5, 1, 5000, 1, 1},
-                                    RowLayout{3, 1, 6, 300, 2}, RowLayout{3, 300, 6, 1, 2}}) {
+    for (const RowLayout& layout :
+         {RowLayout{20, 1, 500, 1, 1}, RowLayout{5, 1, 5000, 1, 1}, RowLayout{3, 1, 6, 300, 6},
+          RowLayout{3, 1, 6, 300, 2}, RowLayout{3, 300, 6, 1, 2}}) {
       Case c;
       c.layout = layout;
       c.offset = 1e4;

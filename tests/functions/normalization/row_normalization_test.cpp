@@ -212,6 +212,64 @@ TEST_P(RowNormalization, IsCaptured) {
   }
 }
 
+// The gradients of rows that GPUs keep in the registers of a block, recorded or not, are those of
+// float64. Those of gamma and beta add up over two layers.
+TEST_P(RowNormalization, RowsThatFitABlockHaveTheirGradients) {
+  using Function = std::function<Variable(const Variable&, const Variable&, const Variable&)>;
+  const Function layer = [](const auto& x, const auto& g, const auto& b) {
+    return F::layer_normalization(x, g, b);
+  };
+  const Function instance = [](const auto& x, const auto& g, const auto& b) {
+    return F::instance_normalization(x, g, b);
+  };
+  const auto check = [&](const Function& f, const Shape& shape, int64_t channels) {
+    const Array narrow = draw(shape, -2, 3, 1, Dtype::kFloat32),
+                gy = draw(shape, -1, 1, 4, Dtype::kFloat32),
+                g32 = gamma({channels}).astype(Dtype::kFloat32),
+                b32 = beta({channels}).astype(Dtype::kFloat32);
+    const Variable x(narrow), g(g32), b(b32), wide_x(narrow.astype(k64)), wide_g(g32.astype(k64)),
+        wide_b(b32.astype(k64));
+    const Variable y = f(f(x, g, b), g, b), expected = f(f(wide_x, wide_g, wide_b), wide_g, wide_b);
+    EXPECT_EQ(testing::difference(y.data().astype(k64), expected.data(), 1e-5, 1e-5), "");
+    for (const bool recorded : {false, true}) {
+      y.set_grad(gy);
+      y.backward({.create_graph = recorded});
+      expected.set_grad(gy.astype(k64));
+      expected.backward({.create_graph = recorded});
+      EXPECT_EQ(testing::difference(x.grad().astype(k64), wide_x.grad(), 1e-5, 1e-5), "");
+      EXPECT_EQ(testing::difference(g.grad().astype(k64), wide_g.grad(), 1e-5, 1e-4), "");
+      EXPECT_EQ(testing::difference(b.grad().astype(k64), wide_b.grad(), 1e-5, 1e-4), "");
+    }
+  };
+  const DeviceScope scope(device());
+  check(layer, {3, 4096}, 4096);
+  check(layer, {2, 8192}, 8192);
+  check(instance, {2, 3, 32, 32}, 3);
+  check(instance, {2, 3, 8192}, 3);
+}
+
+TEST_P(RowNormalization, RowsThatFitABlockAreCaptured) {
+  CATENA_NEEDS_GPU();
+  if (!device().is_cuda()) GTEST_SKIP() << "graphs are of GPUs";
+  const Variable x(draw({4, 8, 64}, -2, 3, 1, Dtype::kFloat32)),
+      g(gamma({8}).astype(Dtype::kFloat32)), b(beta({8}).astype(Dtype::kFloat32)),
+      w(gamma({64}).astype(Dtype::kFloat32)), v(beta({64}).astype(Dtype::kFloat32));
+  const auto step = [&] {
+    F::sum(F::square(F::layer_normalization(F::instance_normalization(x, g, b), w, v))).backward();
+    return std::vector<Array>{x.grad(), g.grad(), b.grad(), w.grad(), v.grad()};
+  };
+  step();
+  std::vector<Array> replayed;
+  cuda::Graph graph = cuda::Graph::capture(device(), [&] { replayed = step(); });
+  for (uint64_t replay = 2; replay < 4; ++replay) {
+    x.data().assign(draw({4, 8, 64}, -2, 3, replay, Dtype::kFloat32));
+    graph.launch();
+    const std::vector<Array> eager = step();
+    for (size_t i = 0; i < eager.size(); ++i)
+      EXPECT_EQ(testing::difference(replayed[i], eager[i]), "") << i;
+  }
+}
+
 CATENA_ON_DEVICES(RowNormalization);
 
 }  // namespace

@@ -1,19 +1,10 @@
 // Normalization of plain rows: the gradients of x, gamma and beta. Those of gamma and beta are
 // summed in registers over the rows of a thread, then over the block; a second kernel sums over the
 // blocks. The order is fixed, so that equal launches give equal bits.
-#include "backends/cuda/normalization/plain_rows.cuh"
+#include "backends/cuda/normalization/plain_sums.cuh"
 
 namespace catena::gpu {
 namespace {
-
-// Statistics of the row that is so many steps ahead. Without one they are zeros, which add nothing.
-template <class C>
-__device__ RowStatistics<C> load_statistics(const RowNormalizationArgs& args, const PlainWalk& walk,
-                                            int ahead) {
-  RowStatistics<C> s{};
-  if (walk.has_row(ahead)) s.read(args, walk.row + ahead * walk.step);
-  return s;
-}
 
 // Numbers of all threads, in a line for each of their elements. The lines are so long that threads
 // that read adjacent elements of a row meet different banks.
@@ -59,10 +50,16 @@ __global__ void __launch_bounds__(kPlainThreads, 1)
   __shared__ typename RowTotals<C>::Memory shared;
   __shared__ ElementLines<C, N, kElements> lines;
   RowTotals<C> totals(shared, plan.members);
-  PlainWalk walk(args.samples, plan);
+  PlainWalk walk(plan);
   C gamma[kElements], of_gamma[kElements] = {}, of_beta[kElements] = {};
-  walk.load_parameters<N>(args.gamma, C(1), gamma);
-  Pack<T, N> next_x[kPacks], next_gy[kPacks];
+#pragma unroll
+  for (int i = 0; i < kPacks; ++i) {
+    C of_pack[N];
+    walk.load_parameters(args.gamma, C(1), i, of_pack);
+#pragma unroll
+    for (int k = 0; k < N; ++k) gamma[i * N + k] = of_pack[k];
+  }
+  Words next_x[kPacks], next_gy[kPacks];
   RowStatistics<C> next_s;
   const auto load = [&](int ahead) {
     walk.load(args.x, ahead, next_x);
@@ -71,7 +68,7 @@ __global__ void __launch_bounds__(kPlainThreads, 1)
   };
   load(0);
   for (; walk.more(); walk.next()) {
-    Pack<T, N> x[kPacks], gy[kPacks];
+    Words x[kPacks], gy[kPacks];
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) x[i] = next_x[i], gy[i] = next_gy[i];
     const RowStatistics<C> s = next_s;
@@ -79,24 +76,29 @@ __global__ void __launch_bounds__(kPlainThreads, 1)
     const C shift = -s.rest * s.inverse;
     RowSums<C> sums{};  // zeros of packs that are not there add nothing
 #pragma unroll
-    for (int e = 0; e < kElements; ++e) {
-      const C g = widen(gy[e / N].v[e % N]), h = gamma[e] * g;
-      const C centred = widen(x[e / N].v[e % N]) - s.mean;
-      sums.v[0] += h;
-      sums.v[1] = fused(h, centred, sums.v[1]);
-      of_beta[e] += g;
-      of_gamma[e] = fused(g, fused(centred, s.inverse, shift), of_gamma[e]);
+    for (int i = 0; i < kPacks; ++i) {
+      const auto px = elements<T>(x[i]), pgy = elements<T>(gy[i]);
+#pragma unroll
+      for (int k = 0; k < N; ++k) {
+        const int e = i * N + k;
+        const C g = widen(pgy.v[k]), h = gamma[e] * g, centred = widen(px.v[k]) - s.mean;
+        sums.v[0] += h;
+        sums.v[1] = fused(h, centred, sums.v[1]);
+        of_beta[e] += g;
+        of_gamma[e] = fused(g, fused(centred, s.inverse, shift), of_gamma[e]);
+      }
     }
     if (args.y != nullptr) {
       totals.template sum<2>(sums.v);
       const RowGradient<C> gradient(s, sums, C(args.channels), args.centred);
 #pragma unroll
       for (int i = 0; i < kPacks; ++i) {
+        const auto px = elements<T>(x[i]), pgy = elements<T>(gy[i]);
         Pack<T, N> result;
 #pragma unroll
         for (int k = 0; k < N; ++k) {
-          const C h = gamma[i * N + k] * widen(gy[i].v[k]);
-          const C rest = fused(gradient.of_x, widen(x[i].v[k]) - s.mean, gradient.constant);
+          const C h = gamma[i * N + k] * widen(pgy.v[k]);
+          const C rest = fused(gradient.of_x, widen(px.v[k]) - s.mean, gradient.constant);
           result.v[k] = Narrow<T>::from(fused(s.inverse, h, rest));
         }
         walk.store(args.y, i, result);
@@ -110,36 +112,6 @@ __global__ void __launch_bounds__(kPlainThreads, 1)
     store_block_sums(of_beta, plan, partials + plan.blocks * args.channels, lines);
 }
 
-constexpr int kSumColumns = 8, kSumThreads = 256;
-
-// Sums over the blocks: grid (columns, gamma or beta).
-__global__ void __launch_bounds__(kSumThreads)
-    sum_blocks_kernel(RowParameterSums parameters, int64_t channels, int blocks) {
-  wait_for_previous_kernel();
-  __shared__ float shared[kSumThreads / 32][kSumColumns];
-  const bool beta = blockIdx.y == 1;
-  void* const to = beta ? parameters.g_beta : parameters.g_gamma;
-  if (to == nullptr) return;
-  const int column = int(threadIdx.x) % kSumColumns, line = int(threadIdx.x) / kSumColumns;
-  const int64_t channel = int64_t(blockIdx.x) * kSumColumns + column;
-  const float* const from =
-      static_cast<const float*>(parameters.partials) + (beta ? blocks * channels : 0) + channel;
-  float sum = 0;
-#pragma unroll 4
-  for (int b = channel < channels ? line : blocks; b < blocks; b += kSumThreads / kSumColumns)
-    sum += from[b * channels];
-#pragma unroll
-  for (int offset = 16; offset >= kSumColumns; offset /= 2)
-    sum += __shfl_xor_sync(kAllLanes, sum, offset);
-  if (threadIdx.x % 32 < kSumColumns) shared[threadIdx.x / 32][column] = sum;
-  __syncthreads();
-  if (line > 0 || channel >= channels) return;
-  for (int w = 1; w < kSumThreads / 32; ++w) sum += shared[w][column];
-  float& target = static_cast<float*>(to)[channel];
-  const bool accumulate = beta ? parameters.accumulate_beta : parameters.accumulate_gamma;
-  target = accumulate ? target + sum : sum;
-}
-
 // Packs that a thread takes of such a row; 0: of a row that is too long.
 int packs_of_thread(Float type, const RowNormalizationArgs& args) {
   const int64_t packs = args.channels / (type == Float::kF32 ? kPack<float> : kPack<__half>);
@@ -151,27 +123,27 @@ int packs_of_thread(Float type, const RowNormalizationArgs& args) {
 template <class T, int kPacks>
 void run(const RowNormalizationArgs& args, const RowParameterSums& parameters,
          const Launch& launch) {
-  const PlainPlan plan = plan_plain_rows(args, kPack<T>, kPacks, kPlainThreads, launch);
+  const PlainPlan plan =
+      plan_plain_rows(args, kPack<T>, kPacks, kPlainThreads, kPlainThreads, launch);
   launch_kernel<plain_gradient_kernel<T, kPacks>>(plan.blocks, plan.block, launch, args, parameters,
                                                   plan);
-  if (parameters.g_gamma == nullptr && parameters.g_beta == nullptr) return;
-  const auto columns = unsigned((args.channels + kSumColumns - 1) / kSumColumns);
-  launch_kernel<sum_blocks_kernel>(dim3(columns, 2), kSumThreads, launch, parameters, args.channels,
-                                   int(plan.blocks));
+  sum_partials(parameters, args.channels, int(plan.blocks), launch);
 }
 
 }  // namespace
 
 bool has_plain_gradient(Float type, const RowNormalizationArgs& args) {
-  return has_plain_rows(type, args) && packs_of_thread(type, args) > 0;
+  return has_plain_rows(type, args) && (has_channel_rows(args) || packs_of_thread(type, args) > 0);
 }
 
 int64_t plain_gradient_partials(const RowNormalizationArgs& args, const Launch& launch) {
-  return 2 * launch.multiprocessors * args.channels;
+  const int64_t lines = has_channel_rows(args) ? args.samples : launch.multiprocessors;
+  return 2 * lines * args.channels;
 }
 
 void launch_plain_gradient(Float type, const RowNormalizationArgs& args,
                            const RowParameterSums& parameters, const Launch& launch) {
+  if (has_channel_rows(args)) return launch_channel_gradient(type, args, parameters, launch);
   switch (type) {
     case Float::kF16:
       return run<__half, 2>(args, parameters, launch);

@@ -4,29 +4,51 @@
 namespace catena::gpu {
 namespace {
 
-constexpr int kForwardElements = 16;  // of a thread
-constexpr int kForwardThreads = kPlainThreads < 256 ? kPlainThreads : 256;
+// With 16-bit elements a thread takes 32 of them, so that a warp takes rows of up to 1024 and meets
+// no other one. What limits these rows are the bytes in flight: the more threads, the more.
+constexpr Held kNarrowHeld = Held::kMemory;
+constexpr int kNarrowResident = 2 * kPlainThreads;  // 3 / 2 of it: 80 registers instead of 64
 
-// Takes the mean off the elements v and finds the statistics. The mean is made first, so that the
-// squares are of numbers that are small; what is left of it then is its rest.
-template <int N, class C, int kElements>
-__device__ RowStatistics<C> centre(C (&v)[kElements], const PlainWalk& walk, RowTotals<C>& totals,
-                                   const RowNormalizationArgs& args) {
-  const C size = C(args.channels), share = C(1) / size;
+// What a kernel takes, by type: packs of a thread, threads of a block, and of a multiprocessor.
+template <class T>
+struct Forward {
+  static constexpr bool kNarrow = sizeof(T) < sizeof(float);
+  static constexpr int kPacks = 4, kMostThreads = kMostElements / (kPacks * kPack<T>);
+  static constexpr int kWanted = kNarrow ? 128 : 256;
+  static constexpr int kThreads = kWanted < kMostThreads ? kWanted : kMostThreads;
+  static constexpr int kResident = kNarrow ? kNarrowResident : kPlainThreads;
+};
+
+// The statistics of the row. The mean is made first, so that the squares are of numbers that are
+// small; what is left of it then is its rest.
+template <class T, class C, int kPacks>
+__device__ RowStatistics<C> find_statistics(const Words (&packs)[kPacks], const PlainWalk& walk,
+                                            RowTotals<C>& totals, const RowNormalizationArgs& args,
+                                            C size) {
+  constexpr int N = kPack<T>;
+  const C share = C(1) / size;
   C mean[2] = {};
   if (args.centred) {
     // Shares of it do not overflow.
 #pragma unroll
-    for (int e = 0; e < kElements; ++e) mean[0] = fused(v[e], share, mean[0]);
+    for (int i = 0; i < kPacks; ++i) {
+      const auto x = elements<T>(packs[i]);
+#pragma unroll
+      for (int k = 0; k < N; ++k) mean[0] = fused(widen(x.v[k]), share, mean[0]);
+    }
     totals.template sum<1>(mean);
   }
   C sums[2] = {};  // of squares and of the numbers
 #pragma unroll
-  for (int e = 0; e < kElements; ++e) {
-    if (!walk.has_pack(e / N)) continue;
-    v[e] -= mean[0];
-    sums[0] = fused(v[e], v[e], sums[0]);
-    sums[1] += v[e];
+  for (int i = 0; i < kPacks; ++i) {
+    if (!walk.has_pack(i)) continue;
+    const auto x = elements<T>(packs[i]);
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      const C v = widen(x.v[k]) - mean[0];
+      sums[0] = fused(v, v, sums[0]);
+      sums[1] += v;
+    }
   }
   if (args.centred)
     totals.template sum<2>(sums);
@@ -38,35 +60,40 @@ __device__ RowStatistics<C> centre(C (&v)[kElements], const PlainWalk& walk, Row
   return {C(1) / root(variance + C(args.eps)), mean[0], rest};
 }
 
-template <class T, int kPacks>
-__global__ void __launch_bounds__(kPlainThreads, 1)
+template <class T, Held kHeld>
+__global__ void __launch_bounds__(Forward<T>::kMostThreads,
+                                  Forward<T>::kResident / Forward<T>::kMostThreads)
     plain_rows_kernel(RowNormalizationArgs args, PlainPlan plan) {
   wait_for_previous_kernel();
   using C = Compute<T>;
-  constexpr int N = kPack<T>, kElements = kPacks * N;
+  constexpr int N = kPack<T>, kPacks = Forward<T>::kPacks;
   __shared__ typename RowTotals<C>::Memory shared;
   RowTotals<C> totals(shared, plan.members);
-  PlainWalk walk(args.samples, plan);
-  C gamma[kElements], beta[kElements];
-  walk.load_parameters<N>(args.gamma, C(1), gamma);
-  walk.load_parameters<N>(args.beta, C(0), beta);
-  Pack<T, N> packs[kPacks];
-  walk.load(args.x, 0, packs);
+  PlainWalk walk(plan);
+  PlainParameter<kHeld, N, kPacks, C> gamma(args.gamma, C(1), walk), beta(args.beta, C(0), walk);
+  Words next[kPacks];
+  walk.load(args.x, 0, next);
   for (; walk.more(); walk.next()) {
-    C v[kElements];
+    Words packs[kPacks];
 #pragma unroll
-    for (int e = 0; e < kElements; ++e) v[e] = widen(packs[e / N].v[e % N]);
-    walk.load(args.x, 1, packs);
-    const RowStatistics<C> s = centre<N>(v, walk, totals, args);
+    for (int i = 0; i < kPacks; ++i) packs[i] = next[i];
+    walk.load(args.x, 1, next);
+    gamma.start_row(walk, args.channels);
+    beta.start_row(walk, args.channels);
+    const RowStatistics<C> s = find_statistics<T>(packs, walk, totals, args, C(plan.row_packs * N));
     if (walk.lane == 0 && walk.has_row()) s.write(args, walk.row);
     const C shift = -s.rest * s.inverse;
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {
+      C scale[N], offset[N];
+      gamma.get(walk, i, scale);
+      beta.get(walk, i, offset);
+      const auto x = elements<T>(packs[i]);
       Pack<T, N> result;
 #pragma unroll
       for (int k = 0; k < N; ++k) {
-        const int e = i * N + k;
-        result.v[k] = Narrow<T>::from(fused(fused(v[e], s.inverse, shift), gamma[e], beta[e]));
+        const C xhat = fused(widen(x.v[k]) - s.mean, s.inverse, shift);
+        result.v[k] = Narrow<T>::from(fused(xhat, scale[k], offset[k]));
       }
       walk.store(args.y, i, result);
     }
@@ -75,18 +102,25 @@ __global__ void __launch_bounds__(kPlainThreads, 1)
 
 template <class T>
 void run(const RowNormalizationArgs& args, const Launch& launch) {
-  constexpr int N = kPack<T>, kPacks = kForwardElements / N;
-  const PlainPlan plan = plan_plain_rows(args, N, kPacks, kForwardThreads, launch);
-  launch_kernel<plain_rows_kernel<T, kPacks>>(plan.blocks, plan.block, launch, args, plan);
+  using F = Forward<T>;
+  constexpr Held kHeld = F::kNarrow ? kNarrowHeld : Held::kRegisters;
+  const PlainPlan plan =
+      plan_plain_rows(args, kPack<T>, F::kPacks, F::kThreads, F::kResident, launch);
+  if (has_channel_rows(args))
+    launch_kernel<plain_rows_kernel<T, Held::kRow>>(plan.blocks, plan.block, launch, args, plan);
+  else
+    launch_kernel<plain_rows_kernel<T, kHeld>>(plan.blocks, plan.block, launch, args, plan);
 }
 
 }  // namespace
 
 bool has_plain_rows(Float type, const RowNormalizationArgs& args) {
-  if (type == Float::kF64 || !args.aligned || args.parts > 1) return false;
-  if (args.positions != 1 || args.inner != 1 || args.groups != 1) return false;
+  if (type == Float::kF64 || !args.aligned || args.parts > 1 || args.positions != 1) return false;
+  const bool channel_rows = has_channel_rows(args);
+  if (!channel_rows && (args.inner != 1 || args.groups != 1)) return false;
   const int64_t pack = type == Float::kF32 ? kPack<float> : kPack<__half>;
-  return args.channels % pack == 0 && args.channels <= kForwardElements * kPlainThreads;
+  const int64_t size = channel_rows ? args.inner : args.channels;
+  return size % pack == 0 && size <= kMostElements && args.samples * args.groups <= kMostRows;
 }
 
 void launch_plain_rows(Float type, const RowNormalizationArgs& args, const Launch& launch) {

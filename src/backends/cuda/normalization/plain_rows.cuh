@@ -1,7 +1,7 @@
-// Plain rows: contiguous, with a gamma for each element, and short enough for the registers of a
-// block. A power of two of threads takes a row, each some of its packs of 16 bytes, and goes on to
-// the next row with the same elements: their gamma and beta stay in registers, and the next row is
-// on its way while this one is summed.
+// Plain rows: contiguous, short enough for the registers of a block, and with a gamma for each
+// element or one for the row, which then is a channel of a sample. A power of two of threads takes
+// a row, each some of its packs of 16 bytes, and goes on to a next one, which is on its way while
+// this one is summed.
 #pragma once
 
 #include "backends/cuda/common/early_launch.cuh"
@@ -15,55 +15,81 @@ namespace {
 #endif
 constexpr int kPlainThreads = CATENA_PLAIN_THREADS;  // at most, of a row and of a block
 constexpr int kPlainWarps = kPlainThreads / 32;
+constexpr int kMostElements = 16 * kPlainThreads;  // of a row
+constexpr int64_t kMostRows = 1 << 30;             // so that their numbers are ints
+
+// Whether rows are channels of samples.
+inline bool has_channel_rows(const RowNormalizationArgs& args) {
+  return args.inner > 1 && args.groups == args.channels;
+}
 
 // How rows are dealt out.
 struct PlainPlan {
-  int row_packs, members, block;
+  int rows, row_packs, members, block;
   unsigned blocks;
+  int turns;  // rows that a thread goes through
 };
 
-// `packs`: of a thread. `threads`: of a block, unless a row needs more. As many blocks as run at a
-// time take all rows.
+// `packs`: of a thread. `threads`: of a block, unless a row needs more; `resident`: of a
+// multiprocessor. As many blocks as run at a time take all rows.
 inline PlainPlan plan_plain_rows(const RowNormalizationArgs& args, int pack, int packs, int threads,
-                                 const Launch& launch) {
+                                 int resident, const Launch& launch) {
   PlainPlan p{};
-  p.row_packs = int(args.channels / pack);
+  p.rows = int(args.samples * args.groups);
+  p.row_packs = int((has_channel_rows(args) ? args.inner : args.channels) / pack);
   p.members = power_of_two_from((p.row_packs + packs - 1) / packs, kPlainThreads);
   p.block = p.members > threads ? p.members : threads;
-  const int64_t groups = p.block / p.members, wanted = (args.samples + groups - 1) / groups;
-  const int64_t most = int64_t(launch.multiprocessors) * (kPlainThreads / p.block);
+  const int groups = p.block / p.members, wanted = (p.rows + groups - 1) / groups;
+  const int most = launch.multiprocessors * (resident / p.block);
   p.blocks = unsigned(wanted < most ? wanted : most);
+  p.turns = (wanted - 1) / int(p.blocks) + 1;
   return p;
 }
 
-// The rows of the threads that share one. All threads of a block go on as long as one of them has a
-// row, for they meet.
+// A pack as it is in memory. 16-bit elements take a register each.
+struct alignas(16) Words {
+  uint32_t w[4];
+};
+
+// The elements of a pack, unpacked here: the compiler must not keep those of an earlier use.
+template <class T>
+__device__ Pack<T, kPack<T>> elements(Words words) {
+#pragma unroll
+  for (uint32_t& w : words.w) asm volatile("" : "+r"(w));
+  return __builtin_bit_cast(Pack<T, kPack<T>>, words);
+}
+
+// The rows of the threads that share one. All threads take as many turns, for those of a block
+// meet, though in the last one there may be no row for them.
 struct PlainWalk {
-  int members, lane, row_packs;
-  int64_t rows, first, row, step;  // first: of the block
-  __device__ PlainWalk(int64_t rows, const PlainPlan& p)
+  int members, lane, row_packs, turns, rows, row, step;
+  __device__ explicit PlainWalk(const PlainPlan& p)
       : members(p.members),
         lane(int(threadIdx.x) & (p.members - 1)),
         row_packs(p.row_packs),
-        rows(rows),
-        first(int64_t(blockIdx.x) * (p.block / p.members)),
-        row(first + int(threadIdx.x) / p.members),
-        step(int64_t(p.blocks) * (p.block / p.members)) {}
-  __device__ bool more() const { return first < rows; }
+        turns(p.turns),
+        rows(p.rows),
+        row(int(blockIdx.x) * (p.block / p.members) + int(threadIdx.x) / p.members),
+        step(int(p.blocks) * (p.block / p.members)) {}
+  __device__ bool more() const { return turns > 0; }
   __device__ void next() {
-    first += step;
+    --turns;
     row += step;
   }
   __device__ bool has_row(int ahead = 0) const { return row + ahead * step < rows; }
+  // Of rows that are channels.
+  __device__ int64_t channel(int64_t channels) const {
+    return int64_t(unsigned(row) % unsigned(channels));
+  }
   // Whether the row has the thread's pack i, which is this one of the row.
   __device__ bool has_pack(int i) const { return pack(i) < row_packs; }
   __device__ int pack(int i) const { return lane + i * members; }
 
   // The thread's packs of the row that is so many steps ahead; zeros where there is none.
-  template <class T, int N, int kPacks>
-  __device__ void load(const void* base, int ahead, Pack<T, N> (&packs)[kPacks]) const {
-    const auto* from =
-        static_cast<const Pack<T, N>*>(base) + (row + ahead * step) * row_packs + lane;
+  template <int kPacks>
+  __device__ void load(const void* base, int ahead, Words (&packs)[kPacks]) const {
+    const Words* from =
+        static_cast<const Words*>(base) + int64_t(row + ahead * step) * row_packs + lane;
     const bool active = has_row(ahead);
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {
@@ -74,24 +100,69 @@ struct PlainWalk {
   template <class T, int N>
   __device__ void store(void* base, int i, const Pack<T, N>& pack) const {
     if (!has_row() || !has_pack(i)) return;
-    static_cast<Pack<T, N>*>(base)[row * row_packs + this->pack(i)] = pack;
+    static_cast<Pack<T, N>*>(base)[int64_t(row) * row_packs + this->pack(i)] = pack;
   }
-  // gamma or beta of the thread's elements, in packs of N.
-  template <int N, class C, int kElements>
-  __device__ void load_parameters(const void* base, C otherwise, C (&v)[kElements]) const {
+  // gamma or beta of the elements of the thread's pack i.
+  template <int N, class C>
+  __device__ void load_parameters(const void* base, C otherwise, int i, C (&v)[N]) const {
 #pragma unroll
-    for (int e = 0; e < kElements; ++e) v[e] = otherwise;
-    if (base == nullptr) return;
+    for (int k = 0; k < N; ++k) v[k] = otherwise;
+    if (base == nullptr || !has_pack(i)) return;
     constexpr int M = kPack<C>;
+    int first = pack(i) * (N / M);
+    asm volatile("" : "+r"(first));  // kept addresses would cost more registers than the pack
 #pragma unroll
-    for (int e = 0; e < kElements; e += M) {
-      if (!has_pack(e / N)) continue;
-      const auto p = load_pack<C, M>(base, (pack(e / N) * N + e % N) / M);
+    for (int k = 0; k < N; k += M) {
+      const auto p = load_pack<C, M>(base, first + k / M);
 #pragma unroll
-      for (int k = 0; k < M; ++k) v[e + k] = p.v[k];
+      for (int j = 0; j < M; ++j) v[k + j] = p.v[j];
     }
   }
 };
+
+// Where a thread has gamma and beta: those of its elements in registers, or read for every row
+// again, which leaves the registers to more threads; or the row's.
+enum class Held { kRegisters, kMemory, kRow };
+
+// gamma or beta.
+template <Held kHeld, int N, int kPacks, class C>
+class PlainParameter {
+ public:
+  __device__ PlainParameter(const void* base, C otherwise, const PlainWalk& walk)
+      : base_(base), otherwise_(otherwise) {
+    if constexpr (kHeld == Held::kRegisters) {
+#pragma unroll
+      for (int i = 0; i < kPacks; ++i) walk.load_parameters(base, otherwise, i, v_[i]);
+    }
+  }
+  __device__ void start_row(const PlainWalk& walk, int64_t channels) {
+    if constexpr (kHeld == Held::kRow)
+      v_[0][0] = number_at(base_, walk.channel(channels), otherwise_);
+  }
+  // Those of the elements of the thread's pack i.
+  __device__ void get(const PlainWalk& walk, int i, C (&v)[N]) const {
+    if constexpr (kHeld == Held::kMemory) {
+      walk.load_parameters(base_, otherwise_, i, v);
+    } else {
+#pragma unroll
+      for (int k = 0; k < N; ++k) v[k] = kHeld == Held::kRow ? v_[0][0] : v_[i][k];
+    }
+  }
+
+ private:
+  const void* base_;
+  C otherwise_;
+  C v_[kHeld == Held::kRegisters ? kPacks : 1][N];
+};
+
+// Statistics of the row that is so many steps ahead. Without one they are zeros, which add nothing.
+template <class C>
+__device__ RowStatistics<C> load_statistics(const RowNormalizationArgs& args, const PlainWalk& walk,
+                                            int ahead) {
+  RowStatistics<C> s{};
+  if (walk.has_row(ahead)) s.read(args, walk.row + ahead * walk.step);
+  return s;
+}
 
 // Sums over the threads of a row. All threads of the block call it.
 template <class C>

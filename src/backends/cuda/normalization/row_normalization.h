@@ -64,6 +64,9 @@ bool has_plain_gradient(Float type, const RowNormalizationArgs& args);
 int64_t plain_gradient_partials(const RowNormalizationArgs& args, const Launch& launch);
 void launch_plain_gradient(Float type, const RowNormalizationArgs& args,
                            const RowParameterSums& parameters, const Launch& launch);
+// The same for rows that are channels; launch_plain_gradient() calls it.
+void launch_channel_gradient(Float type, const RowNormalizationArgs& args,
+                             const RowParameterSums& parameters, const Launch& launch);
 // Computes g_gamma and g_beta.
 void launch_row_parameters(Float type, const RowParameterArgs& args, const Launch& launch);
 
