@@ -129,6 +129,77 @@ TEST_P(CudaSoftmax, CrossEntropy) {
     }
   }
 }
+
+void expect_in_place(const std::vector<Shape>& shapes, Dtype dtype) {
+  const Dtype wide = dtype == Dtype::kFloat64 ? dtype : Dtype::kFloat32;
+  for (const Shape& shape : shapes) {
+    const Shape samples = {shape[0], shape[2]};
+    std::vector<int32_t> labels(static_cast<size_t>(shape[0] * shape[2]));
+    for (auto& t : labels) t = int32_t(between(-1, shape[1] - 1));
+    const Array t = array(labels, samples, cpu()), gpu_t = t.to(kGpu);
+    for (const bool spreads : {false, true}) {
+      const std::string what = message("in place ", shape, " ", dtype, spreads ? " spread" : "");
+      const Array x = real_numbers(shape, dtype, -8, 8), gpu_x = x.to(kGpu),
+                  x64 = x.astype(Dtype::kFloat64).contiguous();
+      const Array w = real_numbers(samples, wide, 0.5, 2), w64 = w.astype(Dtype::kFloat64),
+                  gpu_w = w.to(kGpu);
+      const Array spread = full({shape[1]}, 0.125 / double(shape[1]), wide),
+                  spread64 = spread.astype(Dtype::kFloat64), gpu_spread = spread.to(kGpu);
+      const Array total = full({}, 0.125, wide), total64 = total.astype(Dtype::kFloat64),
+                  gpu_total = total.to(kGpu);
+      const Array gloss = full({}, 64, dtype), gloss64 = gloss.astype(Dtype::kFloat64),
+                  gpu_gloss = gloss.to(kGpu);
+      const Array losses64 = empty(samples, Dtype::kFloat64), loss64 = empty({}, Dtype::kFloat64),
+                  divisor64 = empty({}, Dtype::kFloat64);
+      const Array losses = empty(samples, {wide, kGpu}), loss = empty({}, {dtype, kGpu}),
+                  divisor = empty({}, {wide, kGpu});
+      CrossEntropyInPlaceCall call64{x64,        t,    -1,   losses64, &loss64,
+                                     &divisor64, true, true, &gloss64};
+      CrossEntropyInPlaceCall call{gpu_x,    gpu_t, -1,   losses,    &loss,
+                                   &divisor, true,  true, &gpu_gloss};
+      if (spreads) {
+        call64.weights = &w64;
+        call64.spread = &spread64;
+        call64.total = &total64;
+        call.weights = &gpu_w;
+        call.spread = &gpu_spread;
+        call.total = &gpu_total;
+      }
+      kernels::softmax_cross_entropy_in_place(cpu(), call64);
+      kernels::softmax_cross_entropy_in_place(kGpu, call);
+      expect_close(losses, losses64, 20 * rounding(wide), what + " losses");
+      expect_close(divisor, divisor64, 0, what + " divisor");
+      expect_close(loss, loss64, 20 * rounding(dtype), what + " loss");
+      // Multiplied until probabilities are about 1.
+      const auto expect_gradient = [&](const std::string& name) {
+        const double factor = double(t.size()) * double(shape[1]) / 64;
+        expect_close(gpu_x.to_cpu().astype(Dtype::kFloat64) * factor, x64 * factor,
+                     8 * rounding(dtype), name);
+      };
+      expect_gradient(what + " gradient");
+      for (const Shape& many : {Shape{}, samples}) {
+        const Array factors = full(many, 96, dtype), factors64 = factors.astype(Dtype::kFloat64);
+        kernels::scale_samples(cpu(), {x64, factors64, &gloss64});
+        kernels::scale_samples(kGpu, {gpu_x, factors.to(kGpu), &gpu_gloss});
+        expect_gradient(what + " scaled");
+      }
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+// Rows in shared memory, several for each block; rows that do not fit there; columns; aligned and
+// not.
+TEST_P(CudaSoftmax, CrossEntropyInPlace) {
+  CATENA_NEEDS_GPUS(1);
+  expect_in_place(softmax_shapes(), GetParam());
+  expect_in_place({{3000, 1001, 1}, {3000, 1008, 1}, {3, 131072, 1}, {3, 131073, 1}}, GetParam());
+}
+// More rows than blocks, of which one or two fill a multiprocessor.
+TEST_P(CudaSoftmax, CrossEntropyInPlaceOfLongRows) {
+  CATENA_NEEDS_GPUS(1);
+  expect_in_place({{300, 50304, 1}}, GetParam());
+}
 INSTANTIATE_TEST_SUITE_P(Dtypes, CudaSoftmax, ::testing::ValuesIn(float_dtypes()),
                          [](const auto& info) { return std::string(name(info.param)); });
 

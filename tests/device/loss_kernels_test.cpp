@@ -1,11 +1,12 @@
-// The CUDA kernels of sampled losses and of connectionist temporal classification, run on threads
-// of the host, against the providers of the CPU.
+// The CUDA kernels of sampled losses, of connectionist temporal classification and of the cross
+// entropy in place, run on threads of the host, against the providers of the CPU.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "backends/cuda/loss/cross_entropy_in_place.h"
 #include "backends/cuda/loss/ctc.h"
 #include "backends/cuda/loss/sampled_logistic.h"
 #include "catena/array/creation.h"
@@ -14,6 +15,7 @@
 #include "catena/array/reduction.h"
 #include "catena/kernels/ctc.h"
 #include "catena/kernels/index.h"
+#include "catena/kernels/loss.h"
 #include "catena/kernels/sampling.h"
 #include "catena/testing.h"
 
@@ -196,6 +198,63 @@ TEST(SampledLogisticKernels, ComputeWhatTheCpuDoes) {
       EXPECT_NO_THROW(assert_allclose(other_gW, gW, 1e-12, 1e-12));
     }
   }
+}
+
+// Rows that a block keeps and rows that it reads twice, in packs and one by one, several for each
+// block; and columns.
+TEST(CrossEntropyInPlaceKernels, ComputeWhatTheCpuDoes) {
+  for (const Shape& shape : {Shape{5, 150, 1}, Shape{70, 7, 1}, Shape{3, 9, 4}})
+    for (const int shared_memory : {0, 100 << 10})
+      for (const int variant : {0, 1, 2}) {
+        SCOPED_TRACE(message(shape, ' ', shared_memory, ' ', variant));
+        const Shape samples = {shape[0], shape[2]};
+        const bool normalize = variant != 1, spreads = variant == 2;
+        const Array scores = random_array(shape, -4, 4, Dtype::kFloat64, cpu(), 1),
+                    t = random_array(samples, -1, double(shape[1]), Dtype::kInt32, cpu(), 2);
+        scores(0, 1, 0).fill(-std::numeric_limits<double>::infinity());
+        t(0, 0).fill(2);
+        const Array weights = random_array(samples, 0.5, 2, Dtype::kFloat64, cpu(), 3),
+                    spread = random_array({shape[1]}, 0, 1, Dtype::kFloat64, cpu(), 4),
+                    total = sum(spread), gloss = full({}, 3.0);
+        if (spreads) scores(0, 1, 0).fill(-50.0);
+        const Array x = scores.copy(), losses = zeros(samples), loss = zeros({}),
+                    divisor = zeros({});
+        CrossEntropyInPlaceCall call{x, t, -1, losses, &loss, &divisor, true, normalize, &gloss};
+        if (spreads) call.weights = &weights, call.spread = &spread, call.total = &total;
+        kernels::softmax_cross_entropy_in_place(cpu(), call);
+
+        const Array other_x = scores.copy(), other_losses = like(losses), other_loss = like(loss),
+                    other_divisor = like(divisor);
+        gpu::InPlaceArgs args{};
+        args.x = other_x.raw_data(), args.t = t.data<int32_t>();
+        args.outer = shape[0], args.classes = shape[1], args.inner = shape[2];
+        args.ignore_label = -1, args.normalize = normalize, args.aligned = true;
+        args.losses = other_losses.raw_data(), args.loss = other_loss.raw_data();
+        args.divisor = other_divisor.raw_data(), args.gloss = gloss.raw_data();
+        if (spreads)
+          args.weights = weights.raw_data(), args.spread = spread.raw_data(),
+          args.total = total.raw_data();
+        gpu::launch_count_labels(Float::kF64, args, kLaunch);
+        gpu::launch_cross_entropy_in_place(Float::kF64, args, shared_memory, kLaunch);
+        gpu::launch_sum_losses(Float::kF64, args, kLaunch);
+        EXPECT_EQ(other_divisor.item<double>(), divisor.item<double>());
+        EXPECT_EQ(testing::difference(other_loss, loss, 1e-12, 1e-12), "");
+        EXPECT_EQ(testing::difference(other_losses, losses, 1e-12, 1e-12), "");
+        EXPECT_EQ(testing::difference(other_x, x, 1e-12, 1e-12), "");
+
+        for (const Shape& many : {Shape{}, samples}) {
+          const Array factors = random_array(many, 1, 4, Dtype::kFloat64, cpu(), 5);
+          if (many.size() > 0) factors(0, 0).fill(3.0);
+          kernels::scale_samples(cpu(), {x, factors, &gloss});
+          gpu::ScaleSamplesArgs scale{};
+          scale.x = other_x.raw_data();
+          scale.outer = shape[0], scale.classes = shape[1], scale.inner = shape[2];
+          scale.factors = factors.raw_data(), scale.single = many.size() == 0;
+          scale.aligned = true, scale.expected = gloss.raw_data();
+          gpu::launch_scale_samples(Float::kF64, scale, kLaunch);
+          EXPECT_EQ(testing::difference(other_x, x, 1e-12, 1e-12), "");
+        }
+      }
 }
 
 }  // namespace

@@ -40,6 +40,38 @@ struct CrossEntropyGradCall {
   const Array* spread = nullptr;
 };
 
+// x: contiguous (outer, classes, inner) floats, which the gradient replaces. t and ignore_label: as
+// in CrossEntropyCall. All numbers but x, loss and gloss are of compute type. With w = weights[s]
+// (1 without weights) and spread and total, its sum (0 without), the sample s of label t has
+//
+//   losses[s] = w (-log p[t]) + sum(spread[c] (-log p[c]))
+//   x[c]      = (p[c] (w + total) - onehot(t)[c] w - spread[c]) gloss / divisor
+//
+// Both are 0 for ignored labels; the loss of a label out of range is NaN. loss is the sum of losses
+// divided by divisor.
+struct CrossEntropyInPlaceCall {
+  const Array& x;
+  const Array& t;
+  int32_t ignore_label;
+  const Array& losses;   // (outer, inner)
+  const Array* loss;     // 0-d of x's dtype, or null
+  const Array* divisor;  // 0-d, or null for 1
+  // Whether the call itself sets divisor first: as count in CrossEntropyCall, by normalize.
+  bool counts, normalize;
+  const Array* gloss = nullptr;                     // 0-d of x's dtype, or null for 1
+  const Array* weights = nullptr;                   // (outer, inner)
+  const Array *spread = nullptr, *total = nullptr;  // (classes), 0-d; both or none
+};
+
+// x *= factors / expected, x a contiguous (outer, classes, inner) of floats; nothing is written
+// where the two are equal. factors: 0-d, or (outer, inner), a number for each sample. expected:
+// 0-d, or null for 1. All of one dtype.
+struct ScaleSamplesCall {
+  const Array& x;
+  const Array& factors;
+  const Array* expected;
+};
+
 // result: share of samples whose arg max over classes equals t among those not ignored; 0-d float32
 // (float64 for float64 x). A sample with a NaN among its scores is wrong whatever its label. x and
 // t as in CrossEntropyCall.
@@ -56,6 +88,8 @@ namespace kernels {
 // The slots of the calls above.
 extern Slot<CrossEntropyCall> softmax_cross_entropy;
 extern Slot<CrossEntropyGradCall> softmax_cross_entropy_grad;
+extern Slot<CrossEntropyInPlaceCall> softmax_cross_entropy_in_place;
+extern Slot<ScaleSamplesCall> scale_samples;
 extern Slot<AccuracyCall> accuracy;
 
 }  // namespace kernels

@@ -16,6 +16,7 @@
 #include "functions/common/along_axis.h"
 #include "functions/common/labels.h"
 #include "functions/common/loss_parts.h"
+#include "functions/loss/gradient_in_place.h"
 
 namespace catena::functions {
 namespace {
@@ -132,6 +133,18 @@ void check_options(const FunctionCall& call, const SoftmaxCrossEntropyOptions& o
   const double s = options.label_smoothing;
   CATENA_CHECK(ValueError, s >= 0 && s < 1, call.label(),
                ": expected a label_smoothing of at least 0 and below 1, got ", s);
+  if (options.gradient_of_loss) {
+    const Array& g = *options.gradient_of_loss;
+    CATENA_CHECK(ValueError, options.gradient_in_place, call.label(),
+                 ": gradient_of_loss goes with gradient_in_place alone");
+    CATENA_CHECK(ValueError, g.defined() && g.ndim() == 0 && is_float(g.dtype()), call.label(),
+                 ": expected a gradient_of_loss of one float without axes, got ",
+                 g.defined() ? message("shape ", g.shape(), " of ", g.dtype()) : "no array");
+  }
+  CATENA_CHECK(
+      ValueError, !options.gradient_in_place || !is_distribution(call[0].data(), call[1].data()),
+      call.label(), ": gradient_in_place takes labels, got distributions over the classes (shape ",
+      call[1].shape(), ", ", call[1].dtype(), "); leave gradient_in_place out");
 }
 
 // What the samples weigh; labels (outer, inner), of which those out of range become some class.
@@ -214,6 +227,52 @@ bool is_plain(const SoftmaxCrossEntropyOptions& options) {
          options.label_smoothing == 0;
 }
 
+// The loss, whose gradient replaces the scores or, where they are not contiguous, their copy.
+Variable in_place(FunctionCall& call, const Array& labels,
+                  const SoftmaxCrossEntropyOptions& options) {
+  const Variable& x = call[0];
+  const bool writes_x = x.data().is_contiguous();
+  if (writes_x) check_may_overwrite(call, x);
+  const AxisView view(x.shape(), 1);
+  const Array xs = view.of(x.data()), ts = labels.reshape({view.outer, view.inner});
+  const Dtype wide = compute_dtype(x.dtype());
+  const Array losses = Array::uninitialized(ts.shape(), wide, x.device()),
+              count = Array::uninitialized({}, wide, x.device()),
+              loss = Array::uninitialized({}, x.dtype(), x.device());
+  Array expected;
+  if (options.gradient_of_loss)
+    expected = options.gradient_of_loss->to(x.device()).astype(x.dtype(), true);
+  const bool is_mean = options.reduction == Reduction::kMean,
+             each = options.reduction == Reduction::kNone,
+             counts = is_mean && !(options.class_weight && options.normalize);
+  std::optional<SampleWeights> weights;
+  if (!is_plain(options)) weights = sample_weights(call, view, ts, count, options);
+  const auto given = [](const Array& a) { return a.defined() ? &a : nullptr; };
+  CrossEntropyInPlaceCall kernel{xs,
+                                 ts,
+                                 options.ignore_label,
+                                 losses,
+                                 each ? nullptr : &loss,
+                                 is_mean ? &count : nullptr,
+                                 counts,
+                                 options.normalize,
+                                 given(expected)};
+  if (weights) {
+    if (is_mean) kernel.divisor = &weights->divisor;
+    kernel.weights = &weights->label;
+    kernel.spread = given(weights->spread);
+    kernel.total = given(weights->total);
+  }
+  kernels::softmax_cross_entropy_in_place(x.device(), kernel);
+  xs.note_write();
+  const Array result = each ? losses.reshape(call[1].shape()).astype(x.dtype(), false) : loss;
+  return call.record(result, [&] {
+    auto node = make_node<GradientInPlaceNode>(call.name(), xs, expected);
+    if (writes_x) node->is_in(x);
+    return node;
+  });
+}
+
 }  // namespace
 
 void check_labels(const Array& t, int64_t classes, int32_t ignore_label) {
@@ -236,6 +295,8 @@ Variable softmax_cross_entropy(const VariableOperand& x_operand, const VariableO
   if (is_distribution(x.data(), t.data())) return of_distributions(call, options);
   if (x.device().is_cpu()) check_labels(t.data(), x.shape()[1], options.ignore_label);
   Labels labels(t.data(), options.normalize, options.ignore_label);
+  if (options.gradient_in_place && x.size() > 0 && x.requires_grad() && call.is_recorded())
+    return in_place(call, labels.converted, options);
   const AxisView view(x.shape(), 1);
   const Dtype sums = compute_dtype(x.dtype());
   Array loss = Array::uninitialized({}, x.dtype(), x.device());

@@ -84,6 +84,15 @@ Plains cross_entropy_reference() {
           })};
 }
 
+// The same with the gradient in place of scores that a function has made.
+template <int64_t n, int64_t classes>
+Results cross_entropy_in_place(Device d) {
+  return with_gradient(data(d, {n, classes}), [d](const Variable& x) {
+    return F::softmax_cross_entropy(x * 1.0, integers(d, {n}, classes),
+                                    {.gradient_in_place = true});
+  });
+}
+
 Plains accuracy_reference() {
   const Plain x = plain_data({60, 3}), t = plain_integers({60}, 3);
   double right = 0;
@@ -226,6 +235,9 @@ CATENA_SLOT_RECORDS(function) {
        log_softmax_reference},
       {"softmax_cross_entropy", cross_entropy<6, 10>, cross_entropy_reference<6, 10>},
       {"softmax_cross_entropy_grad", cross_entropy<600, 3>, cross_entropy_reference<600, 3>},
+      {"softmax_cross_entropy_in_place", cross_entropy_in_place<6, 10>,
+       cross_entropy_reference<6, 10>},
+      {"scale_samples", cross_entropy_in_place<60, 8>, cross_entropy_reference<60, 8>},
       {"accuracy",
        [](Device d) -> Results {
          return {F::accuracy(data(d, {60, 3}), integers(d, {60}, 3)).data()};

@@ -33,6 +33,28 @@ struct SoftmaxCrossEntropyOptions {
   std::optional<Array> class_weight = {};
   // s of [0, 1): labels count 1 - s, and all classes s / classes (Szegedy et al. 2016).
   double label_smoothing = 0;
+  // Whether the forward pass writes the gradient over the scores, for which backward hands their
+  // memory on: scores of many classes are then read once and written once, and no array of their
+  // size is allocated. Only where the call is recorded and x wants a gradient; else nothing is
+  // written.
+  //
+  // - After the call the scores hold the gradient. Read them before (accuracy, a second loss):
+  //   later reads get the gradient, without an error. A function that has saved the scores for its
+  //   own backward raises the usual GradientError of an overwritten array. So does this one if the
+  //   gradient is overwritten.
+  // - x must be computed by a function. A ValueError for a parameter, for a variable that was
+  //   given, and for a view of one that is still alive. Views of computed scores (reshape) are
+  //   fine: the memory of the scores behind them is overwritten. Scores that are not contiguous
+  //   are copied; the copy is overwritten.
+  // - Backward runs once, without create_graph, else a GradientError. Labels only: a ValueError for
+  //   distributions.
+  bool gradient_in_place = false;
+  // With gradient_in_place: the gradient of the loss (of each loss) with which backward is expected
+  // to begin, 0-d floats, not 0; 1 if absent. Any other is right, too, and costs a pass that
+  // multiplies, unless it is found equal, on the device. Give a loss scale
+  // (optimizer.scaled(ones({}, dtype::float32)).data()) or the factor of accumulated gradients.
+  // float16 needs it: the gradient of one sample of many is rounded as it is written.
+  std::optional<Array> gradient_of_loss = {};
 };
 // The same with options: softmax_cross_entropy(x, t, {.label_smoothing = 0.1}). With
 // label_smoothing and class_weight w the loss of label t is

@@ -1,0 +1,147 @@
+// Softmax cross entropy whose gradient replaces the scores.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "backends/common/family.h"
+#include "backends/cpu/common/blocks.h"
+#include "backends/cpu/common/loops_of.h"
+#include "backends/cpu/runtime/parallel.h"
+#include "catena/kernels/loss.h"
+
+namespace catena::host {
+namespace {
+
+constexpr int64_t kExpCost = 8;  // nanoseconds an element and two exponentials, estimated
+
+// The only number of a 0-d array, or `otherwise` without one.
+template <class C>
+C number(const Array* zero_d, C otherwise) {
+  return zero_d ? Elements<C>(*zero_d, 1).at(0) : otherwise;
+}
+
+// The first element of a sample of (outer, classes, inner).
+int64_t first_of(const Array& x, int64_t sample) {
+  const int64_t classes = x.shape()[1], inner = x.shape()[2];
+  return sample / inner * classes * inner + sample % inner;
+}
+
+template <class C>
+void count_labels(const CrossEntropyInPlaceCall& call) {
+  const int32_t* t = call.t.data<int32_t>();
+  const int64_t valid = call.t.size() - std::count(t, t + call.t.size(), call.ignore_label);
+  *call.divisor->data<C>() = C(std::max<int64_t>(1, call.normalize ? valid : call.x.shape()[0]));
+}
+
+// The samples of one call.
+template <class C>
+class Samples {
+ public:
+  explicit Samples(const CrossEntropyInPlaceCall& call)
+      : call_(call),
+        n_(call.x.shape()[1]),
+        step_(call.x.shape()[2]),
+        total_(number(call.total, C(0))),
+        scale_(number(call.gloss, C(1)) / number(call.divisor, C(1))),
+        weights_(call.weights ? call.weights->data<C>() : nullptr),
+        spread_(call.spread ? call.spread->data<C>() : nullptr) {}
+
+  void run(int64_t begin, int64_t end) const {
+    Elements<C> in(call_.x, n_), out(call_.x, n_);
+    for (int64_t s = begin; s < end; ++s) {
+      const int64_t first = first_of(call_.x, s);
+      const int32_t label = call_.t.data<int32_t>()[s];
+      C* to = out.write(first, step_);
+      if (label == call_.ignore_label) {
+        call_.losses.data<C>()[s] = C(0);
+        std::fill_n(to, n_, C(0));
+      } else {
+        one(s, label, in.read(first, step_, n_), to);
+      }
+      out.commit(first, step_, n_);
+    }
+  }
+
+ private:
+  // from and to may be the same memory.
+  void one(int64_t s, int64_t label, const C* from, C* to) const {
+    const SoftmaxLoops<C>& f = softmax_loops<C>();
+    const C w = weights_ ? weights_[s] : C(1), largest = f.max(from, n_),
+            log_sum = std::log(f.sum_exp_shifted(from, largest, n_));
+    const bool known = label >= 0 && label < n_;
+    const C picked = known ? from[label] : std::numeric_limits<C>::quiet_NaN();
+    C loss = w * ((largest - picked) + log_sum);
+    if (spread_) {
+      double below = 0;
+      for (int64_t c = 0; c < n_; ++c) below += double(spread_[c]) * double(largest - from[c]);
+      loss += C(below) + total_ * log_sum;
+    }
+    call_.losses.data<C>()[s] = loss;
+    f.cross_entropy_gradient(from, largest, log_sum, (w + total_) * scale_, to, n_);
+    if (known) to[label] -= w * scale_;
+    if (spread_)
+      for (int64_t c = 0; c < n_; ++c) to[c] -= spread_[c] * scale_;
+  }
+
+  const CrossEntropyInPlaceCall& call_;
+  int64_t n_, step_;
+  C total_, scale_;
+  const C* weights_;
+  const C* spread_;
+};
+
+// In order and in double, so that the loss does not depend on the number of threads.
+template <class C>
+void sum_losses(const CrossEntropyInPlaceCall& call) {
+  double sum = 0;
+  for (int64_t s = 0; s < call.losses.size(); ++s) sum += double(call.losses.data<C>()[s]);
+  Elements<C> out(*call.loss, 1);
+  *out.write(0, 1) = C(sum / double(number(call.divisor, C(1))));
+  out.commit(0, 1, 1);
+}
+
+void cross_entropy_in_place(const CrossEntropyInPlaceCall& call) {
+  visit_compute(call.x.dtype(), [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    if (call.counts) count_labels<C>(call);
+    const Samples<C> samples(call);
+    parallel_ranges(call.t.size(), 1, threads_for(call.x.size() * kExpCost),
+                    [&](int64_t begin, int64_t end) { samples.run(begin, end); });
+    if (call.loss) sum_losses<C>(call);
+  });
+}
+
+template <class C>
+void scale_rows(const ScaleSamplesCall& call) {
+  const auto& [x, factors, expected_factor] = call;
+  const int64_t n = x.shape()[1], step = x.shape()[2], samples = x.shape()[0] * step;
+  const C expected = number(expected_factor, C(1));
+  const bool single = factors.ndim() == 0;
+  if (single && number(&factors, C(1)) == expected) return;
+  parallel_ranges(samples, 1, threads_for(x.size()), [&](int64_t begin, int64_t end) {
+    Elements<C> in(x, n), out(x, n);
+    const Elements<C> given(factors, 1);
+    for (int64_t s = begin; s < end; ++s) {
+      const C factor = given.at(single ? 0 : s);
+      if (factor == expected) continue;
+      const int64_t first = first_of(x, s);
+      const C* from = in.read(first, step, n);
+      C* to = out.write(first, step);
+      for (int64_t c = 0; c < n; ++c) to[c] = from[c] * (factor / expected);
+      out.commit(first, step, n);
+    }
+  });
+}
+
+void scale_samples(const ScaleSamplesCall& call) {
+  visit_compute(call.x.dtype(), [&](auto tag) { scale_rows<typename decltype(tag)::type>(call); });
+}
+
+}  // namespace
+}  // namespace catena::host
+
+CATENA_FAMILY(cpu, cross_entropy_in_place) {
+  kernels::softmax_cross_entropy_in_place.provide<&host::cross_entropy_in_place>(DeviceType::kCpu,
+                                                                                 "cpu");
+  kernels::scale_samples.provide<&host::scale_samples>(DeviceType::kCpu, "cpu");
+}

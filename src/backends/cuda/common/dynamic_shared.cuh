@@ -1,0 +1,43 @@
+// Shared memory whose size the launch gives, beyond what every kernel may use if need be.
+#pragma once
+
+#include "backends/cuda/common/early_launch.cuh"
+#include "backends/cuda/runtime/relaxed_mode.h"
+
+namespace catena::gpu {
+namespace {
+
+// The block's memory, aligned to 16 bytes.
+__device__ inline unsigned char* dynamic_shared() {
+  extern __shared__ __align__(16) unsigned char dynamic_shared_memory[];
+  return dynamic_shared_memory;
+}
+
+// As launch_kernel, with `bytes` of that memory, at most DeviceInfo::max_shared_memory less what
+// the kernel declares.
+template <auto kKernel, class... Args>
+void launch_with_shared(dim3 grid, dim3 block, size_t bytes, const Launch& launch,
+                        const Args&... args) {
+  constexpr size_t kWithoutAsking = 48 << 10;
+  if (bytes > kWithoutAsking) {
+    const RelaxedMode relaxed;  // the call may load the kernel
+    cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
+    // So that as many blocks as fit run at a time.
+    cudaFuncSetAttribute(kKernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                         cudaSharedmemCarveoutMaxShared);
+  }
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = bytes;
+  config.stream = launch.stream;
+  config.attrs = &early;
+  config.numAttrs = launch.early && can_wait<kKernel>(launch.device) ? 1 : 0;
+  cudaLaunchKernelEx(&config, kKernel, args...);  // check_launch() reports its error
+}
+
+}  // namespace
+}  // namespace catena::gpu

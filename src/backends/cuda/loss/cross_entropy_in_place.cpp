@@ -1,0 +1,65 @@
+// Host glue of the cross entropy whose gradient replaces the scores.
+#include "backends/cuda/loss/cross_entropy_in_place.h"
+
+#include "backends/common/family.h"
+#include "backends/cuda/runtime/glue.h"
+#include "catena/kernels/loss.h"
+
+namespace catena::gpu {
+namespace {
+
+void* address(const Array* a) { return a ? a->raw_data() : nullptr; }
+
+void cross_entropy_in_place(const CrossEntropyInPlaceCall& call) {
+  InPlaceArgs args{};
+  args.x = call.x.raw_data();
+  args.t = call.t.data<int32_t>();
+  args.outer = call.x.shape()[0];
+  args.classes = call.x.shape()[1];
+  args.inner = call.x.shape()[2];
+  args.ignore_label = call.ignore_label;
+  args.normalize = call.normalize;
+  args.aligned = aligned16(args.x);
+  args.losses = call.losses.raw_data();
+  args.loss = address(call.loss);
+  args.divisor = address(call.divisor);
+  args.gloss = address(call.gloss);
+  args.weights = address(call.weights);
+  args.spread = address(call.spread);
+  args.total = address(call.total);
+  const char* who = "softmax_cross_entropy_in_place";
+  const Float type = float_code(who, call.x.dtype());
+  const Launch launch = launch_for(call.x);
+  if (call.counts) launch_count_labels(type, args, launch);
+  if (call.x.size() > 0) {
+    const int shared_memory = device_info(launch.device).max_shared_memory;
+    launch_cross_entropy_in_place(type, args, shared_memory, launch);
+  }
+  if (args.loss) launch_sum_losses(type, args, launch);
+  check_launch(who);
+}
+
+void scale_samples(const ScaleSamplesCall& call) {
+  const auto& [x, factors, expected] = call;
+  if (x.size() == 0) return;
+  ScaleSamplesArgs args{};
+  args.x = x.raw_data();
+  args.outer = x.shape()[0];
+  args.classes = x.shape()[1];
+  args.inner = x.shape()[2];
+  args.factors = factors.raw_data();
+  args.single = factors.ndim() == 0;
+  args.aligned = aligned16(args.x);
+  args.expected = address(expected);
+  launch_scale_samples(float_code("scale_samples", x.dtype()), args, launch_for(x));
+  check_launch("scale_samples");
+}
+
+}  // namespace
+}  // namespace catena::gpu
+
+CATENA_FAMILY(cuda, cross_entropy_in_place) {
+  kernels::softmax_cross_entropy_in_place.provide<&gpu::cross_entropy_in_place>(DeviceType::kCuda,
+                                                                                "cuda");
+  kernels::scale_samples.provide<&gpu::scale_samples>(DeviceType::kCuda, "cuda");
+}

@@ -1,0 +1,421 @@
+// Softmax cross entropy whose gradient replaces the scores: the scores are read once and written
+// once.
+//
+// A block keeps the row of a sample in shared memory. While it writes the gradient, it already
+// copies its next row into the places that become free, so that reads and writes overlap. Rows that
+// do not fit are read twice from memory.
+#include "backends/cuda/loss/cross_entropy_in_place.h"
+
+#include "backends/cuda/common/dynamic_shared.cuh"
+#include "backends/cuda/common/early_launch.cuh"
+
+#include "backends/cuda/common/block_reduce.cuh"
+#include "backends/cuda/common/float_access.cuh"
+
+namespace catena::gpu {
+namespace {
+
+constexpr int kMostThreads = 1024;
+constexpr int kResidentThreads = 2048;  // of a multiprocessor
+constexpr int kThreads = 256;           // of kernels with a thread for each column or element
+constexpr int kOwnShared = 2048;        // bytes that a block needs beside its row, rounded up
+
+// Copies ---------------------------------------------------------------------------------------
+
+// Asynchronous where the hardware can; the thread sees the bytes after wait_for_copies().
+template <class P>
+__device__ void copy_ahead(P* to, const P* from) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  if constexpr (sizeof(P) >= 4) {
+    const unsigned place = unsigned(__cvta_generic_to_shared(to));
+    if constexpr (sizeof(P) == 16)
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(from) : "memory");
+    else
+      asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(place), "l"(from),
+                   "n"(sizeof(P))
+                   : "memory");
+    return;
+  }
+#endif
+  *to = *from;
+}
+
+__device__ inline void wait_for_copies() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+// Asks the cache for bytes that are read soon. The address and the size are multiples of 16, else
+// nothing is asked.
+__device__ inline void prefetch(const void* from, int64_t bytes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  if (reinterpret_cast<uintptr_t>(from) % 16 != 0 || bytes % 16 != 0) return;
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(unsigned(bytes))
+               : "memory");
+#endif
+}
+
+// Numbers --------------------------------------------------------------------------------------
+
+__device__ inline float larger(float a, float b) { return fmaxf(a, b); }
+__device__ inline double larger(double a, double b) { return fmax(a, b); }
+
+// The hardware's exponential, whose error is 2^-22 and what rounding the product adds.
+__device__ inline float rough_exp(float d) {
+#if defined(__CUDA_ARCH__)
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(d * 1.4426950408889634f));
+  return y;
+#else
+  return exp_of(d);
+#endif
+}
+
+// exp(d) for d <= 0. 16-bit results would not show more digits than the hardware's.
+template <class T, class C>
+__device__ C exp_below(C d) {
+  if constexpr (sizeof(T) == 2)
+    return rough_exp(d);
+  else
+    return exp_of(d);
+}
+
+// What the sample's probabilities, its label and the spread weigh in its gradient, and the weight
+// of its label in its loss.
+template <class C>
+struct Weights {
+  C all, label, spread, loss;
+};
+
+template <class T, class C = Compute<T>>
+__device__ Weights<C> weights_of(const InPlaceArgs& args, int64_t sample) {
+  const C w = args.weights ? static_cast<const C*>(args.weights)[sample] : C(1);
+  const C total = args.total ? *static_cast<const C*>(args.total) : C(0);
+  C scale = args.gloss ? widen(*static_cast<const T*>(args.gloss)) : C(1);
+  if (args.divisor) scale = scale / *static_cast<const C*>(args.divisor);
+  return {(w + total) * scale, w * scale, scale, w};
+}
+
+// A sample's loss; `below`: the sum of spread[c] (largest - x[c]).
+template <class T, class C>
+__device__ void set_loss(const InPlaceArgs& args, int64_t sample, const Weights<C>& weights,
+                         C picked, C largest, C log_sum, C below) {
+  C loss = weights.loss * ((largest - picked) + log_sum);
+  if (args.total) loss += below + *static_cast<const C*>(args.total) * log_sum;
+  static_cast<C*>(args.losses)[sample] = loss;
+}
+
+// Rows -----------------------------------------------------------------------------------------
+
+// One row, of which each thread takes every blockDim.x-th pack of N scores. kKeeps: it is in shared
+// memory.
+template <class T, int N, bool kSpread, bool kKeeps>
+struct Row {
+  using C = Compute<T>;
+  using P = Pack<T, N>;
+  // Where T is C, the exponentials replace the scores in shared memory.
+  static constexpr bool kKeepsExp = kKeeps && sizeof(T) == sizeof(C);
+
+  P* scores;
+  int packs;
+  const C* spread;
+
+  __device__ C largest() const {
+    C result = lowest<C>();
+#pragma unroll 4
+    for (int i = threadIdx.x; i < packs; i += blockDim.x) {
+      const P v = scores[i];
+#pragma unroll
+      for (int k = 0; k < N; ++k) result = larger(result, widen(v.v[k]));
+    }
+    return result;
+  }
+  // The sum of exp(x - largest).
+  __device__ C sum(C largest) {
+    C result = C(0);
+#pragma unroll 4
+    for (int i = threadIdx.x; i < packs; i += blockDim.x) {
+      P v = scores[i];
+#pragma unroll
+      for (int k = 0; k < N; ++k) {
+        const C e = exp_below<T>(C(widen(v.v[k]) - largest));
+        result += e;
+        if constexpr (kKeepsExp) v.v[k] = e;
+      }
+      if constexpr (kKeepsExp) scores[i] = v;
+    }
+    return result;
+  }
+  // Both in one pass: the running maximum and the sum of exp(x - maximum).
+  __device__ LogSum<C> log_sum() const {
+    LogSum<C> s;
+    for (int i = threadIdx.x; i < packs; i += blockDim.x) {
+      const P v = scores[i];
+      C m = widen(v.v[0]);
+#pragma unroll
+      for (int k = 1; k < N; ++k) m = larger(m, widen(v.v[k]));
+      if (m > s.maximum) {
+        s.sum = s.sum * exp_below<T>(C(s.maximum - m));
+        s.maximum = m;
+      }
+      if (m == lowest<C>()) continue;  // probabilities of 0
+#pragma unroll
+      for (int k = 0; k < N; ++k) s.sum += exp_below<T>(C(widen(v.v[k]) - s.maximum));
+    }
+    return s;
+  }
+  // The sum of spread[c] (largest - x[c]), of the scores themselves.
+  __device__ C below(C largest) const {
+    C result = C(0);
+    for (int i = threadIdx.x; i < packs; i += blockDim.x) {
+      const P v = scores[i];
+#pragma unroll
+      for (int k = 0; k < N; ++k) result += spread[i * N + k] * (largest - widen(v.v[k]));
+    }
+    return result;
+  }
+
+  __device__ C gradient(T score, int index, C largest, C all, C of_spread) const {
+    C g;
+    if constexpr (kKeepsExp)
+      g = score * all;
+    else
+      g = exp_below<T>(C(widen(score) - largest)) * all;
+    if constexpr (kSpread) g -= spread[index] * of_spread;
+    return g;
+  }
+  __device__ P gradient(const P& v, int i, C largest, C all, C of_spread, int label,
+                        C of_label) const {
+    P g;
+#pragma unroll
+    for (int k = 0; k < N; ++k)
+      g.v[k] = Narrow<T>::from(gradient(v.v[k], i * N + k, largest, all, of_spread));
+    if (unsigned(label - i * N) < unsigned(N)) {
+#pragma unroll
+      for (int k = 0; k < N; ++k)
+        if (i * N + k == label)
+          g.v[k] = Narrow<T>::from(gradient(v.v[k], i * N + k, largest, all, of_spread) - of_label);
+    }
+    return g;
+  }
+};
+
+// A block for each row; the blocks take turns.
+template <class T, int N, bool kSpread, bool kKeeps>
+__global__ void __launch_bounds__(kMostThreads) rows_kernel(InPlaceArgs args) {
+  wait_for_previous_kernel();
+  using C = Compute<T>;
+  using P = Pack<T, N>;
+  __shared__ C shared[64];
+  P* const kept = reinterpret_cast<P*>(dynamic_shared());
+  Row<T, N, kSpread, kKeeps> row{kept, int(args.classes / N), static_cast<const C*>(args.spread)};
+  const auto scores_of = [&](int64_t sample) {
+    return reinterpret_cast<P*>(static_cast<T*>(args.x) + sample * args.classes);
+  };
+  if constexpr (kKeeps) {
+    const P* from = scores_of(blockIdx.x);
+    for (int i = threadIdx.x; i < row.packs; i += blockDim.x) copy_ahead(kept + i, from + i);
+  }
+  for (int64_t sample = blockIdx.x; sample < args.outer; sample += gridDim.x) {
+    P* const x = scores_of(sample);
+    const bool has_next = sample + gridDim.x < args.outer;
+    const P* const next = has_next ? scores_of(sample + gridDim.x) : nullptr;
+    if constexpr (kKeeps) {
+      if (has_next && threadIdx.x == 0) prefetch(next, args.classes * int64_t(sizeof(T)));
+      wait_for_copies();
+    } else {
+      row.scores = x;
+    }
+    const int label = args.t[sample];
+    const bool ignored = label == args.ignore_label;
+    const bool known = label >= 0 && label < args.classes;
+    const Weights<C> weights = weights_of<T>(args, sample);
+    C largest = C(0), all = C(0);
+    if (!ignored) {  // the same in all threads
+      C picked = not_a_number<C>(), sum, below = C(0);
+      if (threadIdx.x == 0 && known) picked = widen(reinterpret_cast<const T*>(x)[label]);
+      if constexpr (kKeeps) {
+        largest = block_reduce(row.largest(), MaxOp(), shared);
+      } else {
+        const LogSum<C> s = block_log_sum(row.log_sum(), shared);
+        largest = s.maximum;
+        sum = s.sum;
+      }
+      if constexpr (kSpread) below = block_reduce(row.below(largest), AddOp(), shared);
+      if constexpr (kKeeps) sum = block_reduce(row.sum(largest), AddOp(), shared);
+      if (threadIdx.x == 0) set_loss<T>(args, sample, weights, picked, largest, log_of(sum), below);
+      all = weights.all / sum;
+      __syncthreads();  // the label's score has been read
+    } else if (threadIdx.x == 0) {
+      static_cast<C*>(args.losses)[sample] = C(0);
+    }
+#pragma unroll 4
+    for (int i = threadIdx.x; i < row.packs; i += blockDim.x) {
+      P g{};
+      if (!ignored)
+        g = row.gradient(row.scores[i], i, largest, all, weights.spread, label, weights.label);
+      x[i] = g;
+      if constexpr (kKeeps) {
+        if (has_next) copy_ahead(kept + i, next + i);
+      }
+    }
+  }
+}
+
+// A thread for each sample whose classes are `inner` elements apart.
+template <class T>
+__global__ void __launch_bounds__(kThreads) columns_kernel(InPlaceArgs args) {
+  wait_for_previous_kernel();
+  using C = Compute<T>;
+  const C* spread = static_cast<const C*>(args.spread);
+  const int64_t samples = args.outer * args.inner, step = args.inner;
+  for (int64_t sample = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; sample < samples;
+       sample += int64_t(gridDim.x) * blockDim.x) {
+    T* x = static_cast<T*>(args.x) + sample / step * args.classes * step + sample % step;
+    const int32_t label = args.t[sample];
+    if (label == args.ignore_label) {
+      static_cast<C*>(args.losses)[sample] = C(0);
+      for (int64_t c = 0; c < args.classes; ++c) x[c * step] = Narrow<T>::from(C(0));
+      continue;
+    }
+    LogSum<C> s;
+    for (int64_t c = 0; c < args.classes; ++c) s.add(widen(x[c * step]));
+    C below = C(0);
+    if (spread)
+      for (int64_t c = 0; c < args.classes; ++c)
+        below += spread[c] * (s.maximum - widen(x[c * step]));
+    const bool known = label >= 0 && label < args.classes;
+    const C picked = known ? C(widen(x[label * step])) : not_a_number<C>();
+    const Weights<C> weights = weights_of<T>(args, sample);
+    set_loss<T>(args, sample, weights, picked, s.maximum, log_of(s.sum), below);
+    const C all = weights.all / s.sum;
+    for (int64_t c = 0; c < args.classes; ++c) {
+      C g = exp_of(widen(x[c * step]) - s.maximum) * all;
+      if (c == label) g -= weights.label;
+      if (spread) g -= spread[c] * weights.spread;
+      x[c * step] = Narrow<T>::from(g);
+    }
+  }
+}
+
+// One block each -------------------------------------------------------------------------------
+
+template <class T>
+__global__ void __launch_bounds__(kMostThreads) count_labels_kernel(InPlaceArgs args) {
+  wait_for_previous_kernel();
+  __shared__ long long counts[32];
+  const int64_t samples = args.outer * args.inner;
+  long long count = 0;
+  if (args.normalize)
+    for (int64_t i = threadIdx.x; i < samples; i += blockDim.x)
+      count += args.t[i] != args.ignore_label;
+  count = block_reduce(count, AddOp(), counts);
+  if (!args.normalize) count = args.outer;
+  if (threadIdx.x == 0) *static_cast<Compute<T>*>(args.divisor) = Compute<T>(count > 1 ? count : 1);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kMostThreads) sum_losses_kernel(InPlaceArgs args) {
+  wait_for_previous_kernel();
+  using C = Compute<T>;
+  __shared__ double sums[32];
+  const int64_t samples = args.outer * args.inner;
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < samples; i += blockDim.x)
+    sum += double(static_cast<const C*>(args.losses)[i]);
+  sum = block_reduce(sum, AddOp(), sums);
+  if (threadIdx.x != 0) return;
+  if (args.divisor) sum /= double(*static_cast<const C*>(args.divisor));
+  *static_cast<T*>(args.loss) = Narrow<T>::from(C(sum));
+}
+
+// Scaling --------------------------------------------------------------------------------------
+
+// Packs of N elements; N is 1 where samples have their own factors.
+template <class T, int N>
+__global__ void __launch_bounds__(kThreads) scale_samples_kernel(ScaleSamplesArgs args) {
+  wait_for_previous_kernel();
+  using C = Compute<T>;
+  using P = Pack<T, N>;
+  const C expected = args.expected ? widen(*static_cast<const T*>(args.expected)) : C(1);
+  const T* factors = static_cast<const T*>(args.factors);
+  if (args.single && widen(factors[0]) == expected) return;
+  P* x = static_cast<P*>(args.x);
+  const int64_t packs = args.outer * args.classes * args.inner / N;
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < packs;
+       i += int64_t(gridDim.x) * blockDim.x) {
+    const int64_t sample =
+        args.single ? 0 : i / (args.classes * args.inner) * args.inner + i % args.inner;
+    const C factor = widen(factors[sample]);
+    if (factor == expected) continue;
+    P v = x[i];
+#pragma unroll
+    for (int k = 0; k < N; ++k) v.v[k] = Narrow<T>::from(widen(v.v[k]) * (factor / expected));
+    x[i] = v;
+  }
+}
+
+// Launches -------------------------------------------------------------------------------------
+
+template <class T, int N, bool kSpread>
+void launch_rows(const InPlaceArgs& args, int shared_memory, const Launch& launch) {
+  const int64_t bytes = args.classes * int64_t(sizeof(T));
+  const bool keeps = bytes + kOwnShared <= shared_memory;
+  const int64_t fitting = keeps ? shared_memory / (bytes + kOwnShared) : 1;
+  int threads = fitting == 1 ? kMostThreads : kMostThreads / 2;
+  while (threads > 32 && args.classes / N < 2 * threads) threads /= 2;
+  const int64_t running =
+      fitting < kResidentThreads / threads ? fitting : kResidentThreads / threads;
+  const int64_t most = running * launch.multiprocessors;
+  const unsigned blocks = unsigned(args.outer < most ? args.outer : most);
+  if (keeps)
+    launch_with_shared<rows_kernel<T, N, kSpread, true>>(blocks, threads, int(bytes), launch, args);
+  else
+    launch_with_shared<rows_kernel<T, N, kSpread, false>>(blocks, threads, 0, launch, args);
+}
+
+template <class T, int N>
+void launch_rows(const InPlaceArgs& args, int shared_memory, const Launch& launch) {
+  if (args.spread)
+    launch_rows<T, N, true>(args, shared_memory, launch);
+  else
+    launch_rows<T, N, false>(args, shared_memory, launch);
+}
+
+}  // namespace
+
+void launch_count_labels(Float type, const InPlaceArgs& args, const Launch& launch) {
+  CATENA_FLOAT_SWITCH(type, launch_kernel<count_labels_kernel<T>>(1, kMostThreads, launch, args))
+}
+
+void launch_cross_entropy_in_place(Float type, const InPlaceArgs& args, int shared_memory,
+                                   const Launch& launch) {
+  CATENA_FLOAT_SWITCH(type, {
+    if (args.inner > 1)
+      launch_kernel<columns_kernel<T>>(loop_blocks(args.outer * args.inner, kThreads, launch),
+                                       kThreads, launch, args);
+    else if (args.aligned && args.classes % kPack<T> == 0)
+      launch_rows<T, kPack<T>>(args, shared_memory, launch);
+    else
+      launch_rows<T, 1>(args, shared_memory, launch);
+  })
+}
+
+void launch_sum_losses(Float type, const InPlaceArgs& args, const Launch& launch) {
+  CATENA_FLOAT_SWITCH(type, launch_kernel<sum_losses_kernel<T>>(1, kMostThreads, launch, args))
+}
+
+void launch_scale_samples(Float type, const ScaleSamplesArgs& args, const Launch& launch) {
+  const int64_t size = args.outer * args.classes * args.inner;
+  CATENA_FLOAT_SWITCH(type, {
+    if (args.single && args.aligned && size % kPack<T> == 0)
+      launch_kernel<scale_samples_kernel<T, kPack<T>>>(
+          loop_blocks(size / kPack<T>, kThreads, launch), kThreads, launch, args);
+    else
+      launch_kernel<scale_samples_kernel<T, 1>>(loop_blocks(size, kThreads, launch), kThreads,
+                                                launch, args);
+  })
+}
+
+}  // namespace catena::gpu

@@ -1,0 +1,2 @@
+// The kernels of the cross entropy in place, compiled for the host: see loss_kernels_test.cpp.
+#include "backends/cuda/loss/cross_entropy_in_place.cu"
