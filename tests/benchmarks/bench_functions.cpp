@@ -13,6 +13,7 @@
 #include "catena/array/random.h"
 #include "catena/core/config.h"
 #include "catena/functions/activation.h"
+#include "catena/functions/array/reshape.h"
 #include "catena/functions/connection.h"
 #include "catena/functions/loss.h"
 #include "catena/functions/noise.h"
@@ -182,6 +183,22 @@ void add_cross_entropy(const Bench& bench, Dtype dtype, Plans& plans) {
                    }});
 }
 
+// The scores are a view that nobody else holds, as if a layer had made them.
+void add_cross_entropy_in_place(const Bench& bench, Dtype dtype, Plans& plans) {
+  const int64_t rows = bench.size(8192, 256), classes = bench.size(50304, 10000);
+  const std::string title = message("softmax cross entropy, ", rows, "x", classes,
+                                    ", gradient in place, ", catena::name(dtype));
+  plans.push_back(
+      {title, [=] {
+         const Variable x = F::reshape(Variable(normal({rows * classes}, dtype)), {rows, classes});
+         const Array t = catena::random::integers({rows}, 0, classes, Dtype::kInt64);
+         const auto loss = [=] {
+           return F::softmax_cross_entropy(x, t, {.gradient_in_place = true});
+         };
+         return Case{title, loss, clearing(x), 2 * bytes_of(x), 2 * bytes_of(x)};
+       }});
+}
+
 void add_normalization(const Bench& bench, Dtype dtype, Plans& plans) {
   const auto add = [&](const std::string& title, const Shape& shape, auto make) {
     plans.push_back({title, [=] {
@@ -285,6 +302,7 @@ Plans plans_of(const Bench& bench) {
     add_maxout(bench, dtype, plans);
     add_embedding(bench, dtype, plans);
     add_cross_entropy(bench, dtype, plans);
+    add_cross_entropy_in_place(bench, dtype, plans);
     add_normalization(bench, dtype, plans);
     for (const bool last : {false, true}) add_global_pooling(bench, dtype, last, plans);
     add_lstm_cell(bench, dtype, plans);

@@ -183,7 +183,7 @@ void expect_in_place(const std::vector<Shape>& shapes, Dtype dtype) {
         kernels::scale_samples(kGpu, {gpu_x, factors.to(kGpu), &gpu_gloss});
         expect_gradient(what + " scaled");
       }
-      if (testing::Test::HasFatalFailure()) return;
+      if (::testing::Test::HasFatalFailure()) return;
     }
   }
 }
