@@ -38,8 +38,8 @@ endfunction()
 
 # catena_unite_tests(<directory>): the same for the programs defined in the directory and below it, whose
 # files are grouped by what they define (tests/local_names_test). Left out are benchmarks, tests that include
-# the texts of GPU kernels, files with settings of their own and, since other trees link the objects of the
-# rest, those that ask whether there is a sanitizer.
+# the texts of GPU kernels, files with settings of their own (#undef NDEBUG is one) and, since other trees
+# link the objects of the rest, those that ask whether there is a sanitizer.
 # Groups are noted in <target>.unity of the target's build folder, "GROUP FILE" a line.
 function(catena_unite_tests directory)
   get_property(targets DIRECTORY ${directory} PROPERTY BUILDSYSTEM_TARGETS)
@@ -76,7 +76,7 @@ function(catena_unite_program target)
         set(own ON)
       endif()
     endforeach()
-    file(STRINGS ${source} asks REGEX "__SANITIZE_" LIMIT_COUNT 1)
+    file(STRINGS ${source} asks REGEX "__SANITIZE_|^#undef NDEBUG" LIMIT_COUNT 1)
     if(NOT own AND NOT asks)
       list(APPEND united ${source})
     endif()

@@ -106,7 +106,7 @@ TEST(PtbExample, WindowsGoOnWhereTheLastOnesEnded) {
 TEST(PtbExample, FindsWhatIsRegular) {
   const Text text;
   const TempFolder out;
-  const Finished result = run(train(text, out / "out", {.more = {"--sample=40"}}));
+  const Finished result = run(train(text, out / "out", {.epochs = "10", .more = {"--sample=40"}}));
   const double found = perplexity(result);
   EXPECT_GT(found, 1.3);
   EXPECT_LT(found, 1.6) << result.all();

@@ -38,7 +38,8 @@ const SlotRecordList& records() {
 
 // Those that slot_test.cpp makes in the same process.
 bool is_of_slot_test(std::string_view name) {
-  return name == "slot_test" || name == "cudnn_test" || name == "empty_slot";
+  return name == "slot_test" || name == "cudnn_test" || name == "empty_slot" ||
+         name == "pair_forward" || name == "pair_backward";
 }
 
 SlotBase* slot_named(const std::string& name) {

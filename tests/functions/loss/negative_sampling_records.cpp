@@ -30,7 +30,7 @@ FunctionRecord given_rows(Dtype rows) {
   r.call = [](const Variables& v) { return Variables{F::negative_sampling(v[0], v[1], v[2])}; };
   r.reference = reference;
   r.forward_launches = rows == Dtype::kInt32 ? 1 : 2;
-  r.backward_launches = 2;
+  r.backward_launches = 1;
   return r;
 }
 
