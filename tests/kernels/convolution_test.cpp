@@ -49,13 +49,16 @@ void for_each_provider(
         body(pass, provider.name, device);
 }
 
-// config().use_cudnn while it lives: cuDNN leaves some cases to others unless it is kAlways.
-class CudnnScope {
+// While it lives, cuDNN and the kernels of small convolutions take what they would leave to others
+// that are faster.
+class EveryCallScope {
  public:
-  explicit CudnnScope(UseCudnn use) : before_(config().use_cudnn) { config().use_cudnn = use; }
-  ~CudnnScope() { config().use_cudnn = before_; }
+  EveryCallScope() : before_(config().use_cudnn) { config().use_cudnn = UseCudnn::kAlways; }
+  ~EveryCallScope() { config().use_cudnn = before_; }
 
  private:
+  ProviderScope small_{
+      "convolution/small:always,convolution_grad_x/small:always,convolution_grad_w/small:always"};
   UseCudnn before_;
 };
 
@@ -69,6 +72,7 @@ int case_count() {
 // everything would pass all tests.
 double least_taken(const std::string& provider, Dtype dtype) {
   if (provider == "products") return 1;
+  if (provider == "small") return 0;  // few of the cases; TakesSmallOnes has its own
   if (provider == "onednn" && dtype == Dtype::kBFloat16)
     return __builtin_cpu_supports("avx512bw") ? 0.9 : 0;
   if (provider == "onednn") return dtype == Dtype::kFloat32 ? 0.9 : 0;
@@ -98,7 +102,7 @@ void check_random_cases(const PassName& pass, const std::string& provider, Devic
 }
 
 TEST(Convolution, AgreesWithItsDefinition) {
-  const CudnnScope always(UseCudnn::kAlways);
+  const EveryCallScope always;
   for_each_provider([](const PassName& pass, const std::string& provider, Device device) {
     check_random_cases(pass, provider, device, Dtype::kFloat32, case_count(), 1);
     for (const Dtype dtype : {Dtype::kFloat64, Dtype::kFloat16, Dtype::kBFloat16})
@@ -139,7 +143,7 @@ bool is_left_for_a_bug(const PassName& pass, const std::string& provider,
 }
 
 TEST(Convolution, TakesWideOnesInAllLayouts) {
-  const CudnnScope always(UseCudnn::kAlways);
+  const EveryCallScope always;
   for_each_provider([](const PassName& pass, const std::string& provider, Device device) {
     for (const Dtype dtype : {Dtype::kFloat32, Dtype::kBFloat16, Dtype::kFloat16}) {
       for (ConvolutionCase c : wide_cases()) {
@@ -195,7 +199,7 @@ double relative_error(const Array& a, const Array& exact) {
 }
 
 TEST(Convolution, Float32IsExactByEachProvider) {
-  const CudnnScope always(UseCudnn::kAlways);
+  const EveryCallScope always;
   for (const ConvolutionCase& c : exact_cases())
     for (const Device device : devices()) {
       const testing::ConvolutionData d(c, device, 9);
@@ -249,9 +253,11 @@ TEST(Convolution, NumberOfThreadsMayChange) {
 // Plans may be made inside of a captured step, and replays compute anew.
 TEST(Convolution, IsCaptured) {
   CATENA_NEEDS_GPU();
+  const EveryCallScope always;
   for_each_provider([](const PassName& pass, const std::string& provider, Device device) {
     if (device.is_cpu()) return;
     for (const bool last : {false, true}) {
+      if (last && provider == "small") continue;  // it has channels first alone
       ConvolutionCase c;
       c.channels = 24, c.filters = 40, c.height = 11, c.bias = true, c.channels_last = last;
       const testing::ConvolutionData d(c, device, 7);
@@ -266,6 +272,130 @@ TEST(Convolution, IsCaptured) {
         graph.launch();
         EXPECT_EQ(testing::difference(result, c, expected), "")
             << pass.slot.name() << '/' << provider << ", replay " << replay;
+      }
+    }
+  });
+}
+
+// A convolution that the provider "small" takes if it is asked to: any extents up to its limits.
+ConvolutionCase random_small_convolution(std::mt19937& random) {
+  const auto pick = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  for (;;) {
+    ConvolutionCase c;
+    c.batch = pick(1, 5), c.channels = pick(1, 24), c.filters = pick(1, 24);
+    c.height = pick(1, 32), c.width = pick(1, 32);
+    for (int axis = 0; axis < 2; ++axis) {
+      c.window.kernel[axis] = pick(1, 7), c.window.pad[axis] = pick(0, 4);
+      c.more[axis] = pick(0, 5) ? 0 : 1, c.fewer[axis] = pick(0, 5) ? 0 : 2;
+    }
+    c.bias = pick(0, 1), c.accumulate = pick(0, 1);
+    if (c.possible() && c.out(0) <= 32 && c.out(1) <= 32) return c;
+  }
+}
+
+void for_each_small_provider(const std::function<void(const PassName&, Device)>& body) {
+  for_each_provider([&](const PassName& pass, const std::string& provider, Device device) {
+    if (provider == "small" && !device.is_cpu()) body(pass, device);
+  });
+}
+
+TEST(SmallConvolution, ComputesWhatItCan) {
+  CATENA_NEEDS_GPU();
+  const EveryCallScope always;
+  for_each_small_provider([](const PassName& pass, Device device) {
+    std::mt19937 random(21);
+    for (int i = 0; i < case_count() / 2; ++i) {
+      const ConvolutionCase c = random_small_convolution(random);
+      std::string why;
+      EXPECT_EQ(check_convolution(pass.pass, "small", device, c, 30 + uint32_t(i), &why),
+                Outcome::kTaken)
+          << pass.slot.name() << ": " << why << c.text();
+    }
+  });
+}
+
+// Both layers of LeNet, smaller windows, and a batch that no number of blocks divides.
+std::vector<ConvolutionCase> lenet_cases() {
+  const int64_t sizes[][6] = {// batch, channels, extent, filters, window, pad
+                              {64, 1, 28, 20, 5, 0},
+                              {64, 20, 12, 50, 5, 0},
+                              {67, 6, 14, 16, 3, 1},
+                              {32, 3, 32, 8, 7, 3}};
+  std::vector<ConvolutionCase> cases;
+  for (const auto& z : sizes) {
+    ConvolutionCase c;
+    c.batch = z[0], c.channels = z[1], c.height = c.width = z[2], c.filters = z[3];
+    c.window = {{z[4], z[4]}, {1, 1}, {z[5], z[5]}, {1, 1}};
+    c.bias = true;
+    cases.push_back(c);
+  }
+  return cases;
+}
+
+// Also in tf32, whose errors are larger than those of these kernels.
+TEST(SmallConvolution, TakesTheLayersOfLeNet) {
+  CATENA_NEEDS_GPU();
+  const Config before = config();
+  for_each_small_provider([](const PassName& pass, Device device) {
+    for (const ConvolutionCase& c : lenet_cases())
+      for (const Precision precision : {Precision::kFloat32, Precision::kTf32}) {
+        config().matmul_precision = precision;
+        std::string why;
+        EXPECT_EQ(check_convolution(pass.pass, "small", device, c, 8, &why), Outcome::kTaken)
+            << pass.slot.name() << ": " << why << c.text();
+      }
+  });
+  config() = before;
+}
+
+TEST(SmallConvolution, LeavesOthersAlone) {
+  CATENA_NEEDS_GPU();
+  const ConvolutionCase lenet = lenet_cases()[1];
+  std::vector<ConvolutionCase> others(7, lenet);
+  others[0].batch = 2;
+  others[1].channels_last = true;
+  others[2].window.stride[1] = 2;
+  others[3].window.dilation[0] = 2;
+  others[4].dtype = Dtype::kBFloat16;
+  others[5].groups = 2;
+  others[6].height = 37;
+  for_each_small_provider([&](const PassName& pass, Device device) {
+    for (const ConvolutionCase& c : others) {
+      std::string why;
+      EXPECT_EQ(check_convolution(pass.pass, "small", device, c, 8, &why), Outcome::kDeclined)
+          << pass.slot.name() << ": " << why << c.text();
+    }
+  });
+}
+
+// CATENA_CUDNN=always leaves no convolution that cuDNN has to others.
+TEST(SmallConvolution, GivesWayToCudnnWhereItIsAlwaysWanted) {
+  CATENA_NEEDS_GPU();
+  const Config before = config();
+  config().use_cudnn = UseCudnn::kAlways;
+  for_each_small_provider([](const PassName& pass, Device device) {
+    std::string why;
+    EXPECT_EQ(check_convolution(pass.pass, "small", device, lenet_cases()[1], 8, &why),
+              Outcome::kDeclined)
+        << pass.slot.name() << ": " << why;
+  });
+  config() = before;
+}
+
+// Sums of blocks are added in a fixed order.
+TEST(SmallConvolution, RepeatsBitForBit) {
+  CATENA_NEEDS_GPU();
+  for_each_small_provider([](const PassName& pass, Device device) {
+    for (const ConvolutionCase& c : lenet_cases()) {
+      const testing::ConvolutionData d(c, device, 12);
+      const Array& result = testing::result_of(pass.pass, d).array;
+      ASSERT_TRUE(call_provider(pass.pass, "small", device, c, d)) << c.text();
+      const std::vector<double> first = testing::values_of(result);
+      for (int repeat = 0; repeat < 3; ++repeat) {
+        ASSERT_TRUE(call_provider(pass.pass, "small", device, c, d)) << c.text();
+        EXPECT_EQ(testing::values_of(result), first) << pass.slot.name() << ": " << c.text();
       }
     }
   });
