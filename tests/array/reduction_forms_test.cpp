@@ -1,5 +1,7 @@
 // The argument forms of reductions: axes in braces, keepdims, where, initial, out, named arguments.
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "array/devices.h"
 #include "catena/array/fusion.h"
@@ -208,6 +210,32 @@ TEST_P(ReductionForms, OutOfPositionsAndCounts) {
   EXPECT_EQ(values(count_nonzero(a, 0)), (V{1, 2, 2}));
   EXPECT_EQ(count_nonzero(a, {1, true}).shape(), (Shape{2, 1}));
   EXPECT_EQ(count_nonzero(a), 5);
+}
+
+// Rows of each length around the vectors' one, with infinities and a NaN in every seventh row.
+TEST_P(ReductionForms, ExtremesOfShortRows) {
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBFloat16, Dtype::kFloat32, Dtype::kFloat64})
+    for (int64_t n = 1; n <= 18; ++n) {
+      V x, largest, smallest;
+      for (int64_t row = 0; row < 75; ++row) {
+        for (int64_t k = 0; k < n; ++k) x.push_back(double((row * 5 + k * 7) % 23) - 11);
+        if (row % 7 == 1) x[size_t(row * n + row % n)] = std::nan("");
+        if (row % 7 == 2) x[size_t(row * n + row % n)] = inf;
+        if (row % 7 == 3) x[size_t(row * n + row % n)] = -inf;
+        const auto [low, high] = std::minmax_element(x.begin() + row * n, x.end());
+        largest.push_back(row % 7 == 1 ? std::nan("") : *high);
+        smallest.push_back(row % 7 == 1 ? std::nan("") : *low);
+      }
+      const Array a = numbers(x).astype(dtype).reshape({75, n});
+      const auto expect = [&](const Array& y, const V& reference) {
+        EXPECT_EQ(y.dtype(), dtype);
+        EXPECT_EQ(testing::difference(y.astype(Dtype::kFloat64), numbers(reference)), "")
+            << dtype << " rows of " << n;
+      };
+      expect(amax(a, 1), largest);
+      expect(amin(a, 1), smallest);
+    }
 }
 
 CATENA_ON_DEVICES(ReductionForms);

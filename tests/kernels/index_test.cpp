@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "catena/array/creation.h"
+#include "catena/core/config.h"
 #include "catena/testing.h"
 
 namespace catena {
@@ -124,6 +125,35 @@ TEST(ScatterAdd, SumsOf16BitsAreRoundedOnce) {
       }
     }
   }
+}
+
+// Threads share the places; where half of the values go to one of them, the columns.
+TEST(ScatterAdd, ThreadsGiveTheSameSums) {
+  const int before = cpu_threads();
+  constexpr int64_t kExtent = 40000, kCount = 30000, kOuter = 2;
+  for (const bool skewed : {false, true})
+    for (const int64_t inner : {1, 24})
+      for (const bool accumulate : {false, true}) {
+        std::vector<int32_t> ids;
+        for (int64_t j = 0; j < kCount; ++j)
+          ids.push_back(int32_t(skewed && j % 2 ? 7 : j * j % (kExtent - 1000)));
+        const Array values = small_integers({kOuter, kCount, inner}, Dtype::kFloat32, 3);
+        std::vector<double> expected(size_t(kOuter * kExtent * inner), accumulate ? 1 : 0);
+        const std::vector<double> added = numbers(values);
+        for (int64_t i = 0; i < values.size(); ++i) {
+          const int64_t slice = i / inner, place = ids[size_t(slice % kCount)];
+          expected[size_t((slice / kCount * kExtent + place) * inner + i % inner)] +=
+              added[size_t(i)];
+        }
+        for (const int threads : {1, 3, 8}) {
+          set_cpu_threads(threads);
+          const Array target = ones({kOuter, kExtent, inner}, Dtype::kFloat32);
+          kernels::scatter_add(cpu(), {target, array(ids), values, accumulate, {true, {}}});
+          EXPECT_TRUE(numbers(target) == expected)
+              << threads << " threads, " << inner << " columns, skewed " << skewed;
+        }
+      }
+  set_cpu_threads(before);
 }
 
 }  // namespace

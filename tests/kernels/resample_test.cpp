@@ -109,6 +109,28 @@ TEST(Resample, LargerImages) {
   });
 }
 
+// One number that fills a plane, as in the gradient of global pooling, or all but a margin of it.
+TEST(Resample, RepeatsANumber) {
+  for_each_provider([](Device device, const std::string& provider) {
+    int i = 0;
+    for (const int64_t width : {3, 7, 16, 21})
+      for (const int64_t margin : {0, 1})
+        for (const AxisRule rule : {AxisRule::kWindow, AxisRule::kBins})
+          for (const bool accumulate : {false, true})
+            for (const Type& type : kTypes) {
+              if (rule == AxisRule::kBins && margin > 0) continue;
+              ResampleCase c;
+              c.channels = 37, c.divisor = 10, c.adjoint = true, c.accumulate = accumulate;
+              c.rows = {rule, 7, 1, 7, 7};
+              c.columns = {rule, width + margin, 1, width, width};
+              SCOPED_TRACE(c.text());
+              ++i;
+              check(c, type, device, provider, uint64_t(i), i % 3 == 0);
+              if (::testing::Test::HasFatalFailure()) return;
+            }
+  });
+}
+
 TEST(Resample, DistancesBeyond32Bits) {
   for_each_provider([](Device device, const std::string& provider) {
     for (const ResampleCase& c : testing::far_resamplings()) {

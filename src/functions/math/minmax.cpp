@@ -1,13 +1,34 @@
-// max and min: one kernel forward; the gradient goes through a mask.
+// max and min: one kernel forward, and one backward along neighbouring axes; else the gradient goes
+// through a mask.
 #include "catena/functions/math/minmax.h"
+
+#include <optional>
 
 #include "catena/array/reduction.h"
 #include "catena/functions/array/reshape.h"
+#include "catena/kernels/extreme.h"
 #include "functions/common/axes.h"
 #include "functions/common/support.h"
 
 namespace catena::functions {
 namespace {
+
+// A contiguous x as the kernel takes it, (outer, n, inner), where the reduced axes, those that have
+// one element in `kept`, are neighbours.
+std::optional<Shape> kernel_view(const Array& x, const Shape& kept) {
+  if (x.size() == 0 || !x.is_contiguous()) return std::nullopt;
+  Shape view{1, 1, 1};
+  size_t part = 0;
+  for (size_t i = 0; i < kept.size(); ++i) {
+    const int64_t extent = x.shape()[i];
+    if (extent == 1) continue;
+    const bool reduced = kept[i] == 1;
+    if (reduced && part == 2) return std::nullopt;
+    if (reduced != (part == 1)) ++part;
+    view[part] *= extent;
+  }
+  return view;
+}
 
 class ExtremeNode final : public FunctionNode {
  public:
@@ -16,12 +37,25 @@ class ExtremeNode final : public FunctionNode {
   void backward(BackwardContext& context) override {
     const Variable gy = context.grad_output();
     if (!gy.defined()) return;
-    const Array x = context.input(0).data();
-    const Array mask = equal(x, context.output().data().reshape(kept_));
+    const Array x = context.input(0).data(), y = context.output().data();
+    if (!context.create_graph()) {
+      const auto view = kernel_view(x, kept_);
+      if (view) return give_one_pass(context, *view, x, y, gy.data());
+    }
+    const Array mask = equal(x, y.reshape(kept_));
     context.set_grad(0, where(mask, reshape(gy, kept_), 0.0));
   }
 
  private:
+  static void give_one_pass(BackwardContext& context, const Shape& view, const Array& x,
+                            const Array& y, const Array& gy) {
+    const Shape extremes{view[0], view[2]};
+    const auto viewed = [&](const Array& a) { return a.contiguous().reshape(extremes); };
+    const Array gx = Array::uninitialized(x.shape(), x.dtype(), x.device());
+    kernels::extreme_grad(x.device(), {x.reshape(view), viewed(y), viewed(gy), gx.reshape(view)});
+    context.set_grad(0, Variable::constant(gx));
+  }
+
   Shape kept_;
   const char* label_;
 };

@@ -16,6 +16,8 @@
 #include "catena/functions/activation/selu.h"
 #include "catena/functions/activation/silu.h"
 #include "catena/functions/activation/softsign.h"
+#include "catena/functions/array/reshape.h"
+#include "catena/functions/array/transpose.h"
 #include "catena/functions/connection/convolution_2d.h"
 #include "functions/functions_test_util.h"
 
@@ -192,6 +194,23 @@ TEST_P(Rectifier, MaxoutIsTheLargestOfItsPool) {
   EXPECT_EQ(message_of<ValueError>([] { F::Maxout(4, 2, 0); }),
             "Maxout: expected a pool_size of at least 1, got 0");
   EXPECT_THROW(F::Maxout(4, 2, 3, {.initialW = draw({2, 4})}), ShapeError);
+}
+
+// Of pools along the last axis and along one before it: zeros of both signs are equal, infinities
+// are numbers, and a pool with NaN gives no gradient.
+TEST_P(Rectifier, MaxoutGivesItsGradientToAllThatAreLargest) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double inf = std::numeric_limits<double>::infinity();
+  const Numbers x{1, 2, 2, 0.5, -0.0, 0, -1, 0, nan, 1, nan, 2, -inf, -inf, -inf, -inf};
+  const Numbers slopes_of{0, 1, 1, 0, 1, 1, 0, 1, 0, 0, 0, 0, 1, 1, 1, 1};
+  for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBFloat16, Dtype::kFloat32, Dtype::kFloat64}) {
+    const auto pools = [](const Variable& v) { return F::maxout(F::reshape(v, {2, 8}), 4); };
+    EXPECT_EQ(slopes(pools, x, dtype), slopes_of) << dtype;
+    const auto columns = [](const Variable& v) {
+      return F::maxout(F::transpose(F::reshape(v, {4, 4})) * 1.0, 4, 0);
+    };
+    EXPECT_EQ(slopes(columns, x, dtype), slopes_of) << dtype;
+  }
 }
 
 CATENA_ON_DEVICES(Rectifier);

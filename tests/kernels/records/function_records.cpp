@@ -126,6 +126,34 @@ Plains prelu_gradients_reference() {
           })};
 }
 
+// Of the largest along the middle axis and along the last one, in which two elements are equal.
+Results extreme_gradients(Device d) {
+  const Array x = integers(d, {6, 10, 5}, 6).astype(Dtype::kFloat32);
+  Results results;
+  for (const int64_t axis : {1, 2}) {
+    const Variable v(x);
+    const Variable y = F::max(v, axis);
+    y.set_grad(data(d, y.shape(), kGradientSeed));
+    y.backward();
+    results.push_back(v.grad());
+  }
+  return results;
+}
+Plains extreme_gradients_reference() {
+  const Shape shape{6, 10, 5};
+  const Plain x = plain_integers(shape, 6);
+  const auto gradient = [&](int64_t n, int64_t step) {
+    const Plain gy = plain_data(step == 1 ? Shape{6, 10} : Shape{6, 5}, kGradientSeed);
+    return plain(shape, [&](int64_t i) {
+      const int64_t outer = i / (n * step), inner = i % step, first = outer * n * step + inner;
+      double most = x(first);
+      for (int64_t k = 1; k < n; ++k) most = std::max(most, x(first + k * step));
+      return x(i) == most ? gy(outer * step + inner) : 0.0;
+    });
+  };
+  return {gradient(10, 5), gradient(5, 1)};
+}
+
 Plains dropout_reference() {
   random::seed(7);
   const RandomBits bits = random::default_state(cpu()).reserve(300, cpu());
@@ -221,6 +249,7 @@ CATENA_SLOT_RECORDS(function) {
          return with_gradient(data(d, {6, 50}), [](const Variable& x) { return F::dropout(x); });
        },
        dropout_reference},
+      {"extreme_grad", extreme_gradients, extreme_gradients_reference},
       {"prelu_grad", prelu_gradients, prelu_gradients_reference},
       {"softmax",
        [](Device d) -> Results {

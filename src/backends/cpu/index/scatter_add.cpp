@@ -1,5 +1,5 @@
 // Adds slices to target elements along one axis, repeated positions in the order of the positions.
-// Threads share the columns of the slices, so that no two of them write one element.
+// Threads share the places, or the columns of the slices, so that no two of them write one element.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -45,6 +45,10 @@ struct Strip {
   T* row(int64_t place) const { return to + place * inner + begin; }
   const T* value(int64_t j) const { return from + j * inner + begin; }
   void clear(int64_t first, int64_t last) const {
+    if (width() == inner && last > first) {
+      std::memset(static_cast<void*>(row(first)), 0, size_t((last - first) * inner) * sizeof(T));
+      return;
+    }
     for (int64_t place = first; place < last; ++place)
       std::memset(static_cast<void*>(row(place)), 0, size_t(width()) * sizeof(T));
   }
@@ -155,11 +159,23 @@ void sum_run_in_float(const Strip<T>& strip, const Runs& runs, const Run& run, b
   }
 }
 
+// Places begin to end.
+struct Places {
+  int64_t begin, end;
+};
+// The first run at this place or behind it.
+size_t run_at(const Runs& runs, int64_t place) {
+  const auto at = std::ranges::lower_bound(runs.runs, place, {}, &Run::place);
+  return size_t(at - runs.runs.begin());
+}
+
 // Place after place, so that each row is read and written once.
 template <class T>
-void add_runs(const Strip<T>& strip, const Runs& runs, int64_t extent, bool accumulate) {
-  int64_t done = 0;  // places below it have their value
-  for (const Run& run : runs.runs) {
+void add_runs(const Strip<T>& strip, const Runs& runs, const Places& places, bool accumulate) {
+  int64_t done = places.begin;  // places below it have their value
+  for (size_t i = run_at(runs, places.begin);
+       i < runs.runs.size() && runs.runs[i].place < places.end; ++i) {
+    const Run& run = runs.runs[i];
     if (!accumulate) strip.clear(done, run.place);
     if constexpr (!std::is_same_v<compute_t<T>, T>)
       sum_run_in_float(strip, runs, run, accumulate);
@@ -167,7 +183,47 @@ void add_runs(const Strip<T>& strip, const Runs& runs, int64_t extent, bool accu
       sum_run(strip, runs, run, accumulate);
     done = run.place + 1;
   }
-  if (!accumulate) strip.clear(done, extent);
+  if (!accumulate) strip.clear(done, places.end);
+}
+
+// Where the places end that `parts` threads take one after the other, so that all have as much to
+// do. Empty where one place would keep a thread busy while others wait: then they share columns.
+std::vector<int64_t> shared_places(const Runs& runs, int64_t extent, int parts, bool accumulate) {
+  constexpr int64_t kValue = 2;  // times what it takes to clear a slice
+  const auto work_below = [&](int64_t place) {
+    const size_t i = run_at(runs, place);
+    const int64_t values = i < runs.runs.size() ? runs.runs[i].begin : int64_t(runs.order.size());
+    return kValue * values + (accumulate ? 0 : place);
+  };
+  const int64_t total = work_below(extent);
+  for (const Run& run : runs.runs)
+    if (kValue * (run.end - run.begin) * parts > total) return {};
+  std::vector<int64_t> ends;
+  for (int part = 1; part <= parts; ++part) {
+    int64_t low = 0, high = extent;
+    while (low < high) {
+      const int64_t middle = (low + high) / 2;
+      if (work_below(middle) * parts < total * part)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    ends.push_back(part == parts ? extent : low);
+  }
+  return ends;
+}
+
+// What to do, in units for threads: ranges of places, each in strips of columns.
+struct Units {
+  std::vector<int64_t> ends;  // of ranges of places
+  int64_t width;              // of a strip
+};
+Units units_of(const Runs* runs, int64_t extent, int64_t inner, int threads, bool accumulate) {
+  if (runs && threads > 1) {
+    std::vector<int64_t> ends = shared_places(*runs, extent, threads, accumulate);
+    if (!ends.empty()) return {std::move(ends), inner};
+  }
+  return {{extent}, std::max<int64_t>(16, (inner + threads - 1) / threads)};
 }
 
 void scatter_add(const ScatterAddCall& call) {
@@ -178,19 +234,22 @@ void scatter_add(const ScatterAddCall& call) {
   const bool narrow = is_float(target.dtype()) && target.itemsize() == 2;
   const bool by_runs = !accumulate || ids.strict || narrow;
   const int threads = threads_for(values.size() * 2 + (accumulate ? 0 : target.size()));
-  const int64_t width = std::max<int64_t>(16, (inner + threads - 1) / threads);
-  const int64_t strips = (inner + width - 1) / width;
   with_indices(indices, [&](const auto* positions) {
     const Runs runs = by_runs ? runs_of(positions, count, extent, ids) : Runs();
+    const auto [ends, width] =
+        units_of(by_runs ? &runs : nullptr, extent, inner, threads, accumulate);
+    const int64_t strips = (inner + width - 1) / width, ranges = int64_t(ends.size());
     visit_dtype(target.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      parallel_for(outer * strips, threads, [&](int64_t unit) {
-        const int64_t i = unit / strips, begin = unit % strips * width;
+      parallel_for(outer * ranges * strips, threads, [&](int64_t unit) {
+        const int64_t i = unit / (ranges * strips), begin = unit % strips * width;
+        const size_t range = size_t(unit / strips % ranges);
+        const Places places{range == 0 ? 0 : ends[range - 1], ends[range]};
         const Strip<T> strip{target.data<T>() + i * extent * inner,
                              values.data<T>() + i * count * inner, inner, begin,
                              std::min(inner, begin + width)};
         if (by_runs)
-          add_runs(strip, runs, extent, accumulate);
+          add_runs(strip, runs, places, accumulate);
         else
           add_in_place(strip, positions, count, extent);
       });

@@ -218,6 +218,7 @@ inline __attribute__((always_inline)) double sum_in_float(const T* x, int64_t n)
   for (; i + 64 <= n; i += 64) {
     for (int k = 0; k < 4; ++k) sums[k] = sums[k] + sixteen(x + i + 16 * k);
   }
+  for (; i + 16 <= n; i += 16) sums[0] = sums[0] + sixteen(x + i);
   Double8 sum = widen(add_halves((sums[0] + sums[1]) + (sums[2] + sums[3])));
   for (; i + 8 <= n; i += 8) sum = sum + widen(eight(x + i));
   double rest = 0;

@@ -188,9 +188,39 @@ void sum_of_row(const ResampleLoops::Row& r) {
   add_columns<T>(r, r.whole[1], r.positions);
 }
 
+// Planes -----------------------------------------------------------------------------------------
+
+// Whole vectors, of which the last overlaps the one before it.
+template <class T>
+CATENA_FN void repeat(T value, T* y, int64_t n) {
+  if (n < kLanes) {
+    for (int64_t i = 0; i < n; ++i) y[i] = value;
+    return;
+  }
+  T lanes[kLanes];
+  for (int64_t i = 0; i < kLanes; ++i) lanes[i] = value;
+  for (int64_t i = 0; i + kLanes <= n; i += kLanes) __builtin_memcpy(y + i, lanes, sizeof lanes);
+  __builtin_memcpy(y + n - kLanes, lanes, sizeof lanes);
+}
+
+template <class T>
+void spread_to_planes(const ResampleLoops::Planes& p) {
+  using C = Computed<T>;
+  const T* const x = static_cast<const T*>(p.x);
+  T* y = static_cast<T*>(p.y);
+  const C divisor = C(p.divisor);
+  for (int64_t plane = 0; plane < p.planes; ++plane, y += p.n) {
+    const C value = divisor == 1 ? widen(x[plane]) : widen(x[plane]) / divisor;
+    if (p.accumulate)
+      for (int64_t i = 0; i < p.n; ++i) y[i] = Narrow<T>::from(widen(y[i]) + value);
+    else
+      repeat(Narrow<T>::from(value), y, p.n);
+  }
+}
+
 template <class T>
 constexpr ResampleLoops resample_loops() {
-  return {&sum_of_position<T>, &sum_of_row<T>};
+  return {&sum_of_position<T>, &sum_of_row<T>, &spread_to_planes<T>};
 }
 
 }  // namespace

@@ -46,6 +46,16 @@ struct ResampleLoops {
     int64_t kernel, stride, pad, whole[2];
   };
   void (*sum_of_row)(const Row& r);
+
+  // Planes, one after the other: each of the n elements of plane p of y (+)= x[p] / divisor.
+  struct Planes {
+    const void* x;
+    void* y;
+    int64_t planes, n;
+    double divisor;
+    bool accumulate;
+  };
+  void (*spread_to_planes)(const Planes& p);
 };
 
 struct ResampleTables {

@@ -69,6 +69,13 @@ struct Table {
     return !weighted && o > 0 && begin[i] == begin[i - 1] && end[i] == end[i - 1];
   }
   int64_t length(int64_t o) const { return end[size_t(o)] - begin[size_t(o)]; }
+  // Whether every element is one and the same, without a weight.
+  bool repeats_one() const {
+    const auto are = [](const std::vector<int64_t>& bounds, int64_t bound) {
+      return std::all_of(bounds.begin(), bounds.end(), [=](int64_t b) { return b == bound; });
+    };
+    return !weighted && are(begin, 0) && are(end, 1);
+  }
   // Of the range of element o; null where all are one.
   const void* weights(int64_t o) const {
     const size_t at = size_t(first[size_t(o)]);
@@ -227,11 +234,26 @@ void plane_first(const Work& w, ResampleLoops::Row r, int64_t plane) {
   }
 }
 
+// Planes with channels first in which one number is repeated, as in the gradient of global pooling.
+// Returns false for anything else.
+bool repeat_in_planes(const Work& w, int threads) {
+  if (w.last || w.rows.limit != 1 || w.columns.limit != 1 || !w.row_table.repeats_one() ||
+      !w.column_table.repeats_one())
+    return false;
+  const int64_t n = w.rows.count * w.columns.count;
+  parallel_ranges(w.images * w.channels, 16, threads, [&](int64_t begin, int64_t end) {
+    w.loops.spread_to_planes({w.x + begin * w.item, w.y + begin * n * w.item, end - begin, n,
+                              w.divisor(0), w.call.accumulate});
+  });
+  return true;
+}
+
 void resample(const ResampleCall& call) {
   const Work w(call);
   // Units of about a nanosecond.
   const int64_t work = (call.x->size() + call.y->size()) / 4 + 1;
   const int threads = threads_for(work);
+  if (repeat_in_planes(w, threads)) return;
   if (w.last)
     return parallel_for(w.images * w.rows.count, threads, [&](int64_t row) { row_last(w, row); });
   const Taps taps(w.columns, w.column_table);

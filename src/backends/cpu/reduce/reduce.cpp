@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "backends/common/family.h"
+#include "backends/cpu/common/loops_of.h"
 #include "backends/cpu/copy/copy.h"
+#include "backends/cpu/loops/extreme_rows.h"
 #include "backends/cpu/reduce/reduce.h"
 #include "backends/cpu/reduce/reduce_job.h"
 #include "backends/cpu/runtime/parallel.h"
@@ -131,13 +133,13 @@ void for_each_kept(const ReduceJob& job, int threads, const F& body) {
   });
 }
 
-// Rows of one piece that need no conversion. Many results are stored together.
+// Rows of one piece that need no buffer. Many results are stored together.
 void reduce_short_rows(const ReduceJob& job) {
   constexpr int64_t kRows = 256;
   const LoopPlan& kept = job.kept;
   const int64_t n = job.reduced.size, inner = kept.inner();
   const int64_t in = kept.inner_stride(0), out = kept.inner_stride(1), size = job.accumulator_size;
-  const auto row_loop = job.loops->row;
+  const auto row_loop = job.convert ? job.unconverted_row : job.loops->row;
   parallel_ranges(
       kept.size, 16, threads_for(kept.size * (n + 16) / 2), [&](int64_t begin, int64_t end) {
         alignas(64) char results[kRows * 8];
@@ -154,9 +156,28 @@ void reduce_short_rows(const ReduceJob& job) {
       });
 }
 
+// Maxima and minima of adjacent short rows of floats, many rows in one call, where results are
+// adjacent and of the input's dtype. Returns false for anything else.
+bool reduce_short_extremes(const ReduceJob& job, Dtype input) {
+  const LoopPlan& kept = job.kept;
+  const int64_t n = job.reduced.size, item = job.input_item;
+  const int64_t most = input == Dtype::kFloat64 ? kShortExtremeRow / 2 : kShortExtremeRow;
+  const bool extreme = job.op == ReduceOp::kMax || job.op == ReduceOp::kMin;
+  if (!extreme || !is_float(input) || input != job.output_dtype || job.computed != nullptr ||
+      job.accumulate || n > most || job.reduced.ndim != 1 || kept.ndim != 1 ||
+      job.reduced.inner_stride(0) != item || kept.inner_stride(0) != n * item ||
+      kept.inner_stride(1) != item)
+    return false;
+  const auto rows = loops_of(extreme_tables(), input).short_rows[job.op == ReduceOp::kMax];
+  parallel_ranges(kept.size, 64, threads_for(kept.size * n / 2), [&](int64_t begin, int64_t end) {
+    rows(job.input + begin * n * item, end - begin, n, job.output + begin * item);
+  });
+  return true;
+}
+
 void reduce_rows(const ReduceJob& job) {
   if (job.reduced.ndim == 1 && job.reduced.size <= job.row_block && job.kept.size > 1 &&
-      !job.convert && job.reduced.inner_stride(0) == job.item) {
+      (!job.convert || job.unconverted_row) && job.reduced.inner_stride(0) == job.input_item) {
     return reduce_short_rows(job);
   }
   const int64_t inner = job.reduced.inner(), rows = job.reduced.size / inner;
@@ -270,7 +291,7 @@ void run(ReduceJob& job, const ReduceCall& call, const Shape& shape, const Strid
   if (!job.pairwise) job.row_block = kLongRowBlock;
   if (columns || take_rows_as_columns(job, kept_step))
     reduce_columns(job);
-  else
+  else if (!reduce_short_extremes(job, call.input ? call.input->dtype() : job.loop_dtype))
     reduce_rows(job);
 }
 
