@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(kThreads, 2) small_grad_w_kernel(SmallGradWArg
   }
 }
 
-constexpr int kWeightsOfBlock = 32, kLanes = kThreads / kWeightsOfBlock;
+constexpr int kWeightsOfBlock = 8, kLanes = kThreads / kWeightsOfBlock;
 
 // Adds the partial sums of each weight: kLanes threads every kLanes-th of them, then their sums.
 __global__ void __launch_bounds__(kThreads)
