@@ -26,17 +26,7 @@ void launch_with_shared(dim3 grid, dim3 block, size_t bytes, const Launch& launc
     cudaFuncSetAttribute(kKernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                          cudaSharedmemCarveoutMaxShared);
   }
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid;
-  config.blockDim = block;
-  config.dynamicSmemBytes = bytes;
-  config.stream = launch.stream;
-  config.attrs = &early;
-  config.numAttrs = launch.early && can_wait<kKernel>(launch.device) ? 1 : 0;
-  cudaLaunchKernelEx(&config, kKernel, args...);  // check_launch() reports its error
+  launch_sized<kKernel>(grid, block, bytes, launch, args...);
 }
 
 }  // namespace

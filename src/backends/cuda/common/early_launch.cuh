@@ -43,18 +43,25 @@ bool can_wait(int device) {
   return answer == kYes;
 }
 
+// The launch, with `bytes` of shared memory beside what the kernel declares.
 template <auto kKernel, class... Args>
-void launch_kernel(dim3 grid, dim3 block, const Launch& launch, const Args&... args) {
+void launch_sized(dim3 grid, dim3 block, size_t bytes, const Launch& launch, const Args&... args) {
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
   config.gridDim = grid;
   config.blockDim = block;
+  config.dynamicSmemBytes = bytes;
   config.stream = launch.stream;
   config.attrs = &early;
   config.numAttrs = launch.early && can_wait<kKernel>(launch.device) ? 1 : 0;
   cudaLaunchKernelEx(&config, kKernel, args...);  // check_launch() reports its error
+}
+
+template <auto kKernel, class... Args>
+void launch_kernel(dim3 grid, dim3 block, const Launch& launch, const Args&... args) {
+  launch_sized<kKernel>(grid, block, 0, launch, args...);
 }
 
 }  // namespace

@@ -6,11 +6,11 @@
 // do not fit are read twice from memory.
 #include "backends/cuda/loss/cross_entropy_in_place.h"
 
+#include "backends/cuda/common/block_reduce.cuh"
 #include "backends/cuda/common/dynamic_shared.cuh"
 #include "backends/cuda/common/early_launch.cuh"
-
-#include "backends/cuda/common/block_reduce.cuh"
 #include "backends/cuda/common/float_access.cuh"
+#include "backends/cuda/loss/exponentials.cuh"
 
 namespace catena::gpu {
 namespace {
@@ -57,20 +57,6 @@ __device__ inline void prefetch(const void* from, int64_t bytes) {
 }
 
 // Numbers --------------------------------------------------------------------------------------
-
-__device__ inline float larger(float a, float b) { return fmaxf(a, b); }
-__device__ inline double larger(double a, double b) { return fmax(a, b); }
-
-// The hardware's exponential, whose error is 2^-22 and what rounding the product adds.
-__device__ inline float rough_exp(float d) {
-#if defined(__CUDA_ARCH__)
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(d * 1.4426950408889634f));
-  return y;
-#else
-  return exp_of(d);
-#endif
-}
 
 // exp(d) for d <= 0. 16-bit results would not show more digits than the hardware's.
 template <class T, class C>

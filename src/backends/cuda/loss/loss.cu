@@ -6,6 +6,7 @@
 #include "backends/cuda/common/block_reduce.cuh"
 #include "backends/cuda/common/early_launch.cuh"
 #include "backends/cuda/common/float_access.cuh"
+#include "backends/cuda/loss/exponentials.cuh"
 #include "backends/cuda/loss/loss.h"
 
 namespace catena::gpu {
@@ -61,23 +62,6 @@ struct LogSumExp {
   C largest, log_sum;
 };
 
-__device__ inline float larger(float a, float b) { return fmaxf(a, b); }  // no NaN, if it can
-__device__ inline double larger(double a, double b) { return fmax(a, b); }
-
-// exp(v) for a term of a sum whose largest is exp(0): what is wrong with the digits of a small term
-// does not count.
-__device__ inline float term_of(float v) {
-  const float scaled = v * 1.4426950408889634f;
-#ifdef __CUDA_ARCH__
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(scaled));
-  return y;
-#else
-  return exp2f(scaled);
-#endif
-}
-__device__ inline double term_of(double v) { return exp(v); }
-
 // What is subtracted from scores whose maximum this is. There is none before the first one.
 template <class C>
 __device__ C base_of(C maximum) {
@@ -102,9 +86,9 @@ __device__ void add_packs(LogSum<Compute<T>>& s, const Pack<T, N>* from, unsigne
 #pragma unroll
   for (int i = 0; i < K; ++i) {
 #pragma unroll
-    for (int k = 0; k < N; ++k) sum += term_of(widen(packs[i].v[k]) - base);
+    for (int k = 0; k < N; ++k) sum += rough_exp(widen(packs[i].v[k]) - base);
   }
-  s.sum = s.sum * term_of(s.maximum - base) + sum;
+  s.sum = s.sum * rough_exp(s.maximum - base) + sum;
   s.maximum = maximum;
 }
 
@@ -121,7 +105,7 @@ __device__ LogSumExp<Compute<T>> row_log_sum_exp(const T* x, int64_t classes, Co
     add_packs<kTogether>(s, at, step);
   for (; at < end; at += step) add_packs<1>(s, at, step);
   const C maximum = block_reduce(s.maximum, MaxOp(), shared);
-  const C sum = block_reduce(s.sum * term_of(s.maximum - base_of(maximum)), AddOp(), shared);
+  const C sum = block_reduce(s.sum * rough_exp(s.maximum - base_of(maximum)), AddOp(), shared);
   return {maximum, log_of(sum)};
 }
 

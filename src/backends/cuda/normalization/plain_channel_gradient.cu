@@ -1,7 +1,7 @@
 // Normalization of plain rows that are channels of samples: the gradients of x, gamma and beta.
 // What a row adds to those of its gamma and beta follows from the two sums that its gradient needs;
 // a second kernel sums over the samples.
-#include "backends/cuda/normalization/plain_sums.cuh"
+#include "backends/cuda/normalization/plain_gradient.cuh"
 
 namespace catena::gpu {
 namespace {
@@ -20,54 +20,34 @@ __global__ void __launch_bounds__(kMostThreads<T>, kPlainThreads / kMostThreads<
   __shared__ typename RowTotals<C>::Memory shared;
   RowTotals<C> totals(shared, plan.members);
   PlainWalk walk(plan);
-  Words next_x[kPacks], next_gy[kPacks];
-  RowStatistics<C> next_s;
-  const auto load = [&](int ahead) {
-    walk.load(args.x, ahead, next_x);
-    walk.load(args.gy, ahead, next_gy);
-    next_s = load_statistics<C>(args, walk, ahead);
-  };
-  load(0);
+  GradientRow<T, kPacks> next;
+  next.load(args, walk, 0);
   for (; walk.more(); walk.next()) {
-    Words x[kPacks], gy[kPacks];
-#pragma unroll
-    for (int i = 0; i < kPacks; ++i) x[i] = next_x[i], gy[i] = next_gy[i];
-    const RowStatistics<C> s = next_s;
-    load(1);
+    const GradientRow<T, kPacks> row = next;
+    next.load(args, walk, 1);
     const C gamma = number_at(args.gamma, walk.channel(args.channels), C(1));
     RowSums<C> sums{};  // of gy, not yet of h; zeros of packs that are not there add nothing
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {
-      const auto px = elements<T>(x[i]), pgy = elements<T>(gy[i]);
+      const auto px = elements<T>(row.x[i]), pgy = elements<T>(row.gy[i]);
 #pragma unroll
       for (int k = 0; k < N; ++k) {
         const C g = widen(pgy.v[k]);
         sums.v[0] += g;
-        sums.v[1] = fused(g, widen(px.v[k]) - s.mean, sums.v[1]);
+        sums.v[1] = fused(g, widen(px.v[k]) - row.s.mean, sums.v[1]);
       }
     }
     totals.template sum<2>(sums.v);
     if (parameters.partials != nullptr && walk.lane == 0 && walk.has_row()) {
       C* const to = static_cast<C*>(parameters.partials) + walk.row;
-      to[0] = s.inverse * fused(-s.rest, sums.v[0], sums.v[1]);
+      to[0] = row.s.inverse * fused(-row.s.rest, sums.v[0], sums.v[1]);
       to[walk.rows] = sums.v[0];
     }
     if (args.y == nullptr) continue;
     sums.v[0] *= gamma;
     sums.v[1] *= gamma;
-    const RowGradient<C> gradient(s, sums, C(plan.row_packs * N), args.centred);
-#pragma unroll
-    for (int i = 0; i < kPacks; ++i) {
-      const auto px = elements<T>(x[i]), pgy = elements<T>(gy[i]);
-      Pack<T, N> result;
-#pragma unroll
-      for (int k = 0; k < N; ++k) {
-        const C h = gamma * widen(pgy.v[k]);
-        const C rest = fused(gradient.of_x, widen(px.v[k]) - s.mean, gradient.constant);
-        result.v[k] = Narrow<T>::from(fused(s.inverse, h, rest));
-      }
-      walk.store(args.y, i, result);
-    }
+    const RowGradient<C> gradient(row.s, sums, C(plan.row_packs * N), args.centred);
+    row.store(walk, gradient, args.y, [&](int) { return gamma; });
   }
 }
 

@@ -1,7 +1,7 @@
 // Normalization of plain rows: the gradients of x, gamma and beta. Those of gamma and beta are
 // summed in registers over the rows of a thread, then over the block; a second kernel sums over the
 // blocks. The order is fixed, so that equal launches give equal bits.
-#include "backends/cuda/normalization/plain_sums.cuh"
+#include "backends/cuda/normalization/plain_gradient.cuh"
 
 namespace catena::gpu {
 namespace {
@@ -59,52 +59,32 @@ __global__ void __launch_bounds__(kPlainThreads, 1)
 #pragma unroll
     for (int k = 0; k < N; ++k) gamma[i * N + k] = of_pack[k];
   }
-  Words next_x[kPacks], next_gy[kPacks];
-  RowStatistics<C> next_s;
-  const auto load = [&](int ahead) {
-    walk.load(args.x, ahead, next_x);
-    walk.load(args.gy, ahead, next_gy);
-    next_s = load_statistics<C>(args, walk, ahead);
-  };
-  load(0);
+  GradientRow<T, kPacks> next;
+  next.load(args, walk, 0);
   for (; walk.more(); walk.next()) {
-    Words x[kPacks], gy[kPacks];
-#pragma unroll
-    for (int i = 0; i < kPacks; ++i) x[i] = next_x[i], gy[i] = next_gy[i];
-    const RowStatistics<C> s = next_s;
-    if (kAhead) load(1);
-    const C shift = -s.rest * s.inverse;
+    const GradientRow<T, kPacks> row = next;
+    if (kAhead) next.load(args, walk, 1);
+    const C shift = -row.s.rest * row.s.inverse;
     RowSums<C> sums{};  // zeros of packs that are not there add nothing
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {
-      const auto px = elements<T>(x[i]), pgy = elements<T>(gy[i]);
+      const auto px = elements<T>(row.x[i]), pgy = elements<T>(row.gy[i]);
 #pragma unroll
       for (int k = 0; k < N; ++k) {
         const int e = i * N + k;
-        const C g = widen(pgy.v[k]), h = gamma[e] * g, centred = widen(px.v[k]) - s.mean;
+        const C g = widen(pgy.v[k]), h = gamma[e] * g, centred = widen(px.v[k]) - row.s.mean;
         sums.v[0] += h;
         sums.v[1] = fused(h, centred, sums.v[1]);
         of_beta[e] += g;
-        of_gamma[e] = fused(g, fused(centred, s.inverse, shift), of_gamma[e]);
+        of_gamma[e] = fused(g, fused(centred, row.s.inverse, shift), of_gamma[e]);
       }
     }
     if (args.y != nullptr) {
       totals.template sum<2>(sums.v);
-      const RowGradient<C> gradient(s, sums, C(args.channels), args.centred);
-#pragma unroll
-      for (int i = 0; i < kPacks; ++i) {
-        const auto px = elements<T>(x[i]), pgy = elements<T>(gy[i]);
-        Pack<T, N> result;
-#pragma unroll
-        for (int k = 0; k < N; ++k) {
-          const C h = gamma[i * N + k] * widen(pgy.v[k]);
-          const C rest = fused(gradient.of_x, widen(px.v[k]) - s.mean, gradient.constant);
-          result.v[k] = Narrow<T>::from(fused(s.inverse, h, rest));
-        }
-        walk.store(args.y, i, result);
-      }
+      const RowGradient<C> gradient(row.s, sums, C(args.channels), args.centred);
+      row.store(walk, gradient, args.y, [&](int e) { return gamma[e]; });
     }
-    if (!kAhead) load(1);
+    if (!kAhead) next.load(args, walk, 1);
   }
   C* const partials = static_cast<C*>(parameters.partials) + blockIdx.x * args.channels;
   if (parameters.g_gamma != nullptr) store_block_sums(of_gamma, plan, partials, lines);

@@ -1,10 +1,44 @@
-// The end of the gradients of gamma and beta of plain rows.
+// What the gradients of plain rows share: a thread's part of a row, and the end of the gradients of
+// gamma and beta.
 #pragma once
 
 #include "backends/cuda/normalization/plain_rows.cuh"
 
 namespace catena::gpu {
 namespace {
+
+// A thread's packs of x and gy of a row, and the row's statistics.
+template <class T, int kPacks>
+struct GradientRow {
+  using C = Compute<T>;
+  Words x[kPacks], gy[kPacks];
+  RowStatistics<C> s;
+
+  // Those of the row that is so many steps ahead.
+  __device__ void load(const RowNormalizationArgs& args, const PlainWalk& walk, int ahead) {
+    walk.load(args.x, ahead, x);
+    walk.load(args.gy, ahead, gy);
+    s = load_statistics<C>(args, walk, ahead);
+  }
+  // Writes the gradient of x; gamma(e) is that of the thread's element e.
+  template <class Gamma>
+  __device__ void store(const PlainWalk& walk, const RowGradient<C>& gradient, void* gx,
+                        Gamma gamma) const {
+    constexpr int N = kPack<T>;
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+      const auto px = elements<T>(x[i]), pgy = elements<T>(gy[i]);
+      Pack<T, N> result;
+#pragma unroll
+      for (int k = 0; k < N; ++k) {
+        const C h = gamma(i * N + k) * widen(pgy.v[k]);
+        const C rest = fused(gradient.of_x, widen(px.v[k]) - s.mean, gradient.constant);
+        result.v[k] = Narrow<T>::from(fused(s.inverse, h, rest));
+      }
+      walk.store(gx, i, result);
+    }
+  }
+};
 
 constexpr int kSumColumns = 8, kSumThreads = kPlainThreads < 256 ? kPlainThreads : 256;
 
