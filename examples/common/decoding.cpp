@@ -169,7 +169,10 @@ std::string read_bytes(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   CATENA_CHECK(IoError, file.good(), "cannot be opened: ", std::strerror(errno));
-  std::string bytes(std::istreambuf_iterator<char>(file), {});
+  // By read(), which notes a failure; iterators of the buffer would throw it, such as of a folder.
+  std::string bytes;
+  for (std::array<char, 65536> block; file.read(block.data(), block.size()) || file.gcount() > 0;)
+    bytes.append(block.data(), static_cast<size_t>(file.gcount()));
   CATENA_CHECK(IoError, !file.bad() && !bytes.empty(), "cannot be read, or is empty");
   return bytes;
 }

@@ -73,13 +73,15 @@ Written write_records(const std::vector<LabelledPath>& list, const std::string& 
     append_chunk(list, first, size, threads, skipped, stream, labels);
     CATENA_CHECK(IoError, stream.good(), "'", unfinished, "' cannot be written; is the disk full?");
   }
+  const int64_t left_out = std::ssize(list) - std::ssize(labels);
+  CATENA_CHECK(IoError, !labels.empty(), "none of the ", left_out, " pictures could be decoded");
   stream.seekp(0);
   stream << header_of(std::ssize(labels), size);
   stream.close();
   CATENA_CHECK(IoError, stream.good(), "'", unfinished, "' cannot be written; is the disk full?");
   catena::save(labels_file, catena::array(labels));
   std::filesystem::rename(unfinished, file);
-  return {std::ssize(labels), skipped.count()};
+  return {std::ssize(labels), left_out};
 }
 
 std::shared_ptr<const examples::Source> open_records(const std::string& file) {

@@ -14,6 +14,7 @@
 #include "common/picture_list.h"
 #include "error_text.h"
 #include "imagenet/data.h"
+#include "imagenet/mean.h"
 #include "imagenet/records.h"
 #include "temp_folder.h"
 
@@ -74,6 +75,8 @@ TEST(ImagenetPictures, SaysWhatIsWrongWithAFile) {
   expect_contains(refusal(folder / "nothing"), {"cannot be opened", "No such file"});
   write_file(folder / "empty", "");
   expect_contains(refusal(folder / "empty"), {"is empty"});
+  std::filesystem::create_directory(folder / "folder");
+  expect_contains(refusal(folder / "folder"), {"cannot be read"});
   write_file(folder / "text", "no picture");
   expect_contains(refusal(folder / "text"), {"neither a JPEG nor a PNG file"});
   write_file(folder / "begin.jpg", "\xff\xd8\xff\xe0 and so on");
@@ -222,6 +225,24 @@ TEST(ImagenetRecords, HoldWhatTheFilesHold) {
                     imagenet::write_records({{folder / "b.png", 4}}, folder / "no/x.npy", 4, 1);
                   }),
                   {"no/x.npy.unfinished' cannot be written"});
+}
+
+// A list may name a picture more than once, and each time counts.
+TEST(ImagenetMean, IsThatOfThePicturesThatDecode) {
+  const TempFolder folder;
+  write_png(folder / "a.png", 4, 4, 3, [](auto, auto, auto) { return 60; });
+  write_png(folder / "b.png", 2, 2, 3, [](auto, auto, auto) { return 90; });
+  write_file(folder / "c.png", "no picture");
+  const examples::LabelledPath a{folder / "a.png"}, b{folder / "b.png"}, c{folder / "c.png"};
+  const imagenet::Mean mean = imagenet::mean_of({a, c, b, c, a}, 4, 2);
+  EXPECT_EQ(mean.skipped, 2);
+  EXPECT_EQ(mean.picture.to_vector<float>(), std::vector<float>(48, 70));
+  const std::vector<examples::LabelledPath> damaged{c, c};
+  const auto none = {"none of the 2 pictures could be decoded"};
+  expect_contains(error_of<IoError>([&] { imagenet::mean_of(damaged, 4, 1); }), none);
+  expect_contains(
+      error_of<IoError>([&] { imagenet::write_records(damaged, folder / "x.npy", 4, 1); }), none);
+  EXPECT_EQ(imagenet::write_records({a, c, c}, folder / "x.npy", 4, 1).skipped, 2);
 }
 
 #else
