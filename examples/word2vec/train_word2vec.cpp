@@ -27,7 +27,7 @@ using catena::dtype::int32;
 
 // The places in a text of `words` words that have a whole window around them, as a data set.
 ds::DatasetPtr middles_of(int64_t words, int64_t window) {
-  CATENA_CHECK(ValueError, words > 2 * window, "the text has ", words,
+  CATENA_CHECK(ValueError, window < words && words > 2 * window, "the text has ", words,
                " words, too few for a window of ", window, " words on each side");
   return std::make_shared<ds::TupleDataset>(
       std::vector<Array>{catena::arange(window, words - window, 1, int32)});

@@ -118,6 +118,7 @@ TEST_F(Word2vecRuns, SayWhatIsWrong) {
     return result.err;
   };
   expect_contains(problem({}), {"too few for a window of 5 words"});
+  expect_contains(problem({"--window=4611686018427387904"}), {"too few for a window of 46116"});
   expect_contains(problem({"--model=glove"}), {"--model", "skipgram"});
   expect_contains(problem({"--out-type=none"}), {"--out-type", "hsm"});
 }
