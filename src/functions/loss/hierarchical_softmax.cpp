@@ -29,10 +29,10 @@ struct Paths {
   int64_t depth = 0;
 };
 
-// Paths in pre-order, each with its leaf.
-std::vector<Leaf> collect_leaves(const BinaryTree& tree, Paths& found) {
-  std::vector<Leaf> leaves;
-  std::vector<int32_t> rows;  // the path to the node
+// visit(leaf, rows, signs) for each leaf in pre-order, with the path to it.
+template <class Visit>
+void visit_paths(const BinaryTree& tree, Visit visit) {
+  std::vector<int32_t> rows;
   std::vector<int8_t> signs;
   int32_t inner = 0;
   for (const int32_t node : tree.pre_order()) {
@@ -41,28 +41,44 @@ std::vector<Leaf> collect_leaves(const BinaryTree& tree, Paths& found) {
       signs.push_back(1);
       continue;
     }
-    const size_t begin = found.rows.size();
-    found.rows.insert(found.rows.end(), rows.begin(), rows.end());
-    found.signs.insert(found.signs.end(), signs.begin(), signs.end());
-    found.depth = std::max(found.depth, int64_t(rows.size()));
-    leaves.push_back({node, begin, found.rows.size()});
+    visit(node, rows, signs);
     while (!signs.empty() && signs.back() < 0) {  // both children are done
       rows.pop_back();
       signs.pop_back();
     }
     if (!signs.empty()) signs.back() = -1;
   }
+}
+
+// Before anything of that size is made: the paths of a tree that is a chain grow with the square of
+// its leaves.
+void check_path_nodes(const BinaryTree& tree) {
+  int64_t nodes = 0;
+  visit_paths(tree, [&](int32_t, const auto& rows, const auto&) { nodes += int64_t(rows.size()); });
+  CATENA_CHECK(ValueError, nodes <= std::numeric_limits<int32_t>::max(), kLayer,
+               ": the paths of the tree have ", nodes,
+               " nodes, more than int32 counts; use a tree that is less deep");
+}
+
+// In pre-order, each leaf with its path.
+std::vector<Leaf> collect_leaves(const BinaryTree& tree, Paths& found) {
+  std::vector<Leaf> leaves;
+  visit_paths(tree, [&](int32_t leaf, const auto& rows, const auto& signs) {
+    const size_t begin = found.rows.size();
+    found.rows.insert(found.rows.end(), rows.begin(), rows.end());
+    found.signs.insert(found.signs.end(), signs.begin(), signs.end());
+    found.depth = std::max(found.depth, int64_t(rows.size()));
+    leaves.push_back({leaf, begin, found.rows.size()});
+  });
   return leaves;
 }
 
 // Paths in the order of ids; those between have none.
 Paths paths_of(const BinaryTree& tree) {
   CATENA_CHECK(ValueError, tree.leaf_count() > 1, kLayer, ": expected a tree of at least 2 leaves");
+  check_path_nodes(tree);
   Paths found, result;
   std::vector<Leaf> leaves = collect_leaves(tree, found);
-  CATENA_CHECK(ValueError, found.rows.size() <= size_t(std::numeric_limits<int32_t>::max()), kLayer,
-               ": the paths of the tree have ", found.rows.size(),
-               " nodes, more than int32 counts");
   std::ranges::sort(leaves, {}, &Leaf::id);
   result.depth = found.depth;
   result.begins.push_back(0);

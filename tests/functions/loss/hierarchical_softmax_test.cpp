@@ -230,6 +230,13 @@ TEST_P(Hierarchy, RefusesTreesAndLabelsThatDoNotFit) {
               BinaryHierarchicalSoftmax(3, {{1, 2}, 1});
             }),
             "BinaryHierarchicalSoftmax: id 1 is at two leaves of the tree");
+  std::vector<int32_t> chain;  // its paths would fill 10 GB
+  for (int32_t id = 0; id < 66000; ++id) chain.insert(chain.end(), {BinaryTree::kInner, id});
+  chain.push_back(66000);
+  EXPECT_EQ(message_of<ValueError>(
+                [&] { BinaryHierarchicalSoftmax(3, BinaryTree::from_pre_order(chain)); }),
+            "BinaryHierarchicalSoftmax: the paths of the tree have 2178099000 nodes, more than "
+            "int32 counts; use a tree that is less deep");
   EXPECT_THROW(BinaryHierarchicalSoftmax(0, tree()), ValueError);
   EXPECT_THROW(BinaryHierarchicalSoftmax(2, tree(), {.initialW = draw({4, 3})}), ShapeError);
   BinaryHierarchicalSoftmax loss = layer();
