@@ -58,6 +58,11 @@ class CtcNode final : public FunctionNode {
   bool watched_;
 };
 
+void check_blank(const std::string& who, int32_t blank, int64_t classes) {
+  CATENA_CHECK(ValueError, blank >= 0 && blank < classes, who, ": blank_symbol ", blank,
+               " is outside [0, ", classes, "), the classes");
+}
+
 // Of the operands x and t.
 void check_connectionist_classification(const FunctionCall& call, int32_t blank) {
   const Array &x = call[0].data(), &t = call[1].data();
@@ -71,13 +76,13 @@ void check_connectionist_classification(const FunctionCall& call, int32_t blank)
   checks.require(scores.ndim() == 3, labels.ndim() == 2, scores.shape(1) == labels.shape(0));
   CATENA_CHECK(ValueError, x.shape()[0] > 0, call.label(),
                ": expected at least one step, got none");
-  CATENA_CHECK(ValueError, blank >= 0 && blank < x.shape()[2], call.label(), ": blank_symbol ",
-               blank, " is outside [0, ", x.shape()[2], "), the classes");
+  check_blank(call.label(), blank, x.shape()[2]);
 }
 
 // int32 lengths on the device of the labels, or undefined.
 Array lengths_of(const std::optional<Array>& given, const char* name, const Array& t) {
   if (!given) return {};
+  CATENA_CHECK(ValueError, given->defined(), kName, ": ", name, " is an undefined array");
   CATENA_CHECK(ValueError, is_int(given->dtype()) && given->shape() == Shape{t.shape()[0]}, kName,
                ": expected ", name, " as integers of shape (", t.shape()[0], ",), got ",
                given->dtype(), " ", given->shape());
@@ -89,7 +94,7 @@ Array lengths_of(const std::optional<Array>& given, const char* name, const Arra
 
 // The labels of one sample on the host.
 struct HostLabels {
-  const int32_t* values;
+  const int64_t* values;
   int64_t count;
 
   void check(int64_t sample, int64_t classes, int32_t blank) const {
@@ -115,12 +120,13 @@ int64_t length_at(const Array& lengths, int64_t i, int64_t all, const char* name
   return length;
 }
 
-// On a CPU, of int32 arrays.
-void check_samples(const Array& t, const Array& input_lengths, const Array& label_lengths,
+// On a CPU: t as it was given, so that errors show its labels, and lengths of int32.
+void check_samples(const Array& given, const Array& input_lengths, const Array& label_lengths,
                    int64_t steps, int64_t classes, int32_t blank) {
+  const Array t = given.astype(Dtype::kInt64, false).contiguous();
   for (int64_t i = 0; i < t.shape()[0]; ++i) {
     const int64_t own_steps = length_at(input_lengths, i, steps, "input_length");
-    const HostLabels labels{t.data<int32_t>() + i * t.shape()[1],
+    const HostLabels labels{t.data<int64_t>() + i * t.shape()[1],
                             length_at(label_lengths, i, t.shape()[1], "label_length")};
     labels.check(i, classes, blank);
     CATENA_CHECK(ValueError, labels.needed_steps() <= own_steps, kName, ": the ", labels.count,
@@ -142,7 +148,7 @@ Variable apply_ctc(FunctionCall& call, int32_t blank,
   problem.label_lengths = lengths_of(options.label_length, "label_length", problem.t);
   problem.blank = blank;
   if (device.is_cpu())
-    check_samples(problem.t, problem.input_lengths, problem.label_lengths, steps, classes, blank);
+    check_samples(t.data(), problem.input_lengths, problem.label_lengths, steps, classes, blank);
   const bool one_each = options.reduction == Reduction::kNone;
   problem.factor = options.reduction == Reduction::kMean && batch > 0 ? 1 / double(batch) : 1;
   const Dtype sums = compute_dtype(x.dtype());
@@ -169,7 +175,10 @@ Variable joined_steps(const Variables& xs) {
   CATENA_CHECK(ValueError, !xs.empty(), kName, ": expected at least one step, got none");
   for (size_t k = 0; k < xs.size(); ++k) {
     CATENA_CHECK(ValueError, xs[k].defined(), kName, ": got an undefined variable at step ", k);
-    CATENA_CHECK(ShapeError, xs[k].ndim() == 2 && xs[k].shape() == xs[0].shape(), kName,
+    CATENA_CHECK(ShapeError, xs[k].ndim() == 2, kName,
+                 ": expected scores (batch, classes) of each step, got shape ", xs[k].shape(),
+                 " at step ", k);
+    CATENA_CHECK(ShapeError, xs[k].shape() == xs[0].shape(), kName,
                  ": expected scores of one shape (batch, classes), got ", xs[k].shape(),
                  " at step ", k, " and ", xs[0].shape(), " at step 0");
   }
@@ -196,10 +205,13 @@ void check_ctc_labels(const Array& t, int64_t steps, int64_t classes, int32_t bl
                       const ConnectionistTemporalClassificationOptions& options) {
   CATENA_CHECK(ShapeError, t.ndim() == 2, kName, ": expected labels (batch, labels), got shape ",
                t.shape());
+  CATENA_CHECK(DtypeError, t.dtype() == Dtype::kInt32 || t.dtype() == Dtype::kInt64, kName,
+               ": expected labels of int32 or int64, got ", t.dtype());
+  check_blank(kName, blank_symbol, classes);
   const Array labels = Labels::as_int32(t);
   const Array inputs = lengths_of(options.input_length, "input_length", labels),
               counts = lengths_of(options.label_length, "label_length", labels);
-  check_samples(labels.to_cpu(), inputs.defined() ? inputs.to_cpu() : inputs,
+  check_samples(t.to_cpu(), inputs.defined() ? inputs.to_cpu() : inputs,
                 counts.defined() ? counts.to_cpu() : counts, steps, classes, blank_symbol);
 }
 

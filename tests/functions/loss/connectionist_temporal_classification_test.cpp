@@ -184,6 +184,25 @@ TEST_P(Ctc, LabelsAndLengthsOutOfRange) {
             "ConnectionistTemporalClassification: expected input_length as integers of shape (2,), "
             "got int32 (1,)");
   EXPECT_THROW(kCtc(x, good, 0, {.label_length = draw({2})}), ValueError);
+  EXPECT_EQ(message_of<DtypeError>([&] {
+              F::check_ctc_labels(draw({2, 2}), 4, 3, 0);
+            }),
+            "ConnectionistTemporalClassification: expected labels of int32 or int64, got float64");
+  EXPECT_EQ(message_of<ValueError>([&] { F::check_ctc_labels(good, 4, 3, 3); }),
+            "ConnectionistTemporalClassification: blank_symbol 3 is outside [0, 3), the classes");
+  const Array large = array(std::vector<int64_t>{1, 2, 2, int64_t{1} << 40}).to(device());
+  EXPECT_EQ(message_of<ValueError>([&] {
+              F::check_ctc_labels(large.reshape({2, 2}), 4, 3, 0);
+            }),
+            "ConnectionistTemporalClassification: label 1099511627776 of sample 1 is outside "
+            "[0, 3)");
+  EXPECT_EQ(message_of<ValueError>([&] { kCtc(x, good, 0, {.input_length = Array()}); }),
+            "ConnectionistTemporalClassification: input_length is an undefined array");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              kCtc(Variables{draw({4, 2, 3})}, good, 0);
+            }),
+            "ConnectionistTemporalClassification: expected scores (batch, classes) of each step, "
+            "got shape (4, 2, 3) at step 0");
   EXPECT_THROW(kCtc(x, good.to(cpu(7)), 0), DeviceError);
   EXPECT_THROW(kCtc(x, good, 0, {.label_length = array(std::vector<int32_t>{1, 1}).to(cpu(7))}),
                DeviceError);

@@ -27,7 +27,8 @@ struct ConnectionistTemporalClassificationOptions {
 // blank_symbol. 0-d, of x's dtype; computed in logarithms, in float32 for 16 bits. The loss is not
 // divided by the number of labels.
 //
-// InvalidType for other dtypes and shapes, DeviceError for operands on different devices;
+// InvalidType for other dtypes and shapes, ShapeError for steps of different shapes, DeviceError
+// for operands on different devices;
 // ValueError for no steps, a blank_symbol outside [0, classes), and lengths that are not integers
 // of shape (batch). On a CPU a ValueError as well for a length outside [0, steps] or [0, labels], a
 // label that is not a class or is the blank, and labels for which there are too few steps: as many
@@ -42,8 +43,8 @@ Variable connectionist_temporal_classification(
 Variable connectionist_temporal_classification(
     const VariableOperand& x, const VariableOperand& t, int32_t blank_symbol,
     const ConnectionistTemporalClassificationOptions& options = {});
-// Throws the ValueErrors of lengths and labels above on any device, which it waits for. t: (batch,
-// labels).
+// Throws the ValueErrors of lengths, labels and blank_symbol above on any device, which it waits
+// for. t: (batch, labels), else ShapeError, of int32 or int64, else DtypeError.
 void check_ctc_labels(const Array& t, int64_t steps, int64_t classes, int32_t blank_symbol,
                       const ConnectionistTemporalClassificationOptions& options = {});
 
