@@ -277,6 +277,8 @@ Variable in_place(FunctionCall& call, const Array& labels,
 
 void check_labels(const Array& t, int64_t classes, int32_t ignore_label) {
   const EntryScope call("SoftmaxCrossEntropy");
+  CATENA_CHECK(DtypeError, t.dtype() == Dtype::kInt32 || t.dtype() == Dtype::kInt64,
+               "expected labels of int32 or int64, got ", t.dtype());
   Labels::check(t, classes, ignore_label);
 }
 

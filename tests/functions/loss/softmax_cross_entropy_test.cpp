@@ -58,6 +58,8 @@ TEST_P(Loss, LabelsOutOfRange) {
   EXPECT_THROW(F::check_labels(labels({-2}, {1}), 3), ValueError);
   EXPECT_NO_THROW(F::check_labels(t, 4));
   EXPECT_NO_THROW(F::check_labels(t, 3, 3));
+  EXPECT_EQ(message_of<DtypeError>([&] { F::check_labels(draw({2}), 3); }),
+            "SoftmaxCrossEntropy: expected labels of int32 or int64, got float64");
 }
 
 TEST_P(Loss, OverwrittenLabelsAreNoticed) {

@@ -63,7 +63,7 @@ struct SoftmaxCrossEntropyOptions {
 Variable softmax_cross_entropy(const VariableOperand& x, const VariableOperand& t,
                                const SoftmaxCrossEntropyOptions& options);
 
-// Throws the ValueError of a label out of range on any device, which it waits for.
+// Throws the ValueError above on any device, for which it waits; DtypeError for other dtypes of t.
 void check_labels(const Array& t, int64_t classes, int32_t ignore_label = -1);
 
 }  // namespace catena::functions
