@@ -14,6 +14,10 @@ PadWidths checked_widths(const Shape& shape, const PadWidths& given, PadMode mod
     const auto& [before, after] = widths[d];
     CATENA_CHECK(ValueError, before >= 0 && after >= 0, "expected widths of at least 0, got (",
                  before, ", ", after, ")");
+    // Distances of this size are below 2^63 in every mode.
+    constexpr int64_t kMost = int64_t{1} << 60;
+    CATENA_CHECK(ShapeError, before <= kMost && after <= kMost, "widths (", before, ", ", after,
+                 ") of axis ", d, " make an array of more than 2^60 elements");
     CATENA_CHECK(ValueError, mode == PadMode::kConstant || shape[d] > 0 || before + after == 0,
                  "cannot extend the empty axis ", d, " of shape ", shape,
                  " in this mode; kConstant can");

@@ -5,8 +5,9 @@
 
 namespace catena {
 
-// A pair of widths for each axis. ShapeError for another number of pairs, ValueError for negative
-// widths and where a mode other than kConstant would extend an axis without elements.
+// A pair of widths for each axis. ShapeError for another number of pairs and widths above 2^60,
+// ValueError for negative ones and where a mode other than kConstant would extend an axis without
+// elements.
 PadWidths checked_widths(const Shape& shape, const PadWidths& given, PadMode mode);
 
 // The element of an axis of n at each position from -before to n + after, as int64, made on the

@@ -5,6 +5,7 @@
 
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
+#include "catena/array/math.h"
 #include "catena/core/entry_scope.h"
 #include "catena/functions/array/reshape.h"
 #include "catena/kernels/index.h"
@@ -90,9 +91,15 @@ void check_take(const FunctionCall& call) {
   call.require_one_device();
 }
 
+// As int64. No axis has the positions that int64 does not hold.
+Array as_int64(const Array& indices) {
+  if (indices.dtype() != Dtype::kUInt64) return indices.astype(Dtype::kInt64, false);
+  return catena::minimum(indices, std::numeric_limits<int64_t>::max()).astype(Dtype::kInt64);
+}
+
 // Positions as int64 of which none counts from the end: a copy. IndexError on a CPU.
 Array positions_of(const FunctionCall& call, const Array& indices, int64_t extent, int axis) {
-  const Array given = indices.astype(Dtype::kInt64, false).contiguous();
+  const Array given = as_int64(indices).contiguous();
   if (given.device().is_cpu()) {
     const int64_t* p = given.data<int64_t>();
     for (int64_t i = 0; i < given.size(); ++i)
@@ -100,6 +107,18 @@ Array positions_of(const FunctionCall& call, const Array& indices, int64_t exten
                    " is out of bounds for axis ", axis, " of extent ", extent);
   }
   return catena::where(less(given, 0), given + extent, given).contiguous();
+}
+
+// Outside of the axis an extent is that of x, or one of both is 1.
+void check_lines(const FunctionCall& call, int axis) {
+  const Shape &x = call[0].shape(), &positions = call[1].shape();
+  for (int d = 0; d < x.ndim(); ++d) {
+    const int64_t extent = x[size_t(d)], given = positions[size_t(d)];
+    CATENA_CHECK(ShapeError, d == axis || given == extent || given == 1 || extent == 1,
+                 call.label(), ": positions of shape ", positions, " for a variable of shape ", x,
+                 " along axis ", axis, "; expected ", extent, ", or 1, as their extent of axis ",
+                 d);
+  }
 }
 
 }  // namespace
@@ -132,6 +151,7 @@ Variable take_along_axis(const VariableOperand& x_operand, const VariableOperand
   const int64_t extent = x.shape()[size_t(a)];
   CATENA_CHECK(ShapeError, call[1].ndim() == x.ndim(), call.label(), ": positions of shape ",
                call[1].shape(), " for a variable of shape ", x.shape(), "; expected as many axes");
+  check_lines(call, a);
   TakeAlongAxis map{positions_of(call, call[1].data(), extent, a), {}, x.shape(), a};
   if (!x.device().is_cpu())
     map.outside = logical_or(less(map.positions, 0), greater_equal(map.positions, extent));

@@ -16,6 +16,8 @@ Variable r2_score(const VariableOperand& pred, const VariableOperand& truth_oper
   Checks(call.named(), in)
       .advised([] { return "Expected are samples, (n) or (n, outputs)."; })
       .require(in.ndim() >= 1);
+  CATENA_CHECK(ValueError, call[0].shape()[0] > 0, call.label(),
+               ": expected at least one sample, got shape ", call[0].shape());
   const Dtype wide = compute_dtype(call[0].dtype());
   const Array guess = call[0].data().astype(wide, false);
   const Array truth = call[1].data().astype(wide, false);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "catena/array/reduction.h"
+#include "catena/core/entry_scope.h"
 #include "catena/functions/array/reshape.h"
 #include "catena/kernels/extreme.h"
 #include "functions/common/axes.h"
@@ -66,7 +67,11 @@ Variable apply_extreme(const char* label, bool maximum, const VariableOperand& o
   const Variable& x = call[0];
   check_axes(call, x.data(), over.axes);
   const Shape kept = with_ones(x.shape(), normalize_axes(label, over.axes, x.ndim()));
-  const Array y = maximum ? amax(x.data(), over, keepdims) : amin(x.data(), over, keepdims);
+  const auto reduced = [&] {
+    const EntryScope named(label);
+    return maximum ? amax(x.data(), over, keepdims) : amin(x.data(), over, keepdims);
+  };
+  const Array y = reduced();
   return call.record(y, [&] {
     auto node = make_node<ExtremeNode>(kept, label);
     node->save_input(0, x);

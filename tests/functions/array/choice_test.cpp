@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "catena/array/logic.h"
+#include "catena/array/reduction.h"
 #include "catena/core/graph.h"
 #include "catena/functions/array/one_hot.h"
 #include "catena/functions/array/pad.h"
@@ -46,6 +48,47 @@ TEST_P(Choice, PositionsOutOfRange) {
       EXPECT_EQ(testing::difference(x.grad(), on(array({{1.0, 0.0, 0.0}, {1.0, 0.0, 0.0}}))), "");
     }
   }
+}
+
+// As int64 it would be -1, the last element.
+TEST_P(Choice, PositionsBeyondInt64AreOutOfRange) {
+  const Variable x(draw({2, 3}));
+  const Array one = on(array(std::vector<uint64_t>{~uint64_t{0}})), two = one.reshape({1, 1});
+  if (device().is_cpu()) {
+    EXPECT_THROW(F::take(x, one, 1), IndexError);
+    EXPECT_THROW(F::take_along_axis(x, two, 1), IndexError);
+    return;
+  }
+  EXPECT_TRUE(all(isnan(F::take(x, one, 1).data())).item<bool>());
+  EXPECT_TRUE(all(isnan(F::take_along_axis(x, two, 1).data())).item<bool>());
+}
+
+TEST_P(Choice, PositionsOfOtherLinesAreRefused) {
+  const Variable x(draw({3, 4}));
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              F::take_along_axis(x, zeros({2, 2}, {dtype::int32, device()}), 1);
+            }),
+            "TakeAlongAxis: positions of shape (2, 2) for a variable of shape (3, 4) along axis 1; "
+            "expected 3, or 1, as their extent of axis 0");
+}
+
+// Their sums with the extent would leave 64 bits.
+TEST_P(Choice, PaddingBeyondAnyMemoryIsRefused) {
+  const Variable x(draw({2, 3}));
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  for (const PadMode mode : {PadMode::kConstant, PadMode::kEdge, PadMode::kReflect}) {
+    EXPECT_NE(message_of<ShapeError>([&] { F::pad(x, most, mode); }).find("more than 2^60"),
+              std::string::npos);
+  }
+  EXPECT_THROW(pad(x.data(), most, PadMode::kWrap), ShapeError);
+}
+
+TEST_P(Choice, ExtremesOfNothingNameTheirFunction) {
+  const Variable x(draw({0, 3}));
+  EXPECT_EQ(message_of<ValueError>([&] { F::max(x, 0); }),
+            "Max: no elements along the reduced axes of shape (0, 3)");
+  EXPECT_EQ(message_of<ValueError>([&] { F::min(x); }),
+            "Min: no elements along the reduced axes of shape (0, 3)");
 }
 
 TEST_P(Choice, EqualPositionsAddUp) {
@@ -131,6 +174,10 @@ TEST_P(Choice, MeasuresOfNan) {
       1. / 3);
   EXPECT_TRUE(
       std::isnan(F::r2_score(on(array({kNan, 1.0})), on(array({0.0, 1.0}))).data().item<double>()));
+  EXPECT_EQ(message_of<ValueError>([&] {
+              F::r2_score(draw({0, 2}), draw({0, 2}));
+            }),
+            "R2Score: expected at least one sample, got shape (0, 2)");
 }
 
 TEST_P(Choice, EqualScoresCountInTheirOrder) {
