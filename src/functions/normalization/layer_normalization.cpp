@@ -31,6 +31,8 @@ void check_rows(const FunctionCall& call, const Shape& size) {
 Variable apply_rows(const char* name, const Variable& x, const Variable* gamma,
                     const Variable* beta, const Shape& size, double eps) {
   check_eps(name, eps);
+  CATENA_CHECK(ShapeError, size.ndim() >= 1, name, ": gamma is one number, of shape (), expected ",
+               "is the shape of the last axes of x, whose shape is ", x.shape());
   const RowParameters parameters(x, gamma, beta);
   FunctionCall call(name, Autocast::kNone, x, parameters.gamma(), parameters.beta());
   check_row_types(call, parameters, size);

@@ -114,6 +114,13 @@ TEST_P(RowNormalization, LayersRefuse) {
   const DeviceScope scope(device());
   EXPECT_EQ(message_of<ValueError>([] { F::LayerNormalization(0); }),
             "LayerNormalization: expected a size of at least 1, got (0,)");
+  const Array one = draw({});
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              F::layer_normalization(draw({2, 3}), one, one);
+            }),
+            "LayerNormalization: gamma is one number, of shape (), expected is the shape of the "
+            "last axes of x, whose shape is (2, 3)");
+  EXPECT_THROW(F::rms_normalization(draw({2, 3}), one), ShapeError);
   EXPECT_EQ(message_of<ValueError>([] { F::RMSNormalization(3, {.eps = -1}); }),
             "RMSNormalization: expected an eps of at least 0, got -1");
   EXPECT_EQ(message_of<DtypeError>([] { F::LayerNormalization(3, {.dtype = Dtype::kInt32}); }),

@@ -23,8 +23,8 @@ namespace catena::functions {
 // copied. Differentiable any number of times. One kernel forward; backward one for x, and two for
 // gamma and beta. On a GPU few long rows take two kernels instead of one.
 //
-// InvalidType for operands that do not fit, DeviceError for operands on different devices,
-// ValueError for a negative eps.
+// InvalidType for operands that do not fit, ShapeError for a gamma without axes, DeviceError for
+// operands on different devices, ValueError for a negative eps.
 Variable layer_normalization(const VariableOperand& x, const VariableOperand& gamma,
                              const VariableOperand& beta, double eps = 1e-5);
 
