@@ -100,14 +100,23 @@ Variable of_volumes(const Variable& x, const Variable& W, const Variable* b, con
   const Shape &w = W.shape(), &s = x.shape();
   const Window along{{w[2]}, {m.stride[0]}, {m.pad[0]}, {m.dilation[0]}, 1};
   const int64_t depth = along.positions(0, s[2], m.cover_all);
-  CATENA_CHECK(ShapeError, w[2] > 0 && depth > 0, kConvolutionND, ": a window of ", w[2],
-               " with dilation ", m.dilation[0], " does not fit into a depth of ", s[2],
-               " with pad ", m.pad[0], "; use a deeper x, more padding or a smaller window");
   const Variable images = planes_as_channels(x, m, w[2], depth);
   const Variable filters = reshape(W, {w[0], w[1] * w[2], w[3], w[4]});
   const Variable y = convolved(images, filters, b, image_options(m, 1, 2));
   const Shape& r = y.shape();
   return transpose(reshape(y, {s[0], depth, r[1], r[2], r[3]}), {0, 2, 1, 3, 4});
+}
+
+// ShapeError unless the window has a position along each axis.
+void require_positions(const Shape& x, const Shape& W, const Moves& m) {
+  for (size_t k = 0; k + 2 < W.size(); ++k) {
+    const int64_t size = x[k + 2], taps = W[k + 2];
+    const Window along{{taps}, {m.stride[k]}, {m.pad[k]}, {m.dilation[k]}, 1};
+    CATENA_CHECK(ShapeError, taps > 0 && along.positions(0, size, m.cover_all) > 0, kConvolutionND,
+                 ": a window of ", taps, " with dilation ", m.dilation[k],
+                 " does not fit into the ", size, " elements of axis ", k + 2, " of x with pad ",
+                 m.pad[k], "; use a larger x, more padding or a smaller window");
+  }
 }
 
 std::string advice(const Array& x, const Array& W, int64_t groups) {
@@ -116,6 +125,18 @@ std::string advice(const Array& x, const Array& W, int64_t groups) {
   if (x.dtype() != W.dtype()) return layer_dtype_advice(x, W);
   return message("W of ", W.ndim() - 2, " axes takes (n, ", W.shape()[1] * groups,
                  ", ...) with as many behind the channels; the input has shape ", x.shape(), ".");
+}
+
+// What convolution_2d would find as well, of shapes that the caller has not given.
+void check_filters_and_bias(const FunctionCall& call, int64_t groups) {
+  const Array &x = call[0].data(), &W = call[1].data();
+  const Array* const b = call.optional(2) ? &call[2].data() : nullptr;
+  const TypeOf in(x, "x"), w(W, "W"), bias(b, "b");
+  const Checks checks(call.named(), in, w, bias);
+  checks.require(shown(w.shape(0) % groups, "W.shape[0] % groups") == 0);
+  if (b == nullptr) return;
+  checks.advised([&] { return bias_advice(*b, W); })
+      .require(bias.dtype() == w.dtype(), bias.ndim() == 1, bias.shape(0) == w.shape(0));
 }
 
 Variable apply_convolution_nd(const Variable& given_x, const Variable& given_W,
@@ -133,6 +154,8 @@ Variable apply_convolution_nd(const Variable& given_x, const Variable& given_W,
   checks.require(in.dtype() == W.dtype(), in.ndim() == w.ndim(),
                  in.shape(1) == shown(w.shape(1) * options.groups,
                                       options.groups == 1 ? "W.shape[1]" : "W.shape[1] * groups"));
+  check_filters_and_bias(call, options.groups);
+  require_positions(x.shape(), W.shape(), moves);
   if (axes == 1) return of_sequences(x, W, b, moves);
   if (axes == 3) return of_volumes(x, W, b, moves);
   return convolved(x, W, b, image_options(moves, 0, 1));

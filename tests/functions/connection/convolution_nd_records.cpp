@@ -80,8 +80,21 @@ FunctionRecord nd_errors() {
       error<ValueError>(call({2, 3, 5}, {4, 3, 2}, {.pad = -1}),
                         "ConvolutionND: expected a pad of at least 0, got -1"),
       error<ShapeError>(call({2, 3, 2, 5, 5}, {4, 3, 4, 2, 2}, {}),
-                        "ConvolutionND: a window of 4 with dilation 1 does not fit into a depth of "
-                        "2 with pad 0; use a deeper x, more padding or a smaller window"),
+                        "ConvolutionND: a window of 4 with dilation 1 does not fit into the 2 "
+                        "elements of axis 2 of x with pad 0; use a larger x, more padding or a "
+                        "smaller window"),
+      error<ShapeError>(call({2, 3, 5}, {4, 3, 3}, {.dilation = 4}),
+                        "ConvolutionND: a window of 3 with dilation 4 does not fit into the 5 "
+                        "elements of axis 2 of x with pad 0; use a larger x, more padding or a "
+                        "smaller window"),
+      type_error(
+          "ConvolutionND",
+          [](const Draw& draw) {
+            F::convolution_nd(draw({2, 3, 5}), draw({4, 3, 2}), draw({3}));
+          },
+          "Expect: b.shape[0] == W.shape[0]\nActual: 3 != 4\nInputs: x float64 (2, 3, 5), W "
+          "float64 (4, 3, 2), b float64 (3,)\nThe bias has one number for each of the 4 "
+          "outputs of W, shape (4,); b has shape (3,)."),
   };
   return r;
 }
