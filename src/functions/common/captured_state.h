@@ -1,6 +1,7 @@
 // States that layers keep between calls, and graphs.
 #pragma once
 
+#include "catena/autograd/variable.h"
 #include "catena/core/error.h"
 #include "catena/core/graph.h"
 
@@ -14,6 +15,17 @@ inline void check_captured_state(const char* layer, uint64_t made_in) {
                ": the step that is captured begins with the state of an earlier step, as would "
                "every replay of it; call reset_state() in the step, or keep states in persistent "
                "arrays and use lstm() or NStepLSTM");
+}
+
+// GradientError if a state, or an undefined one, was recorded and the gates of this step are
+// volatile, or the other way round.
+inline void check_recorded_alike(const char* layer, const Variable& state, const Variable& gates) {
+  if (!state.defined() || state.is_volatile() == gates.is_volatile()) return;
+  const bool was_volatile = state.is_volatile();
+  CATENA_CHECK(GradientError, !(was_volatile ? gates : state).requires_grad(), layer,
+               ": the step before was ",
+               was_volatile ? "volatile, this one is recorded" : "recorded, this one is volatile",
+               "; call reset_state() between them");
 }
 
 }  // namespace catena::functions

@@ -125,6 +125,17 @@ TEST_P(LstmUnits, StatesCanBeCutAndSet) {
               lstm.set_state({}, draw({4, 3}));
             }),
             "LSTM: a state has shape (4, 3), expected (n, 2)");
+  const auto refused = [&](Volatile first, Volatile second) {
+    lstm.reset_state();
+    lstm(Variable(x, first));
+    return message_of<GradientError>([&] { lstm(Variable(x, second)); });
+  };
+  EXPECT_EQ(refused(Volatile::on, Volatile::off),
+            "LSTM: the step before was volatile, this one is recorded; call reset_state() between "
+            "them");
+  EXPECT_EQ(refused(Volatile::off, Volatile::on),
+            "LSTM: the step before was recorded, this one is volatile; call reset_state() between "
+            "them");
 }
 
 TEST_P(LstmUnits, StatesFollowTheModel) {

@@ -100,6 +100,9 @@ TEST_P(StatefulGru, KeepsItsStateAndRefusesOthers) {
               gru.set_state(draw({4, 3}));
             }),
             "StatefulGRU: the state has shape (4, 3), expected (n, 2)");
+  EXPECT_EQ(message_of<GradientError>([&] { gru(Variable(x, Volatile::on)); }),
+            "StatefulGRU: the step before was recorded, this one is volatile; call reset_state() "
+            "between them");
   EXPECT_THROW(F::StatefulGRU(0, 2), ValueError);
   gru.set_state(state);
   gru.to(cpu(3));
