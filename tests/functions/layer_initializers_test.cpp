@@ -1,5 +1,6 @@
 // The options for start values of all layers: what they start, and what is there without them.
 #include <cmath>
+#include <limits>
 
 #include "catena/array/random.h"
 #include "catena/functions/activation.h"
@@ -370,6 +371,22 @@ TEST_P(LayerInitializers, OtherShapesAreRefused) {
   const auto wrong = [](const Shape&, const ArrayOptions& options) { return ones({7}, options); };
   for (const Case& c : all_cases())
     expect_contains(error_of<ShapeError>([&] { c.make(wrong); }), {c.refused});
+}
+
+TEST_P(LayerInitializers, WhatIsNoStartIsRefused) {
+  const DeviceScope scope(device());
+  const auto nothing = [](const Shape&, const ArrayOptions&) { return Array(); };
+  EXPECT_EQ(message_of<ValueError>([&] { F::Linear(2, 3, {.initialW = nothing}); }),
+            "Linear: initialW has given an undefined array");
+  EXPECT_EQ(message_of<ValueError>([&] { F::EmbedID(2, 3, {.initialW = Array()}); }),
+            "EmbedID: initialW is an undefined array");
+  EXPECT_EQ(message_of<ValueError>([&] { F::LSTM(2, 3, {.upward_init = Array()}); }),
+            "LSTM: upward_init is an undefined array");
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const double wscale : {-2.0, infinity, std::nan("")}) {
+    expect_contains(error_of<ValueError>([&] { F::Linear(4, 3, {.wscale = wscale}); }),
+                    {"Linear: expected a finite wscale of at least 0"});
+  }
 }
 
 // Arrays of recurrent layers are those of all blocks, and each layer has its own.

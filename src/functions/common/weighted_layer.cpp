@@ -1,5 +1,7 @@
 #include "functions/common/weighted_layer.h"
 
+#include <cmath>
+
 #include "catena/array/creation.h"
 #include "catena/array/random.h"
 
@@ -11,6 +13,8 @@ namespace {
 Array value_of(const LayerOption& option, const InitialValue& given, const Shape& shape,
                const ArrayOptions& options) {
   const Array value = given.array() ? *given.array() : given.initializer()(shape, options);
+  CATENA_CHECK(ValueError, value.defined(), option.layer, ": ", option.name,
+               given.array() ? " is an undefined array" : " has given an undefined array");
   CATENA_CHECK(ShapeError, value.shape() == shape, option.layer, ": ", option.name, " has shape ",
                value.shape(), ", expected ", option.axes, " = ", shape);
   return value.astype(*options.dtype, false);
@@ -49,6 +53,8 @@ Array initial_weight(const char* layer, const Shape& shape, const char* axes,
                      const InitialValue& given, const std::optional<Dtype>& dtype,
                      double deviation) {
   const Dtype type = start_dtype(layer, dtype, given);
+  CATENA_CHECK(ValueError, given || (std::isfinite(deviation) && deviation >= 0), layer,
+               ": expected a finite wscale of at least 0; the deviation of W would be ", deviation);
   if (!given) return random::normal(shape, 0, deviation, type);
   return value_of({layer, "initialW", axes}, given, shape, {type, current_device()});
 }
@@ -75,7 +81,8 @@ Array given_start(const LayerOption& option, const InitialValue& given, const Sh
 }
 
 Dtype start_dtype(const char* layer, const std::optional<Dtype>& dtype, const InitialValue& given) {
-  const Dtype type = dtype.value_or(given.array() ? given.array()->dtype() : Dtype::kFloat32);
+  const bool of_array = given.array() && given.array()->defined();
+  const Dtype type = dtype.value_or(of_array ? given.array()->dtype() : Dtype::kFloat32);
   CATENA_CHECK(DtypeError, is_float(type), layer, ": expected a floating dtype, got ", type);
   return type;
 }
