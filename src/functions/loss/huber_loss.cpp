@@ -1,6 +1,8 @@
 // huber_loss and smooth_l1: a node for the elements, then a reduction.
 #include "catena/functions/loss/huber_loss.h"
 
+#include <cmath>
+
 #include "catena/array/math.h"
 #include "catena/functions/loss/mean_absolute_error.h"
 #include "functions/common/loss_parts.h"
@@ -38,8 +40,8 @@ Variable huber_loss(const VariableOperand& x, const VariableOperand& t, double d
                     Reduction reduction) {
   FunctionCall call("HuberLoss", Autocast::kFloat32, x, t);
   check_pair(call, "x", "t");
-  check_not_negative(call, "delta", delta);
-  CATENA_CHECK(ValueError, delta > 0, call.label(), ": expected a delta above 0, got 0");
+  CATENA_CHECK(ValueError, std::isfinite(delta) && delta > 0, call.label(),
+               ": expected a finite delta above 0, got ", delta);
   const Variable losses = huber(widened(call[0]) - widened(call[1]), delta);
   return reduced(losses, reduction, call[0].dtype());
 }

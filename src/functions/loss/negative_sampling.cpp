@@ -2,6 +2,7 @@
 #include "catena/functions/loss/negative_sampling.h"
 
 #include <cmath>
+#include <limits>
 
 #include "functions/common/advice.h"
 #include "functions/common/labels.h"
@@ -42,9 +43,14 @@ Variable apply_given(FunctionCall& call) {
   return apply_sampled_logistic(call, rows, nullptr, rows.same_body(samples));
 }
 
+void check_sample_size(const std::string& who, int64_t sample_size) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  CATENA_CHECK(ValueError, sample_size >= 1 && sample_size <= kMost, who,
+               ": expected a sample_size from 1 to ", kMost, ", got ", sample_size);
+}
+
 void check_sampler(const FunctionCall& call, const WalkerAlias& sampler, int64_t sample_size) {
-  CATENA_CHECK(ValueError, sample_size >= 1, call.label(),
-               ": expected a sample_size of at least 1, got ", sample_size);
+  check_sample_size(call.label(), sample_size);
   CATENA_CHECK(ValueError, sampler.threshold.defined(), call.label(),
                ": the sampler has no tables; it was moved from");
   const int64_t rows = call[2].shape()[0];
@@ -74,6 +80,9 @@ std::vector<double> powers_of(const std::vector<double>& counts, double power) {
     CATENA_CHECK(ValueError, std::isfinite(counts[i]) && counts[i] >= 0, "NegativeSampling: count ",
                  counts[i], " at position ", i, " is negative or not finite");
     result.push_back(std::pow(counts[i], power));
+    CATENA_CHECK(ValueError, std::isfinite(result.back()), "NegativeSampling: count ", counts[i],
+                 " at position ", i, " to the power ", power, " is ", result.back(),
+                 ", expected a finite number");
   }
   return result;
 }
@@ -106,8 +115,7 @@ NegativeSampling::NegativeSampling(int64_t in_size, const std::vector<double>& c
     : W(initial_sampled_rows(in_size, int64_t(counts.size()), options)),
       sampler(powers_of(counts, options.power)),
       sample_size_(sample_size) {
-  CATENA_CHECK(ValueError, sample_size >= 1,
-               "NegativeSampling: expected a sample_size of at least 1, got ", sample_size);
+  check_sample_size("NegativeSampling", sample_size);
 }
 
 Variable NegativeSampling::operator()(const VariableOperand& x, const VariableOperand& t) const {

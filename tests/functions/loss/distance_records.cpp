@@ -62,9 +62,9 @@ FunctionRecords difference_records(Reduction reduction) {
       [](double d) { return huber(d, 0.4); });
   huber_record.errors = {
       error<ValueError>([](const Draw& draw) { F::huber_loss(draw({2}), draw({2}), 0); },
-                        "HuberLoss: expected a delta above 0, got 0"),
+                        "HuberLoss: expected a finite delta above 0, got 0"),
       error<ValueError>([](const Draw& draw) { F::huber_loss(draw({2}), draw({2}), -1); },
-                        "HuberLoss: expected a delta of at least 0, got -1"),
+                        "HuberLoss: expected a finite delta above 0, got -1"),
   };
   FunctionRecord smooth = difference_record(
       "smooth_l1", "", reduction,

@@ -199,7 +199,13 @@ TEST_P(Sampled, RefusesSizesSamplersAndCountsThatMakeNoSense) {
   EXPECT_EQ(message_of<ValueError>([&] { layer({}, 3, 2); }),
             "NegativeSampling: expected an in_size and counts of at least 1, got 3 and 0");
   EXPECT_EQ(message_of<ValueError>([&] { layer({1}, 3, 0); }),
-            "NegativeSampling: expected a sample_size of at least 1, got 0");
+            "NegativeSampling: expected a sample_size from 1 to 2147483647, got 0");
+  EXPECT_THROW(layer({1}, 3, std::numeric_limits<int64_t>::max()), ValueError);
+  EXPECT_EQ(message_of<ValueError>([&] {
+              layer({2, 0}, 3, 1, {.power = -1});
+            }),
+            "NegativeSampling: count 0 at position 1 to the power -1 is inf, expected a finite "
+            "number");
   EXPECT_THROW(layer({1}, 3, 1, {.initialW = draw({3, 1})}), ShapeError);
   F::NegativeSampling loss = layer({1, 1}, 3, 1, {.dtype = Dtype::kFloat64});
   const Array x = draw({2, 3}), t = ids({0, 1});
