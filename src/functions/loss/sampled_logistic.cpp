@@ -47,10 +47,12 @@ class SampledLogisticNode final : public FunctionNode {
     Array gW;
     bool accumulate, is_destination;
   };
-  static Table table_of(BackwardContext& context, const Array& W) {
+  Table table_of(BackwardContext& context, const Array& W) const {
     if (!context.needs(kW)) return {Array(), false, false};
     const BackwardContext::Destination to = context.destination(kW);
-    if (to && to.array->is_contiguous() && to.array->dtype() == W.dtype())
+    // One parameter may be x and W: one call of the kernel makes both gradients.
+    const bool is_shared = inputs()[kX] == inputs()[kW];
+    if (to && !is_shared && to.array->is_contiguous() && to.array->dtype() == W.dtype())
       return {*to.array, to.accumulate, true};
     return {Array::uninitialized(W.shape(), W.dtype(), W.device()), false, false};
   }

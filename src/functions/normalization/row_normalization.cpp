@@ -51,10 +51,17 @@ class RowNormalizationNode final : public FunctionNode {
 
  private:
   GradientTarget target(BackwardContext& context, int place) const {
-    const bool shared =
-        gamma_ >= 0 && beta_ >= 0 && inputs()[size_t(gamma_)] == inputs()[size_t(beta_)];
     return gradient_target(context, place, plan_.channels, statistics_.dtype(),
-                           statistics_.device(), shared);
+                           statistics_.device(), is_shared(place));
+  }
+  // Whether the operand is another one as well: one call of the kernel makes all gradients.
+  bool is_shared(int place) const {
+    for (const int other : {0, gamma_, beta_}) {
+      if (place >= 0 && other >= 0 && other != place &&
+          inputs()[size_t(other)] == inputs()[size_t(place)])
+        return true;
+    }
+    return false;
   }
 
   void backward_by_kernel(BackwardContext& context, const Array& g) const {

@@ -123,6 +123,15 @@ TEST_P(Sampled, GradientsOfRowsAreWrittenOrAddToThoseThatAreThere) {
   }
 }
 
+TEST_P(Sampled, OneParameterMayBeSamplesAndRows) {
+  const Array start = draw({3, 4}), rows = ids({0, 1, 1, 2, 2, 0}).reshape({3, 2});
+  const Parameter both(start.copy());
+  F::negative_sampling(both, rows, both).backward();
+  const Variable x(start), W(start);
+  F::negative_sampling(x, rows, W).backward();
+  EXPECT_NO_THROW(assert_allclose(both.grad(), x.grad() + W.grad(), 1e-12, 1e-12));
+}
+
 TEST_P(Sampled, RowsOutOfRange) {
   const Array x = draw({2, 3}), W = draw({4, 3});
   const Array rows = ids({0, 1, 4, 2}).reshape({2, 2});

@@ -169,6 +169,25 @@ TEST_P(RowNormalization, OneParameterMayBeGammaAndBeta) {
                    gamma({3}), "layer");
 }
 
+TEST_P(RowNormalization, OneParameterMayBeOperandAndGamma) {
+  const Array start = draw({2, 3}), b = draw({2, 3}, -1, 1, 1), weights = draw({2, 3}, -1, 1, 2);
+  const auto layer = [&](const VariableOperand& x, const VariableOperand& g) {
+    return F::layer_normalization(x, g, b);
+  };
+  const auto rms = [](const VariableOperand& x, const VariableOperand& g) {
+    return F::rms_normalization(x, g);
+  };
+  const auto check = [&](const auto& f) {
+    const Parameter both(start.copy());
+    F::sum(f(both, both) * weights).backward();
+    const Variable x(start), g(start);
+    F::sum(f(x, g) * weights).backward();
+    EXPECT_NO_THROW(assert_allclose(both.grad(), x.grad() + g.grad(), 1e-12, 1e-12));
+  };
+  check(layer);
+  check(rms);
+}
+
 // Recorded gradients, too, keep the digits of a deviation that is far below the mean.
 TEST_P(RowNormalization, LargeMeansSpoilNothing) {
   const Array small = draw({3, 64}, -1, 1, 3), far = small + 4096;
