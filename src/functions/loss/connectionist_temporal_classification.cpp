@@ -79,7 +79,8 @@ void check_connectionist_classification(const FunctionCall& call, int32_t blank)
   check_blank(call.label(), blank, x.shape()[2]);
 }
 
-// int32 lengths on the device of the labels, or undefined.
+// int32 lengths on the device of the labels, or undefined. A copy, which later writes to the given
+// ones do not change before backward reads it.
 Array lengths_of(const std::optional<Array>& given, const char* name, const Array& t) {
   if (!given) return {};
   CATENA_CHECK(ValueError, given->defined(), kName, ": ", name, " is an undefined array");
@@ -88,8 +89,8 @@ Array lengths_of(const std::optional<Array>& given, const char* name, const Arra
                given->dtype(), " ", given->shape());
   CATENA_CHECK(DeviceError, given->device() == t.device(), kName, ": ", name, " is on ",
                given->device(), ", the labels are on ", t.device());
-  return Labels::as_int32(given->dtype() == Dtype::kInt32 ? *given
-                                                          : given->astype(Dtype::kInt64, false));
+  if (given->dtype() == Dtype::kInt32) return given->copy();
+  return Labels::as_int32(given->astype(Dtype::kInt64, false));
 }
 
 // The labels of one sample on the host.

@@ -127,6 +127,21 @@ TEST_P(Ctc, LengthsBySample) {
 }
 
 // Three steps for two equal labels are enough, two are not.
+// A loop may fill one array with the lengths of each batch.
+TEST_P(Ctc, LengthsMayBeOverwrittenBeforeBackward) {
+  const Array start = draw({5, 2, 3}), t = labels({1, 2, 2, 1}, {2, 2});
+  const Array steps = labels({3, 4}, {2}), count = labels({1, 2}, {2});
+  const F::ConnectionistTemporalClassificationOptions options{.input_length = steps,
+                                                              .label_length = count};
+  const Variable x(start), again(start);
+  const Variable loss = kCtc(x, t, 0, options);
+  kCtc(again, t, 0, options).backward();
+  steps.fill(5);
+  count.fill(0);
+  loss.backward();
+  EXPECT_EQ(testing::difference(x.grad(), again.grad()), "");
+}
+
 TEST_P(Ctc, SamplesWithoutAnAlignment) {
   const Array x = draw({2, 2, 3}), t = labels({1, 1, 1, 2}, {2, 2});
   const std::string text =
