@@ -382,6 +382,13 @@ TEST_P(LayerInitializers, WhatIsNoStartIsRefused) {
             "EmbedID: initialW is an undefined array");
   EXPECT_EQ(message_of<ValueError>([&] { F::LSTM(2, 3, {.upward_init = Array()}); }),
             "LSTM: upward_init is an undefined array");
+  const int64_t large = int64_t{1} << 32;
+  expect_contains(error_of<ShapeError>([&] { F::Bilinear(large, large, 2); }),
+                  {"Bilinear: shape (4294967296, 4294967296, 2)"});
+  expect_contains(error_of<ShapeError>([&] {
+                    F::Convolution2D(large, 1, {large, 4});
+                  }),
+                  {"Convolution2D: shape (1, 4294967296, 4294967296, 4)"});
   const double infinity = std::numeric_limits<double>::infinity();
   for (const double wscale : {-2.0, infinity, std::nan("")}) {
     expect_contains(error_of<ValueError>([&] { F::Linear(4, 3, {.wscale = wscale}); }),

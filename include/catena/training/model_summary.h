@@ -15,7 +15,7 @@ namespace catena::training {
 // One call of a layer or function that is not inside another one.
 struct LayerSummary {
   std::string path;           // of the layer in the model, "block/l1"; "" without parameters
-  std::string type;           // "Linear", "ReLU"
+  std::string type;           // "Linear", "relu"
   std::vector<Shape> inputs;  // without parameters
   std::vector<Shape> outputs;
   int64_t parameters = 0;        // elements of those that no earlier call has used

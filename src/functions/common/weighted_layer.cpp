@@ -4,6 +4,7 @@
 
 #include "catena/array/creation.h"
 #include "catena/array/random.h"
+#include "catena/core/entry_scope.h"
 
 namespace catena::functions {
 
@@ -18,6 +19,12 @@ Array value_of(const LayerOption& option, const InitialValue& given, const Shape
   CATENA_CHECK(ShapeError, value.shape() == shape, option.layer, ": ", option.name, " has shape ",
                value.shape(), ", expected ", option.axes, " = ", shape);
   return value.astype(*options.dtype, false);
+}
+
+// ShapeError, in the name of the layer, for weights that 64 bits cannot count.
+void check_size_of(const char* layer, const Shape& shape) {
+  const EntryScope named(layer);
+  element_count(shape);
 }
 
 constexpr int64_t kGates = 4, kForget = 2;
@@ -53,6 +60,7 @@ Array initial_weight(const char* layer, const Shape& shape, const char* axes,
                      const InitialValue& given, const std::optional<Dtype>& dtype,
                      double deviation) {
   const Dtype type = start_dtype(layer, dtype, given);
+  check_size_of(layer, shape);
   CATENA_CHECK(ValueError, given || (std::isfinite(deviation) && deviation >= 0), layer,
                ": expected a finite wscale of at least 0; the deviation of W would be ", deviation);
   if (!given) return random::normal(shape, 0, deviation, type);

@@ -353,12 +353,14 @@ Variable BatchNormalization::apply(const VariableOperand& x, bool train, bool fi
   const Array &mean = avg_mean.data(), &var = avg_var.data(), &updates = N.data();
   if (train) {
     const int64_t samples = o.x.shape().empty() ? 0 : o.x.shape()[0];
+    const Variable y = apply_batch(std::move(o), mean.shape(), eps_, fusion.relu,
+                                   {&mean, &var, decay_, finetune ? &updates : nullptr}, exchange_);
+    // Those of a call that was refused have moved nothing.
     if (!is_repeated_forward()) {
       avg_mean.count_samples(samples);
       avg_var.count_samples(samples);
     }
-    return apply_batch(std::move(o), mean.shape(), eps_, fusion.relu,
-                       {&mean, &var, decay_, finetune ? &updates : nullptr}, exchange_);
+    return y;
   }
   const Variable fixed_mean = Variable::constant(mean), fixed_var = Variable::constant(var);
   o.mean = &fixed_mean;

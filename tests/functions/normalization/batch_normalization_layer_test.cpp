@@ -33,6 +33,17 @@ TEST_P(BatchNormalizationLayer, AveragesMoveWithDecay) {
   }
 }
 
+// Over ranks the averages are weighted by the samples.
+TEST_P(BatchNormalizationLayer, RefusedCallsDoNotCount) {
+  const DeviceScope scope(device());
+  const F::BatchNormalization bn(4);
+  EXPECT_THROW(bn(draw({5, 3}, -1, 1, 0, Dtype::kFloat32)), InvalidType);
+  EXPECT_EQ(bn.avg_mean.samples(), 0);
+  bn(draw({5, 4}, -1, 1, 0, Dtype::kFloat32));
+  EXPECT_EQ(bn.avg_mean.samples(), 5);
+  EXPECT_EQ(bn.avg_var.samples(), 5);
+}
+
 TEST_P(BatchNormalizationLayer, FinetuneGivesThePopulationStatistics) {
   const Case c = cases()[2];
   const F::BatchNormalization bn = layer(c);
