@@ -35,17 +35,16 @@ using catena::Variable;
 struct Bench {
   Device device;
   std::string wanted;
-  bench::Sampling sampling{3, 7, device.is_cuda() ? 10 : 3};
 
   int64_t size(int64_t gpu, int64_t cpu) const { return device.is_cuda() ? gpu : cpu; }
   double time(const std::function<void()>& call) const;
   double copy_time(double bytes) const;
 };
 
-// The median on a GPU; the shortest on a CPU, which others use as well.
+// The median on a GPU.
 double Bench::time(const std::function<void()>& call) const {
-  const bench::Times times = bench::device_time(sampling, device, call);
-  return device.is_cuda() ? times.median : times.minimum;
+  if (device.is_cpu()) return bench::shortest_time(call);
+  return bench::device_time({3, 7, 10}, device, call).median;
 }
 
 // Seconds that a copy of so many bytes, counted read and written, takes.
