@@ -76,17 +76,21 @@ inline __attribute__((always_inline)) int64_t cast_by_instruction(const float* f
   int64_t i = 0;
 #ifdef __AVX512F__
   for (; i + 16 <= n; i += 16) {
-    constexpr __mmask16 kAll = 0xffff;
-    const __m512i u = _mm512_loadu_si512(from + i);
-    const __m512i high = _mm512_maskz_srli_epi32(kAll, u, 16);
-    const __m512i odd = _mm512_and_epi32(high, _mm512_set1_epi32(1));
-    const __m512i sum = _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd);
-    const __mmask16 nan = _mm512_cmpgt_epi32_mask(
-        _mm512_and_epi32(u, _mm512_set1_epi32(0x7fffffff)), _mm512_set1_epi32(0x7f800000));
-    const __m512i rounded = _mm512_mask_or_epi32(_mm512_maskz_srli_epi32(kAll, sum, 16), nan, high,
-                                                 _mm512_set1_epi32(0x40));
+    // 0x7fff is added, and 1 more where the last bit that stays is odd. Of each sum the upper half
+    // stays.
+    const __m512 x = _mm512_loadu_ps(from + i);
+    const __m512i u = _mm512_castps_si512(x);
+    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    const __mmask16 odd = _mm512_test_epi32_mask(u, _mm512_set1_epi32(0x10000));
+    __m512i sum = _mm512_add_epi32(u, _mm512_set1_epi32(0x7fff));
+    sum = _mm512_mask_add_epi32(sum, odd, sum, _mm512_set1_epi32(1));
+    sum = _mm512_mask_or_epi32(sum, nan, u, _mm512_set1_epi32(0x400000));
+    const __m512i upper =
+        _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 31, 29, 27, 25,
+                         23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+    const __m512i halves = _mm512_maskz_permutexvar_epi16(__mmask32(-1), upper, sum);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i),
-                        _mm512_maskz_cvtepi32_epi16(kAll, rounded));
+                        __builtin_shufflevector(halves, halves, 0, 1, 2, 3));
   }
 #endif
   for (; i + 8 <= n; i += 8) {
