@@ -1,5 +1,6 @@
-// Row loops of softmax and cross entropy. Sums run in lanes, exponentials use libmvec, and every
-// element of a row is computed in a vector. See loop.h about linkage.
+// Row loops of softmax and cross entropy. Sums run in lanes, and every element of a row is computed
+// in a vector. See loop.h about linkage.
+#include "backends/cpu/loops/exponential.h"
 #include "backends/cpu/loops/lanes.h"
 
 namespace catena::host {
@@ -38,17 +39,24 @@ T row_max(const T* x, int64_t n) {
   return result;
 }
 
+// e^x of what is shifted by the largest number: x <= 0, but for a rounding error that counts as 0.
+CATENA_FN float shifted_exp(float x) {
+  const float y = exp_of_minus(size_at_most(x < 0.0F ? x : 0.0F, 120.0F));
+  return x == x ? y : x;
+}
+CATENA_FN double shifted_exp(double x) { return m::exp(x); }
+
 // y = exp(x - shift). The last elements are computed in a padded block.
 template <class T>
 void exp_block(const T* x, T shift, T* y, int64_t n) {
   const int64_t whole = n / kLanes * kLanes;
 #pragma GCC ivdep
-  for (int64_t i = 0; i < whole; ++i) y[i] = m::exp(x[i] - shift);
+  for (int64_t i = 0; i < whole; ++i) y[i] = shifted_exp(x[i] - shift);
   if (whole == n) return;
   T block[kLanes];
   load_padded(block, x + whole, n - whole);
 #pragma GCC ivdep
-  for (int64_t i = 0; i < kLanes; ++i) block[i] = m::exp(block[i] - shift);
+  for (int64_t i = 0; i < kLanes; ++i) block[i] = shifted_exp(block[i] - shift);
   store_padded(y + whole, block, n - whole);
 }
 // Block by block, so that the sum reads its terms from the cache. y may be null.
@@ -91,22 +99,23 @@ template <class T>
 void log_gradient(const T* y, const T* gy, T sum, T* gx, int64_t n) {
   const int64_t at = n / kLanes * kLanes;
 #pragma GCC ivdep
-  for (int64_t i = 0; i < at; ++i) gx[i] = gy[i] - m::exp(y[i]) * sum;
+  for (int64_t i = 0; i < at; ++i) gx[i] = gy[i] - shifted_exp(y[i]) * sum;
   if (at == n) return;
   T values[kLanes];
   load_padded(values, y + at, n - at);
-  for (int64_t i = 0; i < kLanes; ++i) values[i] = m::exp(values[i]) * sum;
+  for (int64_t i = 0; i < kLanes; ++i) values[i] = shifted_exp(values[i]) * sum;
   for (int64_t i = 0; i < n - at; ++i) gx[at + i] = gy[at + i] - values[i];
 }
 template <class T>
 void cross_entropy_gradient(const T* x, T shift, T log_sum, T factor, T* gx, int64_t n) {
   const int64_t at = n / kLanes * kLanes;
 #pragma GCC ivdep
-  for (int64_t i = 0; i < at; ++i) gx[i] = m::exp((x[i] - shift) - log_sum) * factor;
+  for (int64_t i = 0; i < at; ++i) gx[i] = shifted_exp((x[i] - shift) - log_sum) * factor;
   if (at == n) return;
   T values[kLanes];
   load_padded(values, x + at, n - at);
-  for (int64_t i = 0; i < kLanes; ++i) values[i] = m::exp((values[i] - shift) - log_sum) * factor;
+  for (int64_t i = 0; i < kLanes; ++i)
+    values[i] = shifted_exp((values[i] - shift) - log_sum) * factor;
   store_padded(gx + at, values, n - at);
 }
 
