@@ -8,6 +8,7 @@
 #include "backends/cpu/common/past_caches.h"
 #include "backends/cpu/copy/copy.h"
 #include "backends/cpu/elementwise/transposed.h"
+#include "backends/cpu/loops/narrow.h"
 #include "backends/cpu/loops/tables.h"
 #include "backends/cpu/runtime/parallel.h"
 #include "catena/array/array.h"
@@ -15,6 +16,11 @@
 #include "catena/kernels/elementwise.h"
 
 namespace catena::host {
+
+const NarrowTables& narrow_tables() {
+  static const NarrowTables table = CATENA_LOOPS_OF_PROCESSOR(NarrowTables, fill_narrow);
+  return table;
+}
 
 namespace {
 
@@ -33,6 +39,11 @@ const LoopEntry& find_loop(ElementwiseOp op, Dtype dtype) {
   CATENA_CHECK(DtypeError, entry.loop != nullptr, info(op).name, " does not compute in ", dtype,
                " on the CPU");
   return entry;
+}
+
+// The loop over buffers of float, where 16-bit floats have one of their own; else null.
+Loop narrow_loop(ElementwiseOp op, Dtype dtype) {
+  return loop_dtype(dtype) == dtype ? nullptr : narrow_tables().loops[static_cast<int>(op)];
 }
 
 // The loop for operands of `bytes` bytes in total.
@@ -318,7 +329,8 @@ void run_planned(const ElementwiseCall& call, const LoopEntry& entry) {
     job.direct = job.direct && c.direct;
   }
   const int64_t n = job.plan.size;
-  job.loop = loop_for(entry, n * call.output->itemsize() * job.operands);
+  job.loop = narrow_loop(call.op, call.dtype);
+  if (job.loop == nullptr) job.loop = loop_for(entry, n * call.output->itemsize() * job.operands);
   // Not for whole rows without buffers, for example a row added to each row: they became slower.
   const bool plain_rows =
       job.direct && std::none_of(job.loop_strides, job.loop_strides + job.operands,

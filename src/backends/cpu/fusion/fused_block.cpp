@@ -5,6 +5,8 @@
 #include <cstring>
 #include <new>
 
+#include "backends/cpu/loops/narrow.h"
+
 namespace catena::host {
 
 namespace {
@@ -85,7 +87,9 @@ void BlockProgram::add_step(const FusedCall& call, size_t v) {
           tables().loops[static_cast<int>(value.op)][index_of(loop_dtype(value.compute))];
       CATENA_CHECK(DtypeError, entry.loop != nullptr, "fuse: ", info(value.op).name,
                    " does not compute in ", value.compute, " on the CPU");
-      step.loop = entry.loop;
+      step.loop =
+          is_narrow(value.compute) ? narrow_tables().loops[static_cast<int>(value.op)] : nullptr;
+      if (step.loop == nullptr) step.loop = entry.loop;
       step.takes_scalars = entry.takes_scalars;
       step.source_count = info(value.op).inputs;
       weight_ += entry.heavy ? kHeavy : 1;

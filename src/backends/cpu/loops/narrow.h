@@ -1,0 +1,18 @@
+// Loops over floats that were 16-bit floats and become such again, of operations whose loop over
+// contiguous 16-bit floats is less exact than that of float32: so results do not depend on whether
+// operands went through buffers. See tables.h for what it may include.
+#pragma once
+
+#include "backends/cpu/loops/levels.h"
+#include "backends/cpu/loops/tables.h"
+
+namespace catena::host {
+
+struct NarrowTables {
+  Loop loops[kElementwiseRows];  // null: that of float32
+};
+// The table of this processor, or of the level that CATENA_CPU_ISA allows.
+const NarrowTables& narrow_tables();
+CATENA_DECLARE_LOOPS(NarrowTables, fill_narrow)
+
+}  // namespace catena::host
