@@ -139,6 +139,34 @@ TEST(CpuGelu, OfSixteenBitsIsRoundedOnce) {
   expect_all_rounded<bfloat16>(8, 0.6, -133);
 }
 
+// Every NaN of 16 bits, alone in its place and in a row.
+template <class T>
+void expect_nan_stays() {
+  std::vector<uint16_t> patterns;
+  for (unsigned bits = 0; bits < 0x10000; ++bits) {
+    T value;
+    value.bits = uint16_t(bits);
+    if (std::isnan(float(value))) patterns.push_back(value.bits);
+  }
+  const Array x = empty({int64_t(patterns.size()), 2}, dtype_of<T>);
+  for (size_t i = 0; i < 2 * patterns.size(); ++i) x.data<T>()[i].bits = patterns[i / 2];
+  const auto all_nan = [](const Array& y) {
+    for (const double v : y.to_vector<double>())
+      if (!std::isnan(v)) return false;
+    return true;
+  };
+  const Array apart = x(ellipsis, Slice(0, 1)), g = ones_like(x);
+  EXPECT_TRUE(all_nan(gelu(x)));
+  EXPECT_TRUE(all_nan(gelu(apart)));
+  EXPECT_TRUE(all_nan(gelu_grad(g, x)));
+  EXPECT_TRUE(all_nan(gelu_grad(x, g)));
+  EXPECT_TRUE(all_nan(gelu_grad(x, x)));
+}
+TEST(CpuGelu, NaNOfSixteenBitsStaysNaN) {
+  expect_nan_stays<float16>();
+  expect_nan_stays<bfloat16>();
+}
+
 TEST(CpuGelu, LayoutsAndThreadsDoNotChangeABit) {
   const int before = cpu_threads();
   for (const Dtype d : {Dtype::kFloat16, Dtype::kBFloat16, Dtype::kFloat32, Dtype::kFloat64}) {

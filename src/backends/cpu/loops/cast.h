@@ -71,27 +71,34 @@ inline __attribute__((always_inline)) int64_t cast_by_instruction(const Brain* f
   }
   return i;
 }
+#ifdef __AVX512F__
+// Of 16 floats. kAnyNaN false: a NaN among them is quiet, and its last 16 bits are 0, so that
+// rounding leaves it as it is. The results of arithmetic with 16-bit floats are such.
+template <bool kAnyNaN>
+inline __attribute__((always_inline)) void round_to_brain(const float* from, Brain* to) {
+  // 0x7fff is added, and 1 more where the last bit that stays is odd. Of each sum the upper half
+  // stays.
+  const __m512 x = _mm512_loadu_ps(from);
+  const __m512i u = _mm512_castps_si512(x);
+  const __mmask16 odd = _mm512_test_epi32_mask(u, _mm512_set1_epi32(0x10000));
+  __m512i sum = _mm512_add_epi32(u, _mm512_set1_epi32(0x7fff));
+  sum = _mm512_mask_add_epi32(sum, odd, sum, _mm512_set1_epi32(1));
+  if constexpr (kAnyNaN) {
+    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    sum = _mm512_mask_or_epi32(sum, nan, u, _mm512_set1_epi32(0x400000));
+  }
+  const __m512i upper = _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1,
+                                         31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+  const __m512i halves = _mm512_maskz_permutexvar_epi16(__mmask32(-1), upper, sum);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                      __builtin_shufflevector(halves, halves, 0, 1, 2, 3));
+}
+#endif
 inline __attribute__((always_inline)) int64_t cast_by_instruction(const float* from, Brain* to,
                                                                   int64_t n) {
   int64_t i = 0;
 #ifdef __AVX512F__
-  for (; i + 16 <= n; i += 16) {
-    // 0x7fff is added, and 1 more where the last bit that stays is odd. Of each sum the upper half
-    // stays.
-    const __m512 x = _mm512_loadu_ps(from + i);
-    const __m512i u = _mm512_castps_si512(x);
-    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-    const __mmask16 odd = _mm512_test_epi32_mask(u, _mm512_set1_epi32(0x10000));
-    __m512i sum = _mm512_add_epi32(u, _mm512_set1_epi32(0x7fff));
-    sum = _mm512_mask_add_epi32(sum, odd, sum, _mm512_set1_epi32(1));
-    sum = _mm512_mask_or_epi32(sum, nan, u, _mm512_set1_epi32(0x400000));
-    const __m512i upper =
-        _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 31, 29, 27, 25,
-                         23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
-    const __m512i halves = _mm512_maskz_permutexvar_epi16(__mmask32(-1), upper, sum);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i),
-                        __builtin_shufflevector(halves, halves, 0, 1, 2, 3));
-  }
+  for (; i + 16 <= n; i += 16) round_to_brain<true>(from + i, to + i);
 #endif
   for (; i + 8 <= n; i += 8) {
     const __m256i u = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));

@@ -95,7 +95,7 @@ struct OwnForms {
     if constexpr (!__is_same(typename Form::Wide, Op)) {
       fill_row<typename Form::Wide, kInputs, kTypes, kForm, kCost, float>(row);
 #ifdef __AVX2__  // otherwise buffers are faster: kLanes elements are no vectors for the compiler
-      fill_halves<typename Form::Narrow, kInputs>(row, true);
+      fill_halves<typename Form::Narrow, kInputs, true>(row, true);
 #endif
     }
   }

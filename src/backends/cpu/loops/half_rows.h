@@ -21,8 +21,12 @@ CATENA_FN HalfLanes load_lanes(const T* from) {
     for (int64_t i = 0; i < kLanes; ++i) result.x[i] = widen(from[i]);
   return result;
 }
-template <class T>
+// kComputed: the lanes are results of arithmetic, see round_to_brain().
+template <bool kComputed, class T>
 CATENA_FN void store_lanes(T* to, const HalfLanes& lanes) {
+#ifdef __AVX512F__
+  if constexpr (kComputed && __is_same(T, Brain)) return round_to_brain<false>(lanes.x, to);
+#endif
   if (cast_by_instruction(lanes.x, to, kLanes) == 0)
     for (int64_t i = 0; i < kLanes; ++i) to[i] = Narrow<T>::from(lanes.x[i]);
 }
@@ -60,48 +64,50 @@ CATENA_FN HalfLanes apply_lanes(const X&... inputs) {
   return result;
 }
 
-template <class Op, class T, class... In>
+template <class Op, bool kComputed, class T, class... In>
 CATENA_FN void run_lanes(T* out, int64_t n, const In&... inputs) {
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) store_lanes(out + i, apply_lanes<Op>(inputs.load(i)...));
+  for (; i + kLanes <= n; i += kLanes)
+    store_lanes<kComputed>(out + i, apply_lanes<Op>(inputs.load(i)...));
   if (i == n) return;
   T block[kLanes];
-  store_lanes(block, apply_lanes<Op>(inputs.load_rest(i, n - i)...));
+  store_lanes<kComputed>(block, apply_lanes<Op>(inputs.load_rest(i, n - i)...));
   store_padded(out + i, block, n - i);
 }
 
 // Takes scalars where there are two inputs.
-template <class Op, int kInputs, class T>
+template <class Op, int kInputs, bool kComputed, class T>
 void half_loop(char* const* p, const int64_t* strides, int64_t n) {
   T* out = reinterpret_cast<T*>(p[0]);
   if constexpr (kInputs == 1) {
-    run_lanes<Op>(out, n, HalfInput<T, 1>(p[1]));
+    run_lanes<Op, kComputed>(out, n, HalfInput<T, 1>(p[1]));
   } else if constexpr (kInputs == 3) {
-    run_lanes<Op>(out, n, HalfInput<T, 1>(p[1]), HalfInput<T, 1>(p[2]), HalfInput<T, 1>(p[3]));
+    run_lanes<Op, kComputed>(out, n, HalfInput<T, 1>(p[1]), HalfInput<T, 1>(p[2]),
+                             HalfInput<T, 1>(p[3]));
   } else if (strides[1] == 0 && strides[2] == 0) {
-    run_lanes<Op>(out, n, HalfInput<T, 0>(p[1]), HalfInput<T, 0>(p[2]));
+    run_lanes<Op, kComputed>(out, n, HalfInput<T, 0>(p[1]), HalfInput<T, 0>(p[2]));
   } else if (strides[1] == 0) {
-    run_lanes<Op>(out, n, HalfInput<T, 0>(p[1]), HalfInput<T, 1>(p[2]));
+    run_lanes<Op, kComputed>(out, n, HalfInput<T, 0>(p[1]), HalfInput<T, 1>(p[2]));
   } else if (strides[2] == 0) {
-    run_lanes<Op>(out, n, HalfInput<T, 1>(p[1]), HalfInput<T, 0>(p[2]));
+    run_lanes<Op, kComputed>(out, n, HalfInput<T, 1>(p[1]), HalfInput<T, 0>(p[2]));
   } else {
-    run_lanes<Op>(out, n, HalfInput<T, 1>(p[1]), HalfInput<T, 1>(p[2]));
+    run_lanes<Op, kComputed>(out, n, HalfInput<T, 1>(p[1]), HalfInput<T, 1>(p[2]));
   }
 }
 
 // The loops in a row of the table; a processor without conversions of Half has none for it.
-template <class Op, int kInputs, class T>
+template <class Op, int kInputs, bool kComputed, class T>
 CATENA_FN void fill_half(LoopEntry (&row)[kDtypes], int dtype, bool heavy) {
-  row[dtype].loop = &half_loop<Op, kInputs, T>;
+  row[dtype].loop = &half_loop<Op, kInputs, kComputed, T>;
   row[dtype].takes_scalars = kInputs == 2;
   row[dtype].heavy = heavy;
 }
-template <class Op, int kInputs>
+template <class Op, int kInputs, bool kComputed>
 CATENA_FN void fill_halves(LoopEntry (&row)[kDtypes], bool heavy) {
 #ifdef __F16C__
-  fill_half<Op, kInputs, Half>(row, 9, heavy);
+  fill_half<Op, kInputs, kComputed, Half>(row, 9, heavy);
 #endif
-  fill_half<Op, kInputs, Brain>(row, 10, heavy);
+  fill_half<Op, kInputs, kComputed, Brain>(row, 10, heavy);
 }
 
 }  // namespace
