@@ -21,6 +21,11 @@ bool has_several_stages(const Simulation& simulation) {
   return *std::max_element(places.begin(), places.end()) > 0;
 }
 
+void check_filled(const char* who, const Simulation& simulation) {
+  CATENA_CHECK(ValueError, simulation.ranks() > 0, who,
+               ": the simulation is empty; take one from simulate or Pipeline::measure");
+}
+
 std::string short_number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.4g", value);
@@ -46,14 +51,22 @@ namespace {
 
 bool is_drawn(const Span& span) { return !is_message(span.action.kind); }
 
-// Seconds of a column: those of the shortest computation.
+constexpr int kColumns = 1000, kMostColumns = 100'000;
+
+// Seconds of a column.
 double unit_of(const Simulation& simulation, const DrawingOptions& options) {
+  CATENA_CHECK(ValueError, std::isfinite(options.unit) && options.unit >= 0,
+               "draw_text: a unit of ", options.unit,
+               " seconds a column; expected a number above 0, or 0 for one that fits");
+  CATENA_CHECK(ValueError, options.unit == 0 || simulation.seconds / options.unit <= kMostColumns,
+               "draw_text: with a unit of ", options.unit, " seconds, ", simulation.seconds,
+               " seconds are more than ", kMostColumns, " columns; give a larger unit");
   if (options.unit > 0) return options.unit;
   double unit = std::numeric_limits<double>::infinity();
   for (const Span& span : simulation.timeline)
     if (span.action.kind < Kind::kSendOutput && span.end > span.begin)
       unit = std::min(unit, span.end - span.begin);
-  return std::isfinite(unit) ? unit : 1;
+  return std::isfinite(unit) ? std::max(unit, simulation.seconds / kColumns) : 1;
 }
 
 std::string label_of(const Span& span, const std::vector<int>& places, bool several) {
@@ -98,6 +111,7 @@ void end_line(std::string& text) {
 }  // namespace
 
 std::string draw_text(const Simulation& simulation, const DrawingOptions& options) {
+  check_filled("draw_text", simulation);
   const double unit = unit_of(simulation, options);
   const std::vector<Row> rows = rows_of(simulation, unit);
   size_t cell = 0;

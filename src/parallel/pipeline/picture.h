@@ -15,6 +15,9 @@ bool has_several_stages(const Simulation& simulation);
 // "1f1b: 4 stages on 4 ranks, 8 micro-batches, 33 s, bubble 27.3 %, at most 4 bytes on a rank".
 std::string title_of(const Simulation& simulation);
 
+// ValueError, from the function `who`, for a Simulation that nothing has filled.
+void check_filled(const char* who, const Simulation& simulation);
+
 // What a number is to a reader: at most four digits.
 std::string short_number(double value);
 

@@ -29,11 +29,17 @@ double Simulation::bubble() const {
   return seconds > 0 ? 1 - work / (seconds * ranks()) : 0;
 }
 
-double Simulation::ideal_seconds() const { return *std::max_element(busy.begin(), busy.end()); }
+namespace {
 
-double Simulation::largest_peak() const {
-  return *std::max_element(peak_bytes.begin(), peak_bytes.end());
+double largest(const std::vector<double>& of_ranks) {
+  return of_ranks.empty() ? 0 : *std::max_element(of_ranks.begin(), of_ranks.end());
 }
+
+}  // namespace
+
+double Simulation::ideal_seconds() const { return largest(busy); }
+
+double Simulation::largest_peak() const { return largest(peak_bytes); }
 
 namespace {
 

@@ -144,7 +144,10 @@ class Svg {
 
 }  // namespace
 
-std::string draw_svg(const Simulation& simulation) { return Svg(simulation).draw(); }
+std::string draw_svg(const Simulation& simulation) {
+  check_filled("draw_svg", simulation);
+  return Svg(simulation).draw();
+}
 
 void save_svg(const Simulation& simulation, const std::string& path) {
   std::ofstream file(path, std::ios::binary);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <sstream>
 #include <vector>
 
@@ -87,6 +89,35 @@ void expect_well_formed(const std::string& xml) {
     at = end;
   }
   EXPECT_TRUE(open.empty());
+}
+
+// A first stage of no weight beside one of a second: text stays of a size that can be read.
+TEST(Drawing, ATinyStageDoesNotStretchTheText) {
+  Costs costs;
+  costs.stages = {{.forward = 1e-7, .backward = 2e-7}, {.forward = 1, .backward = 2}};
+  const Simulation result = simulate(one_forward_one_backward(2, 8), costs);
+  const std::string text = draw_text(result);
+  EXPECT_LT(text.size(), 20'000u);
+  expect_contains(text, {"rank 0", "rank 1", "B7"});
+}
+
+TEST(Drawing, RefusesUnitsThatFitNothing) {
+  const Simulation result = simulate(one_forward_one_backward(2, 3));
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const double unit : {-1.0, std::nan(""), inf})
+    expect_contains(error_of<ValueError>([&] { draw_text(result, {.unit = unit}); }),
+                    {"draw_text: a unit of", "above 0"});
+  expect_contains(error_of<ValueError>([&] { draw_text(result, {.unit = 1e-9}); }),
+                  {"12 seconds are more than 100000 columns", "a larger unit"});
+}
+
+TEST(Drawing, RefusesAnEmptySimulation) {
+  const Simulation empty;
+  EXPECT_EQ(empty.ideal_seconds(), 0);
+  EXPECT_EQ(empty.largest_peak(), 0);
+  expect_contains(error_of<ValueError>([&] { draw_text(empty); }),
+                  {"draw_text: the simulation is empty", "Pipeline::measure"});
+  expect_contains(error_of<ValueError>([&] { draw_svg(empty); }), {"draw_svg"});
 }
 
 TEST(Drawing, SvgIsXmlWithABoxForEachComputation) {
