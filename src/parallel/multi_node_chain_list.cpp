@@ -82,14 +82,17 @@ class MultiNodeChainList::Run {
                  ") and no later link takes them (rank_in ", comm_.rank(), ")");
     const Variable last = F::delegate_variable(comm_);
     if (!outputs_) return last.defined() ? Variables{last} : Variables();
-    return sent_ && last.defined() ? F::pseudo_connect(last, *outputs_) : *outputs_;
+    return called_ && last.defined() ? F::pseudo_connect(last, *outputs_) : *outputs_;
   }
 
  private:
   Variables receive(const std::vector<int>& ranks) {
     Variables xs;
-    for (const int rank : ranks)
-      xs.push_back(rank == comm_.rank() ? from_queue() : F::recv(comm_, rank));
+    for (const int rank : ranks) {
+      const bool is_own = rank == comm_.rank();
+      xs.push_back(is_own ? from_queue() : F::recv(comm_, rank));
+      called_ |= !is_own;
+    }
     return xs;
   }
 
@@ -113,7 +116,7 @@ class MultiNodeChainList::Run {
         queue_.push_back(y);
       } else {
         F::send(y, comm_, ranks[i]);
-        sent_ = true;
+        called_ = true;
       }
     }
   }
@@ -123,7 +126,7 @@ class MultiNodeChainList::Run {
   std::optional<Variables> outputs_;
   std::deque<Variable> queue_;  // to this rank itself
   size_t number_ = 0;
-  bool sent_ = false;
+  bool called_ = false;  // has sent or received: the output may depend on none of it
 };
 
 Variables MultiNodeChainList::run(const Variables& inputs) {

@@ -1,6 +1,8 @@
 // Layers on ranks against the same layers in one process.
 #include "catena/parallel/multi_node_chain_list.h"
 
+#include "catena/array/math.h"
+#include "catena/array/reduction.h"
 #include "catena/autograd/backward.h"
 #include "catena/autograd/grad_mode.h"
 #include "catena/functions/array.h"
@@ -172,6 +174,32 @@ TEST(MultiNodeChainList, GivesWhatOneProcessGives) {
     run_threads(p.ranks, [&](Communicator& comm) { run_placed(p, comm, want, loss); },
                 {.timeout = 30});
   }
+}
+
+// The first rank waits for a gradient, of zeros, all the same.
+TEST(MultiNodeChainList, AnInputThatIsNotUsedSendsItsGradient) {
+  run_threads(
+      3,
+      [](Communicator& comm) {
+        MultiNodeChainList model(comm);
+        if (comm.rank() < 2)
+          model.add_link(linear(kInputs, 4, 1 + comm.rank()), none, 2);
+        else
+          model.add_link([](const Variable& a, const Variable&) { return a; }, {0, 1}, none);
+        model.to(comm.device());
+        for (int step = 0; step < 2; ++step) {
+          model.zero_grads();
+          if (comm.rank() == 2)
+            loss_of(model()).backward();
+          else
+            model(data().x.to(comm.device())).backward();
+        }
+        if (comm.rank() == 2) return;
+        double norm = 0;
+        for (const Array& g : model.gradients()) norm += sum(square(g)).item<double>();
+        EXPECT_EQ(norm > 0, comm.rank() == 0) << comm.rank();
+      },
+      {.timeout = 10});
 }
 
 TEST(MultiNodeChainList, IsAModel) {
