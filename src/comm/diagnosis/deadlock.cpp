@@ -69,21 +69,23 @@ std::string describe_leaving(const std::vector<std::optional<CallRecord>>& calls
                  "through messages");
 }
 
-std::vector<std::string> texts_of(const std::vector<std::optional<CallRecord>>& calls) {
+std::vector<std::string> texts_of(const std::vector<std::optional<CallRecord>>& calls,
+                                  const std::vector<std::string>& names = {}) {
   std::vector<std::string> texts(calls.size());
   for (size_t r = 0; r < calls.size(); ++r)
-    if (calls[r]) texts[r] = "waited in " + format_call(*calls[r]);
+    if (calls[r]) texts[r] = "waited in " + (names.empty() ? format_call(*calls[r]) : names[r]);
   return texts;
 }
 
 }  // namespace
 
-std::string describe_deadlock(const std::vector<std::optional<CallRecord>>& calls) {
+std::string describe_deadlock(const std::vector<std::optional<CallRecord>>& calls,
+                              const std::vector<std::string>& names) {
   if (!leavers(calls).empty()) return describe_leaving(calls);
   uint64_t sequence = UINT64_MAX;
   bool only_messages = true;
   std::string text;
-  const std::vector<std::string> texts = texts_of(calls);
+  const std::vector<std::string> texts = texts_of(calls, names);
   for (size_t r = 0; r < calls.size(); ++r) {
     if (!calls[r]) continue;
     sequence = std::min(sequence, calls[r]->sequence);

@@ -24,7 +24,10 @@ std::vector<int> stuck_ranks(std::vector<std::vector<int>> waits,
                              const std::function<bool(int)>& closes);
 // calls[r] is the call that rank r is stuck in; empty for the others. Ranks that close the
 // communicator, while others wait for them, have left early: that is said instead of a deadlock.
-std::string describe_deadlock(const std::vector<std::optional<CallRecord>>& calls);
+// names[r], where given, is what the call of rank r is called: "recv #1 float32[4] from rank 1, in
+// backward of F::send"; records alone do not know what a call serves.
+std::string describe_deadlock(const std::vector<std::optional<CallRecord>>& calls,
+                              const std::vector<std::string>& names = {});
 // The only rank that has left early, or whose call differs from all others (three or more); or -1.
 int odd_rank(const std::vector<std::optional<CallRecord>>& calls);
 

@@ -82,11 +82,13 @@ std::string Team::deadlock(int me) const {
   for (int r = 0; r < size(); ++r)
     if (r != me && is_blocked(r)) find_waits(r);
   std::vector<std::optional<CallRecord>> calls(waiting_.size());
+  std::vector<std::string> names(waiting_.size());
   for (const int r : stuck_ranks(waits)) {
     const Call& call = *waiting_[size_t(r)].call;
     calls[size_t(r)] = CallRecord{.sequence = call.sequence, .call = call};
+    names[size_t(r)] = call.describe();
   }
-  return calls[size_t(me)] ? describe_deadlock(calls) : std::string();
+  return calls[size_t(me)] ? describe_deadlock(calls, names) : std::string();
 }
 
 void Team::wait(Lock& lock, int me, const Call& call, const std::function<bool()>& ready,
