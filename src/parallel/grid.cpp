@@ -21,9 +21,9 @@ Grid::Grid(Communicator& comm, const GridShape& shape)
   CATENA_CHECK(ValueError, shape.data >= 1 && shape.pipeline >= 1,
                "Grid: expected at least 1 of both, got {data ", shape.data, ", pipeline ",
                shape.pipeline, "}");
-  CATENA_CHECK(ValueError, shape.data * shape.pipeline == comm.size(), "Grid: {data ", shape.data,
-               ", pipeline ", shape.pipeline, "} needs ", shape.data * shape.pipeline,
-               " ranks, the communicator has ", comm.size());
+  const int64_t ranks = int64_t{shape.data} * shape.pipeline;
+  CATENA_CHECK(ValueError, ranks == comm.size(), "Grid: {data ", shape.data, ", pipeline ",
+               shape.pipeline, "} needs ", ranks, " ranks, the communicator has ", comm.size());
   const int replica = comm.rank() / shape.pipeline, position = comm.rank() % shape.pipeline;
   data_ = comm.split(position, replica);
   pipeline_ = comm.split(replica, position);

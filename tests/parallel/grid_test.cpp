@@ -23,6 +23,8 @@ TEST(Grid, RefusesSizesThatDoNotFit) {
   comm::run_threads(4, [](Communicator& comm) {
     expect_contains(error_of<ValueError>([&] { Grid(comm, {.data = 2, .pipeline = 3}); }),
                     {"{data 2, pipeline 3} needs 6 ranks, the communicator has 4"});
+    expect_contains(error_of<ValueError>([&] { Grid(comm, {.data = 65536, .pipeline = 65536}); }),
+                    {"needs 4294967296 ranks"});
     expect_contains(error_of<ValueError>([&] { Grid(comm, {.data = 0, .pipeline = 4}); }),
                     {"at least 1"});
   });
