@@ -48,6 +48,24 @@ void Sequence::visit_persistents(const PersistentVisitor& visitor, const std::st
     if (unit.layer) unit.layer->visit_persistents(visitor, prefix + unit.name + "/");
 }
 
+// One object in two units cannot hold a copy for each.
+void Sequence::check_layers() const {
+  std::unordered_map<const Parameter*, std::pair<size_t, const ParameterState*>> holders;
+  for (size_t u = 0; u < units_.size(); ++u) {
+    if (units_[u].layer == nullptr) continue;
+    units_[u].layer->visit_parameters([&](const std::string& path, Parameter& p) {
+      if (!p.defined()) return;
+      const auto held = holders.try_emplace(&p, u, p.state()).first->second;
+      CATENA_CHECK(ValueError, held.first == u || held.second != p.state(),
+                   "Sequence::untie: units ", held.first, " ('", name(held.first), "') and ", u,
+                   " ('", name(u), "') are one layer object, in std::ref, or share one (parameter ",
+                   path,
+                   "), so that they cannot have copies of their own; make a layer for each, with "
+                   "the same Parameter");
+    });
+  }
+}
+
 const std::vector<Sequence::Tie>& Sequence::untie() {
   struct Owner {
     size_t unit;
@@ -58,6 +76,7 @@ const std::vector<Sequence::Tie>& Sequence::untie() {
   std::unordered_map<const ParameterState*, Owner> owners;
   std::unordered_map<const ParameterState*, size_t> tie_of;
   for (size_t k = 0; k < ties_.size(); ++k) tie_of[ties_[k][0].second.state()] = k;
+  check_layers();
   for (size_t u = 0; u < units_.size(); ++u) {
     if (units_[u].layer == nullptr) continue;
     units_[u].layer->visit_parameters([&](const std::string&, Parameter& p) {

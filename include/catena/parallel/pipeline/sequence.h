@@ -104,6 +104,8 @@ class Sequence : public Parameterized {
   // Gives each unit a copy of every weight that it shares with an earlier one, so that units can be
   // on different devices, and returns all ties, those of earlier calls included. Whoever trains the
   // units adds the gradients up and keeps the values equal, as Pipeline does, which calls this.
+  // ValueError where two units are, or share, one layer object in std::ref; nothing has changed
+  // then.
   const std::vector<Tie>& untie();
 
  private:
@@ -114,6 +116,7 @@ class Sequence : public Parameterized {
     Parameterized* layer;
   };
   void insert(Entry entry);
+  void check_layers() const;
 
   std::vector<Entry> units_;
   std::vector<Tie> ties_;
