@@ -1,5 +1,6 @@
 #include "catena/parallel/sync_batch_normalization.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "catena/array/manipulation.h"
@@ -34,6 +35,7 @@ class CommunicatorExchange final : public functions::StatisticsExchange {
     const comm::PurposeScope purpose(comm_.get(), kPurpose);
     comm_->all_reduce(x, comm::Reduction::kSum, x);
   }
+  const CommunicatorPtr& comm() const { return comm_; }
   bool weighs_by_samples() const override { return loss_ == LossOverRanks::kMeanOverSamples; }
 
  private:
@@ -70,6 +72,27 @@ bool has_synchronised_layer(Parameterized& part) {
   part.visit_functions([&](const std::string&, Parameterized& inner) {
     found = found || has_synchronised_layer(inner);
   });
+  return found;
+}
+
+namespace {
+
+void add_communicators(Parameterized& part, std::vector<CommunicatorPtr>& found) {
+  if (const auto* layer = dynamic_cast<functions::BatchNormalization*>(&part)) {
+    const auto* over = dynamic_cast<const CommunicatorExchange*>(layer->exchange().get());
+    const bool is_new = over && over->ranks() > 1 &&
+                        std::find(found.begin(), found.end(), over->comm()) == found.end();
+    if (is_new) found.push_back(over->comm());
+  }
+  part.visit_functions(
+      [&](const std::string&, Parameterized& inner) { add_communicators(inner, found); });
+}
+
+}  // namespace
+
+std::vector<CommunicatorPtr> communicators_of_layers(Parameterized& model) {
+  std::vector<CommunicatorPtr> found;
+  add_communicators(model, found);
   return found;
 }
 

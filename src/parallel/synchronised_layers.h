@@ -1,7 +1,10 @@
 // What code that runs models asks about layers whose statistics are those of several ranks.
 #pragma once
 
+#include <vector>
+
 #include "catena/autograd/function_set.h"
+#include "catena/comm/communicator.h"
 
 namespace catena::parallel {
 
@@ -21,5 +24,8 @@ class OwnStatistics {
 
 // Whether the model has a layer that waits for other ranks in train state.
 bool has_synchronised_layer(Parameterized& model);
+
+// The communicators over which its layers are synchronised, each once; those of one rank left out.
+std::vector<CommunicatorPtr> communicators_of_layers(Parameterized& model);
 
 }  // namespace catena::parallel

@@ -119,8 +119,7 @@ void Pipeline::Executor::require_same_units(const char* who) const {
                " when the pipeline was made; make it after the last add()");
 }
 
-// The interface
-// ------------------------------------------------------------------------------------
+// The interface -----------------------------------------------------------------------------------
 
 void Loss::check_single(size_t results, size_t targets) {
   CATENA_CHECK(ValueError, results == 1 && targets == 1,

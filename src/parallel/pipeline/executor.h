@@ -4,6 +4,7 @@
 // steps, executor_step.cpp steps and test passes, updates.h their end.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <set>
@@ -63,11 +64,13 @@ class Pipeline::Executor {
   Device device_of_rank(int rank) const;
   void check_fit() const;
   void check_updates() const;
+  void check_synchronised_layers() const;
   void check_equal_plans() const;
   void add_optimizers(const MakeRule& make_rule);
   std::vector<std::vector<int>> ranks_of_ties() const;
 
   // Batches and the shapes of messages
+  int64_t samples_to_train(const Samples& x, const Samples& t);
   void cut_batch(int64_t n, int parts, Boundary::Mode mode);
   void begin_batch(const Samples& x, const Samples& t);
   void begin_step();
@@ -82,6 +85,8 @@ class Pipeline::Executor {
   Variables trial_inputs(int s, const Boundary::Key& key, const Arrays& first_inputs);
 
   // Failures
+  class OnlyCall;
+  void forget_new_shapes();
   template <class F>
   auto or_end_all(const char* what, F part);
   void end_others(const std::string& text, bool by_peer) const;
@@ -89,6 +94,7 @@ class Pipeline::Executor {
   void refuse_synchronised_layers();
 
   // Actions
+  Array make_step(const Samples& x, const Samples& t, const Loss& loss);
   void run_step(const Samples& x, const Samples& t, const Loss& loss);
   Arrays run_prediction(const Samples& x);
   void run_actions();
@@ -113,6 +119,7 @@ class Pipeline::Executor {
   std::vector<std::unique_ptr<Stage>> stages_;  // null where another rank has it
   std::vector<Boundary> boundaries_;            // behind each stage but the last
   std::set<Boundary::Key> learnt_;              // over ranks
+  int64_t calls_ = 0;                           // of step and predict, those that threw included
   std::vector<Issued> order_;                   // of this process
   bool has_updates_ = false;
   std::unique_ptr<Link> link_;
@@ -123,12 +130,14 @@ class Pipeline::Executor {
   std::shared_ptr<int64_t> next_step_ = std::make_shared<int64_t>(0);
   std::optional<double> weight_;  // of this replica
   bool is_set_up_ = false;
+  std::atomic<const char*> running_{nullptr};  // the name of the call, null for none
   enum class LastStep : uint8_t { kNone, kThrown, kDone };
   LastStep last_step_ = LastStep::kNone;
 
   // Of the running step
   std::vector<Shard> shards_;
   int64_t samples_ = 0;
+  std::vector<Boundary::Key> new_keys_;  // micro-batches whose shapes were not known before
   Boundary::Mode mode_ = Boundary::Mode::kTrain;
   Arrays x_, t_;  // on the devices of the first and of the last stage
   const Loss* loss_function_ = nullptr;
@@ -138,6 +147,25 @@ class Pipeline::Executor {
   Parcels inputs_, gradients_, outgoing_results_, outgoing_gradients_;
   std::vector<Variable> losses_;  // of the micro-batches, times the loss scale
   Array loss_;
+};
+
+// While it lives, other calls are refused: one from a unit or a loss, or from another thread, would
+// find half of what it needs.
+class Pipeline::Executor::OnlyCall {
+ public:
+  OnlyCall(Executor& executor, const char* who) : running_(executor.running_) {
+    const char* other = nullptr;
+    CATENA_CHECK(ValueError, running_.compare_exchange_strong(other, who), "Pipeline::", who,
+                 ": called while Pipeline::", other,
+                 " runs, by one of the model's units, by the loss or by another thread; call it "
+                 "before or after");
+  }
+  ~OnlyCall() { running_ = nullptr; }
+  OnlyCall(const OnlyCall&) = delete;
+  OnlyCall& operator=(const OnlyCall&) = delete;
+
+ private:
+  std::atomic<const char*>& running_;
 };
 
 }  // namespace catena::parallel::pipeline

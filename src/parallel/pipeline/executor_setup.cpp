@@ -7,6 +7,7 @@
 #include "core/text_hash.h"
 #include "parallel/pipeline/executor.h"
 #include "parallel/rank_difference.h"
+#include "parallel/synchronised_layers.h"
 
 namespace catena::parallel::pipeline {
 namespace {
@@ -58,14 +59,40 @@ void Pipeline::Executor::check_equal_plans() const {
   if (place_.data && place_.data->size() > 1) check_equal(*place_.data, text);
 }
 
+// A layer waits for all ranks of its communicator, but the other ranks of the pipeline have other
+// stages.
+void Pipeline::Executor::check_synchronised_layers() const {
+  if (!is_over_ranks()) return;
+  const Communicator& comm = *place_.comm;
+  for (const CommunicatorPtr& layers : communicators_of_layers(model)) {
+    for (int other = 0; other < comm.size(); ++other) {
+      bool is_there = false;
+      for (int r = 0; r < layers->size(); ++r)
+        is_there |= comm::internals(*layers).rank_in_job(r) ==
+                    comm::internals(*place_.comm).rank_in_job(other);
+      CATENA_CHECK(
+          ValueError, other == comm.rank() || !is_there,
+          "Pipeline::setup: the model has BatchNormalization layers that are synchronised over ",
+          layers->size(), " ranks, among which are ranks ", std::min(other, comm.rank()), " and ",
+          std::max(other, comm.rank()),
+          " of the pipeline; these have different stages, so that a layer would wait for ever; "
+          "synchronise over the replicas alone: "
+          "synchronize_normalization(model, grid.data().shared_from_this())");
+    }
+  }
+}
+
 void Pipeline::Executor::setup(const MakeRule& make_rule) {
+  const OnlyCall only(*this, "setup");
   CATENA_CHECK(ValueError, !is_set_up_,
                "Pipeline::setup: the pipeline is set up already; make another one");
+  check_synchronised_layers();
   check_equal_plans();
   uint64_t seed = options_.seed.value_or(random::default_state(cpu(0)).state().seed);
   if (place_.comm) seed = place_.comm->broadcast_object(seed);
   if (place_.data) seed = place_.data->broadcast_object(seed);
   numbers_.set_seed(seed, place_.data ? place_.data->rank() : 0);
+  updates_.begin_setup();
   add_optimizers(make_rule);
   updates_.finish_setup(model.untie(), ranks_of_ties());
   UnitRange last(model, cut.first.back(), static_cast<int>(model.size()));
@@ -105,6 +132,10 @@ void Pipeline::Executor::set_batch_weight(int64_t n_local, int64_t n_global) {
   require_setup("set_batch_weight");
   CATENA_CHECK(ValueError, place_.data != nullptr,
                "Pipeline::set_batch_weight: there are no replicas; make the pipeline with a Grid");
+  CATENA_CHECK(
+      ValueError, n_local >= 0 && n_global > 0 && n_local <= n_global,
+      "Pipeline::set_batch_weight: expected 0 <= n_local <= n_global and n_global > 0, got ",
+      n_local, " of ", n_global);
   updates_.set_batch_weight(n_local, n_global);
   weight_ = static_cast<double>(n_local) / static_cast<double>(n_global);
 }
@@ -120,6 +151,7 @@ void Pipeline::Executor::prepare_for_capture() {
 }
 
 double Pipeline::Executor::loss() {
+  const OnlyCall only(*this, "loss");
   CATENA_CHECK(ValueError, last_step_ != LastStep::kNone, "Pipeline::loss: there was no step yet");
   CATENA_CHECK(ValueError, last_step_ == LastStep::kDone,
                "Pipeline::loss: the last step has thrown, so that it has no loss; make a step that "
@@ -133,6 +165,7 @@ double Pipeline::Executor::loss() {
 }
 
 void Pipeline::Executor::average_persistents() {
+  const OnlyCall only(*this, "average_persistents");
   require_setup("average_persistents");
   for (const auto& one : stages_)
     if (one && place_.data) parallel::average_persistents(one->units(), place_.data);
@@ -140,6 +173,7 @@ void Pipeline::Executor::average_persistents() {
 
 // Stage by stage, array by array, in the same order on the owner and on the root.
 void Pipeline::Executor::collect(int root) {
+  const OnlyCall only(*this, "collect");
   CATENA_CHECK(ValueError, root >= 0 && root < schedule.ranks(), "Pipeline::collect: rank ", root,
                " of ", schedule.ranks(), " ranks");
   if (!is_over_ranks()) return;

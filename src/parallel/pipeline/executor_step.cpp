@@ -25,10 +25,12 @@ int64_t samples_of(const char* who, const Arrays& arrays, int64_t n = -1) {
   for (const Array& a : arrays) {
     CATENA_CHECK(ValueError, a.defined(), "Pipeline::", who,
                  ": an array of the batch is undefined");
-    CATENA_CHECK(ShapeError, a.ndim() > 0 && (n < 0 || a.length() == n), "Pipeline::", who,
-                 ": the arrays of the batch have shapes with ", n < 0 ? 1 : n,
-                 " and other numbers of samples, one of them ", a.shape(),
-                 "; the first axis must be the samples");
+    CATENA_CHECK(ShapeError, a.ndim() > 0, "Pipeline::", who,
+                 ": an array of the batch has shape (); the first axis must be the samples");
+    CATENA_CHECK(ShapeError, n < 0 || a.length() == n, "Pipeline::", who,
+                 ": an array of the batch has shape ", a.shape(), ", and one before it ", n,
+                 n == 1 ? " sample" : " samples",
+                 "; the first axis must be the samples, of the same number in inputs and targets");
     n = a.length();
   }
   return n;
@@ -44,6 +46,28 @@ Arrays moved(const Arrays& arrays, Device device) {
 
 // A batch ----------------------------------------------------------------------------------------
 
+// The number of samples, -1 if there is nothing; 0 only in a grid. Where all ranks refuse a batch,
+// they can go on with the next one. Where one does and the others have begun the step, it must not
+// go on as if its next batch were theirs: it forgets the shapes of messages, so that what it sends
+// and receives next is a header, with the number of the call.
+int64_t Pipeline::Executor::samples_to_train(const Samples& x, const Samples& t) {
+  try {
+    CATENA_CHECK(GradientError, is_recording(),
+                 "Pipeline::step: called under NoBackprop, where nothing is recorded; leave the "
+                 "scope to train, and call predict to test");
+    const int64_t n = samples_of("step", t.arrays(), samples_of("step", x.arrays()));
+    CATENA_CHECK(ValueError,
+                 n < 0 || (n == 0 && place_.data != nullptr) || n >= schedule.micro_batches,
+                 "Pipeline::step: a batch of ", n, " samples cannot be cut into the ",
+                 schedule.micro_batches, " micro-batches of the schedule '", schedule.name,
+                 "'; use a larger batch, or a schedule of fewer micro-batches");
+    return n;
+  } catch (const Error&) {
+    learnt_.clear();
+    throw;
+  }
+}
+
 // The micro-batches of n samples.
 void Pipeline::Executor::cut_batch(int64_t n, int parts, Boundary::Mode mode) {
   samples_ = n;
@@ -53,6 +77,13 @@ void Pipeline::Executor::cut_batch(int64_t n, int parts, Boundary::Mode mode) {
   for (int i = 0; i < parts; ++i) {
     shards_.push_back({begin, shard_size(n, size_t(parts), size_t(i))});
     begin += shards_.back().size;
+  }
+  new_keys_.clear();
+  for (const Shard& shard : shards_) {
+    const Boundary::Key key{shard.size, mode};
+    const bool is_known =
+        is_over_ranks() ? learnt_.count(key) > 0 : boundaries_.empty() || boundaries_[0].knows(key);
+    if (!is_known) new_keys_.push_back(key);
   }
   for (const Shard& shard : shards_)
     CATENA_CHECK(Error,
@@ -112,7 +143,7 @@ void Pipeline::Executor::learn(const Boundary::Key& key, const Arrays& first_inp
     const MessageInfo info = info_of(ys);
     boundaries_[size_t(s)].learn(key, info);
     if (rank_of(s + 1) != rank_of(s))
-      place_.comm->send_bytes(pack({samples_, key, info}), rank_of(s + 1));
+      place_.comm->send_bytes(pack({calls_, samples_, key, info}), rank_of(s + 1));
   }
 }
 
@@ -124,6 +155,10 @@ MessageInfo Pipeline::Executor::receive_info(int rank, const Boundary::Key& key)
                ", rank ", place_.comm->rank(), " ", ours,
                "; all ranks of a pipeline pass the same numbers of samples, and have the model in "
                "the same state");
+  CATENA_CHECK(ValueError, there.calls == calls_, "Pipeline: rank ", rank,
+               " of the pipeline is in its call ", there.calls, " of step or predict, rank ",
+               place_.comm->rank(), " in its call ", calls_,
+               "; all ranks make the same calls, and go on after an error only if all have it");
   return std::move(there.message);
 }
 
@@ -144,6 +179,14 @@ Variables Pipeline::Executor::trial_inputs(int s, const Boundary::Key& key,
 
 // Failures ---------------------------------------------------------------------------------------
 
+// What a step that fails has learnt of shapes may be its mistake.
+void Pipeline::Executor::forget_new_shapes() {
+  for (const Boundary::Key& key : new_keys_) {
+    for (Boundary& boundary : boundaries_) boundary.forget(key);
+    learnt_.erase(key);
+  }
+}
+
 // Runs what one rank may fail in alone. The others then end with its name even if it catches the
 // exception and goes on.
 template <class F>
@@ -151,12 +194,15 @@ auto Pipeline::Executor::or_end_all(const char* what, F part) {
   try {
     return part();
   } catch (const CommError& error) {
+    forget_new_shapes();
     end_others(error.what(), true);
     throw;
   } catch (const std::exception& error) {
+    forget_new_shapes();
     end_others(message(what, " threw on rank ", rank_in_job(), ": ", error.what()), false);
     throw;
   } catch (...) {
+    forget_new_shapes();
     end_others(message(what, " threw on rank ", rank_in_job(), " what is no std::exception"),
                false);
     throw;
@@ -190,16 +236,18 @@ void Pipeline::Executor::refuse_synchronised_layers() {
 // Actions ----------------------------------------------------------------------------------------
 
 Array Pipeline::Executor::step(const Samples& x, const Samples& t, const Loss& loss) {
+  const OnlyCall only(*this, "step");
+  return make_step(x, t, loss);
+}
+
+Array Pipeline::Executor::make_step(const Samples& x, const Samples& t, const Loss& loss) {
   require_setup("step");
   require_same_units("step");
   last_step_ = LastStep::kThrown;
+  ++calls_;
   const comm::PurposeScope purpose(place_.comm, "pipeline step");
-  const int64_t n = samples_of("step", t.arrays(), samples_of("step", x.arrays()));
-  const bool is_empty = n == 0 && place_.data != nullptr;
-  CATENA_CHECK(ValueError, n < 0 || is_empty || n >= schedule.micro_batches,
-               "Pipeline::step: a batch of ", n, " samples cannot be cut into the ",
-               schedule.micro_batches, " micro-batches of the schedule '", schedule.name,
-               "'; use a larger batch, or a schedule of fewer micro-batches");
+  const int64_t n = samples_to_train(x, t);
+  const bool is_empty = n == 0;
   cut_batch(std::max<int64_t>(n, 0), is_empty ? 0 : schedule.micro_batches,
             model.training() ? Boundary::Mode::kTrain : Boundary::Mode::kTrainInTestState);
   or_end_all("a pipeline step", [&] {
@@ -391,11 +439,11 @@ void Pipeline::Executor::backward(int s, int m, bool split) {
   target = {std::move(of_inputs), made_for(s, s - 1)};
 }
 
-// A step that is measured
-// --------------------------------------------------------------------------
+// A step that is measured -------------------------------------------------------------------------
 
 Simulation Pipeline::Executor::measure(const Samples& x, const Samples& t, const Loss& loss,
                                        int steps) {
+  const OnlyCall only(*this, "measure");
   CATENA_CHECK(ValueError, steps >= 1, "Pipeline::measure: ", steps, " steps; expected at least 1");
   std::map<int, Device> devices;
   for (int s = 0; s < schedule.stages(); ++s)
@@ -422,7 +470,7 @@ Simulation Pipeline::Executor::measure(const Samples& x, const Samples& t, const
   if (is_over_ranks()) place_.comm->barrier();
   const double start = Recorder::now(current_stream(cpu())).seconds;
   for (int i = 0; i < steps; ++i) {
-    step(x, t, loss);
+    make_step(x, t, loss);
     recording.recorder.next_step();
   }
   std::vector<Span> spans = recording.recorder.spans();
@@ -445,8 +493,10 @@ std::vector<Span> Pipeline::Executor::gathered(std::vector<Span> spans, double s
 // Test passes -------------------------------------------------------------------------------------
 
 Arrays Pipeline::Executor::predict(const Samples& x) {
+  const OnlyCall only(*this, "predict");
   require_setup("predict");
   require_same_units("predict");
+  ++calls_;
   const comm::PurposeScope purpose(place_.comm, "pipeline predict");
   const int64_t n = or_end_all("Pipeline::predict", [&] {
     const int64_t own = has_stage(0) ? samples_of("predict", x.arrays()) : 0;

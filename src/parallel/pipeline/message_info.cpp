@@ -52,6 +52,7 @@ std::string text_of(int64_t samples, const Boundary::Key& key) {
 
 std::string pack(const BoundaryHeader& header) {
   std::string bytes;
+  put(bytes, header.calls);
   put(bytes, header.samples);
   put(bytes, header.key.first);
   put(bytes, int64_t(header.key.second));
@@ -68,6 +69,7 @@ std::string pack(const BoundaryHeader& header) {
 
 BoundaryHeader unpack(std::string_view bytes) {
   BoundaryHeader header;
+  header.calls = take(bytes);
   header.samples = take(bytes);
   header.key.first = take(bytes);
   header.key.second = static_cast<Boundary::Mode>(take(bytes));

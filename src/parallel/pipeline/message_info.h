@@ -42,6 +42,7 @@ class Boundary {
   bool knows(const Key& key) const { return known_.count(key) > 0; }
   const MessageInfo& at(const Key& key) const { return known_.at(key); }
   void learn(const Key& key, MessageInfo message) { known_[key] = std::move(message); }
+  void forget(const Key& key) { known_.erase(key); }
   // ShapeError or DtypeError unless the outputs are those that were learnt; what is not known yet
   // is learnt.
   void check(const Key& key, const Variables& outputs);
@@ -53,6 +54,7 @@ class Boundary {
 
 // What a rank tells the next one about a boundary between them, and for which batch.
 struct BoundaryHeader {
+  int64_t calls = 0;    // of step and predict, this one included
   int64_t samples = 0;  // of the batch
   Boundary::Key key;
   MessageInfo message;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <unordered_map>
 
 #include "catena/array/creation.h"
@@ -52,7 +53,7 @@ Updates::~Updates() = default;
 
 void Updates::add_stage(int stage, UnitRange& units, std::unique_ptr<Optimizer> optimizer,
                         const BucketOptions& buckets) {
-  Member member{stage, std::move(optimizer), nullptr};
+  Member member{stage, std::move(optimizer), nullptr, units.device()};
   member.optimizer->add_stage(norm_);
   if (data_ && data_->size() > 1)
     member.reducer =
@@ -65,20 +66,60 @@ void Updates::finish_setup(const std::vector<Sequence::Tie>& ties,
                            const std::vector<std::vector<int>>& owners) {
   ties_ = ties;
   owners_ = owners;
-  const auto is_loss_scale = [](const auto& stage) {
-    return dynamic_cast<const optimizers::DynamicLossScale*>(stage.get()) != nullptr;
-  };
-  int found = 0;
-  for (const Member& member : members_) {
-    const auto& stages = member.optimizer->stages();
-    found |= std::any_of(stages.begin(), stages.end(), is_loss_scale);
-  }
-  if (comm_) found = comm_->all_reduce_value(found, comm::Reduction::kMax);
-  has_loss_scale_ = found != 0;
+  has_loss_scale_ = check_loss_scales();
   if (has_loss_scale_) expect_scaled();
   defers_ = has_loss_scale_ || clip_norm_ > 0 || !ties.empty();
   number_parameters(ties);
   share_tied_values();
+}
+
+namespace {
+
+using optimizers::DynamicLossScale;
+using optimizers::LossScaleOptions;
+
+// How a stage's rule scales the loss.
+struct ScaleOfStage {
+  int stage = 0;
+  bool has = false;
+  LossScaleOptions options = {};
+
+  auto numbers() const {
+    const LossScaleOptions& o = options;
+    return std::tuple(has, o.initial, o.growth, o.backoff, double(o.interval), o.least, o.most);
+  }
+  std::string text() const {
+    return has ? message("a loss scale that begins with ", options.initial) : "no loss scale";
+  }
+};
+
+}  // namespace
+
+// Collective: whether the rules have a loss scale. The last stage's multiplies the loss and each
+// stage's own divides its gradients, so all must be equal in every step.
+bool Updates::check_loss_scales() const {
+  std::vector<ScaleOfStage> scales;
+  for (const Member& member : members_) {
+    ScaleOfStage& one = scales.emplace_back(ScaleOfStage{member.stage});
+    for (const auto& stage : member.optimizer->stages())
+      if (const auto* scale = dynamic_cast<const DynamicLossScale*>(stage.get())) {
+        one.has = true;
+        one.options = scale->options();
+      }
+  }
+  if (comm_) {
+    std::vector<ScaleOfStage> all;
+    for (const auto& of_rank : comm_->all_gather_object(scales))
+      all.insert(all.end(), of_rank.begin(), of_rank.end());
+    scales = std::move(all);
+  }
+  for (const ScaleOfStage& one : scales)
+    CATENA_CHECK(ValueError, one.numbers() == scales[0].numbers(),
+                 "Pipeline::setup: the rule of stage ", scales[0].stage, " has ", scales[0].text(),
+                 ", that of stage ", one.stage, " ", one.text(),
+                 "; give the rules of all stages add_loss_scale with the same options, "
+                 "or none of them");
+  return !scales.empty() && scales[0].has;
 }
 
 // The loss is scaled once, by the last stage's optimizer; the others must not warn that it is not.
@@ -132,6 +173,12 @@ void Updates::prepare_for_capture() {
 void Updates::begin_step() {
   norm_->set_factor({});
   for (Member& member : members_) {
+    const Device now = member.optimizer->parameters().front().device();
+    CATENA_CHECK(
+        DeviceError, now == member.device, "Pipeline::step: the parameters of stage ", member.stage,
+        " are on ", now, ", where setup has put them on ", member.device,
+        "; was the model moved since, or set up in another pipeline? Move it back, or make "
+        "a new pipeline");
     member.reduced = member.update_later = false;
     member.optimizer->zero_grads();
   }

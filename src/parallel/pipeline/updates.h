@@ -20,6 +20,8 @@ class Updates {
   Updates(Sequence& model, double clip_norm, Communicator* comm, Communicator* data);
   ~Updates();
 
+  // Forgets what a setup that has thrown has left.
+  void begin_setup() { members_.clear(); }
   // Gives a stage its optimizer, which belongs to it from then on.
   void add_stage(int stage, UnitRange& units, std::unique_ptr<Optimizer> optimizer,
                  const BucketOptions& buckets);
@@ -52,7 +54,8 @@ class Updates {
     int stage;
     std::unique_ptr<Optimizer> optimizer;
     std::shared_ptr<GradientReducer> reducer;  // null without replicas
-    bool reduced = false;                      // reduce() was called in this step
+    Device device;
+    bool reduced = false;  // reduce() was called in this step
     bool update_later = false;
   };
   Member* find(int stage);
@@ -60,6 +63,7 @@ class Updates {
   void sum_tied();
   void add_tied(const Sequence::Tie& tie, const std::vector<int>& owners);
   void spread(const Sequence::Tie& tie, const std::vector<int>& owners, bool gradients);
+  bool check_loss_scales() const;
   void expect_scaled();
   void number_parameters(const std::vector<Sequence::Tie>& ties);
   Array sum_of_squares();

@@ -78,6 +78,48 @@ TEST(PipelineAgreement, AMistakeOfAllRanksEndsNothing) {
   });
 }
 
+// The ranks make as many steps that succeed, but not with the same batches.
+TEST(PipelineAgreement, ARankThatRefusesABatchAloneMixesNoBatches) {
+  for (const int refusing : {0, 1}) {
+    const auto texts = errors_of_ranks(AfterError::kGoOn, 2, [&](Communicator& comm) {
+      Sequence model;
+      fill(model);
+      Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 4), comm);
+      pipeline.setup(kSgd);
+      const int batches = comm.rank() == refusing ? 5 : 4;
+      for (int i = 0; i < batches; ++i) {
+        const bool refuses = i == 1 && comm.rank() == refusing;
+        const Batch batch = batch_of(i, refuses ? 3 : 8, dtype::float32);
+        if (refuses)
+          expect_contains(
+              error_of<ValueError>([&] { pipeline.step(batch.x, batch.t, cross_entropy); }),
+              {"a batch of 3 samples"});
+        else
+          pipeline.step(batch.x, batch.t, cross_entropy);
+      }
+      pipeline.loss();
+    });
+    for (const std::string& text : texts) EXPECT_NE(text, "no error") << refusing;
+  }
+}
+
+// The same where the shapes of messages are new to both.
+TEST(PipelineAgreement, NumbersOfCallsThatDifferAreNamed) {
+  const auto texts = errors_of_ranks(AfterError::kGoOn, 2, [&](Communicator& comm) {
+    Sequence model;
+    fill(model);
+    Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 4), comm);
+    pipeline.setup(kSgd);
+    const Batch small = batch_of(0, 3, dtype::float32), batch = batch_of(0, 8, dtype::float32);
+    if (comm.rank() == 0)
+      error_of<ValueError>([&] { pipeline.step(small.x, small.t, cross_entropy); });
+    pipeline.step(batch.x, batch.t, cross_entropy);
+  });
+  for (const std::string& text : texts)
+    expect_contains(text, {"rank 0 of the pipeline is in its call 2 of step or predict",
+                           "rank 1 in its call 1", "only if all have it"});
+}
+
 // What ranks must share ---------------------------------------------------------------------------
 
 TEST(PipelineAgreement, BatchesOfOtherSizesAreAnErrorThatNamesBoth) {
@@ -261,6 +303,25 @@ TEST(PipelineAgreement, AReplicaWithoutSamplesAndSynchronisedLayersIsAnError) {
     expect_contains(texts[r], {"this replica has no samples", "synchronised over ranks"});
   for (const size_t r : {size_t(0), size_t(1)})
     expect_contains(texts[r], {"failed", "this replica has no samples"});
+}
+
+// Over the whole job, or over the pipeline: ranks that have other stages would be waited for.
+TEST(PipelineAgreement, LayersSynchronisedOverThePipelineAreAnError) {
+  for (const bool over_all : {true, false}) {
+    const auto texts = errors_of_ranks(AfterError::kGoOn, 4, [&](Communicator& comm) {
+      const Grid grid(comm, {2, 2});
+      Sequence model;
+      fill(model);
+      Communicator& wrong = over_all ? comm : grid.pipeline();
+      synchronize_normalization(model, wrong.shared_from_this());
+      Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 2), grid);
+      pipeline.setup(kSgd);
+    });
+    const std::string ranks = message("synchronised over ", over_all ? 4 : 2, " ranks");
+    for (const std::string& text : texts)
+      expect_contains(
+          text, {"Pipeline::setup", ranks.c_str(), "ranks 0 and 1 of the pipeline", "grid.data()"});
+  }
 }
 
 }  // namespace

@@ -381,8 +381,7 @@ TEST(Prediction, BetweenStepsChangesNothing) {
   });
 }
 
-// Several inputs, targets and results
-// --------------------------------------------------------------
+// Several inputs, targets and results -------------------------------------------------------------
 
 TEST(PipelineFeatures, SeveralInputsTargetsAndResults) {
   const auto train = [](int stages) {

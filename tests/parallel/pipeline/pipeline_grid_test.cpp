@@ -1,6 +1,7 @@
 // Replicas of pipelines against replicas without stages, and against one process.
 #include <cmath>
 
+#include "error_text.h"
 #include "parallel/pipeline/model.h"
 
 namespace catena::parallel::pipeline {
@@ -130,6 +131,24 @@ TEST(PipelineGrid, AReplicaWithoutSamplesTakesPart) {
     for (size_t k = 0; k < want.size(); ++k)
       EXPECT_EQ(got[k].second.data().to_vector<float>(), want[k].second.data().to_vector<float>())
           << want[k].first;
+  });
+}
+
+// Of one replica, too, whose weight multiplies the loss.
+TEST(PipelineGrid, WeightsAreShares) {
+  comm::run_threads(2, [&](Communicator& comm) {
+    for (const GridShape& shape : {GridShape{1, 2}, GridShape{2, 1}}) {
+      const Grid grid(comm, shape);
+      Sequence model;
+      fill(model);
+      Pipeline pipeline(model, even_cut(shape.pipeline), all_forwards_first(shape.pipeline, 2),
+                        grid);
+      pipeline.setup([] { return make_rule("Adam"); });
+      for (const auto& [n, of] : {std::pair{4, 0}, {-1, 3}, {5, 3}})
+        expect_contains(
+            error_of<ValueError>([&, n = n, of = of] { pipeline.set_batch_weight(n, of); }),
+            {"set_batch_weight: expected 0 <= n_local <= n_global"});
+    }
   });
 }
 

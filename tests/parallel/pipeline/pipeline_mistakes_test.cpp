@@ -1,6 +1,10 @@
 // Mistakes have an error that says what to do, on every rank, and hang nowhere.
 #include <chrono>
+#include <functional>
 #include <mutex>
+
+#include "catena/autograd/grad_mode.h"
+#include "catena/optimizers/loss_scale.h"
 
 #include "error_text.h"
 #include "parallel/pipeline/model.h"
@@ -125,6 +129,141 @@ TEST(PipelineMistakes, AStageThatChangesItsShape) {
                    "(4, 3) float32 in earlier ones"});
   width = 3;
   step();
+}
+
+// A loss that calls back, or another thread, would find half a step.
+TEST(PipelineMistakes, CallsWithinACall) {
+  Sequence model;
+  fill(model);
+  Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 4), kTwo);
+  pipeline.setup([] { return optimizers::SGD(0.1); });
+  const Batch batch = batch_of(0, 8, dtype::float32);
+  const std::function<void()> calls[] = {[&] { pipeline.predict(batch.x(Slice(0, 2))); },
+                                         [&] { pipeline.step(batch.x, batch.t, cross_entropy); },
+                                         [&] { pipeline.loss(); }, [&] { pipeline.collect(); }};
+  const char* const names[] = {"predict", "step", "loss", "collect"};
+  for (size_t i = 0; i < std::size(calls); ++i) {
+    const std::string text = error_of<ValueError>([&] {
+      pipeline.step(batch.x, batch.t, [&](const Variable& y, const Array& t) {
+        calls[i]();
+        return cross_entropy(y, t);
+      });
+    });
+    const std::string expected = message("Pipeline::", names[i], ": called while Pipeline::step");
+    expect_contains(text, {expected.c_str(), "by the loss or by another thread"});
+  }
+  pipeline.step(batch.x, batch.t, cross_entropy);  // the guard is gone with the call
+  pipeline.predict(batch.x);
+}
+
+// One object cannot hold the copies of two stages: its weights would be updated twice.
+TEST(PipelineMistakes, ALayerObjectInTwoUnits) {
+  struct Net : FunctionSet {
+    F::Linear in{layer(6, 6, dtype::float32, 1)}, out{layer(6, 3, dtype::float32, 2)};
+    CATENA_FUNCTIONS(in, out)
+    Variable operator()(const Variable& x) const { return out(F::tanh(in(x))); }
+  };
+  Net net;
+  Sequence twice, parts;
+  twice.add("a", std::ref(net.in)).add("b", std::ref(net.in)).add("head", std::ref(net.out));
+  parts.add("part", std::ref(net.in)).add("whole", std::ref(net));
+  const Batch batch = batch_of(0, 8, dtype::float32);
+  EXPECT_EQ(twice(Variable::constant(batch.x)).shape(), (Shape{8, 3}));  // without stages it runs
+  const auto problem = [](Sequence& model) {
+    return error_of<ValueError>([&] {
+      Pipeline pipeline(model, Cut{{0, 1}}, all_forwards_first(2, 2), kTwo);
+    });
+  };
+  expect_contains(problem(twice), {"units 0 ('a') and 1 ('b') are one layer object",
+                                   "make a layer for each, with the same Parameter"});
+  expect_contains(problem(parts), {"units 0 ('part') and 1 ('whole')"});
+}
+
+// A setup that has thrown may be repeated.
+TEST(PipelineMistakes, ASecondSetup) {
+  const Batch batch = batch_of(0, 8, dtype::float32);
+  std::vector<std::vector<float>> weights;
+  for (const bool fails : {false, true}) {
+    Sequence model;
+    fill(model);
+    Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 2), kTwo, {.seed = 1});
+    int calls = 0;
+    const auto rule = [&] {
+      if (fails && ++calls == 2) throw std::runtime_error("no rule");
+      return optimizers::SGD(calls == 1 ? 5 : 0.1);
+    };
+    if (fails) {
+      EXPECT_EQ(error_of<std::runtime_error>([&] { pipeline.setup(rule); }), "no rule");
+    }
+    pipeline.setup(rule);
+    pipeline.step(batch.x, batch.t, cross_entropy);
+    std::vector<float>& all = weights.emplace_back();
+    for (const Parameter& p : model.parameters())
+      for (const float w : p.data().to_vector<float>()) all.push_back(w);
+  }
+  EXPECT_EQ(weights[1], weights[0]);
+}
+
+TEST(PipelineMistakes, LossScalesOfSomeStages) {
+  const auto setup = [](Pipeline& pipeline, double first, double second) {
+    pipeline.setup([&, calls = 0]() mutable {
+      optimizers::SGD rule(0.1);
+      const double initial = pipeline.has_stage(0) && calls++ == 0 ? first : second;
+      if (initial > 0) optimizers::add_loss_scale(rule, {.initial = initial});
+      return rule;
+    });
+  };
+  Sequence model;
+  fill(model);
+  Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 2), kTwo);
+  expect_contains(error_of<ValueError>([&] { setup(pipeline, 1024, 0); }),
+                  {"the rule of stage 0 has a loss scale that begins with 1024",
+                   "that of stage 1 no loss scale", "all stages"});
+  for (const std::string& text : errors_of_ranks(AfterError::kGoOn, 2, [&](Communicator& comm) {
+         Sequence own;
+         fill(own);
+         Pipeline ranks(own, even_cut(2), all_forwards_first(2, 2), comm);
+         setup(ranks, 1024, 512);
+       }))
+    expect_contains(text, {"that begins with 1024", "stage 1 a loss scale that begins with 512"});
+}
+
+TEST(PipelineMistakes, AModelThatHasMoved) {
+  Sequence model;
+  fill(model);
+  Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 2), kTwo);
+  pipeline.setup([] { return optimizers::SGD(0.1); });
+  const Batch batch = batch_of(0, 8, dtype::float32);
+  const auto step = [&] { pipeline.step(batch.x, batch.t, cross_entropy); };
+  step();
+  model.to(cpu(5));
+  expect_contains(error_of<DeviceError>(step), {"the parameters of stage 0 are on cpu:5",
+                                                "setup has put them on cpu:0", "new pipeline"});
+}
+
+// The shapes between stages that a failed step has seen bind no later one.
+TEST(PipelineMistakes, AFailedFirstStepIsForgotten) {
+  Sequence model;
+  model.add([](const Variable& x) { return F::tanh(x); });
+  model.add(layer(6, 3, dtype::float32, 2));
+  Pipeline pipeline(model, Cut{{0, 1}}, all_forwards_first(2, 2), kTwo);
+  pipeline.setup([] { return optimizers::SGD(0.1); });
+  const Batch batch = batch_of(0, 8, dtype::float32);
+  {
+    const NoBackprop off;
+    expect_contains(
+        error_of<GradientError>([&] { pipeline.step(batch.x, batch.t, cross_entropy); }),
+        {"Pipeline::step: called under NoBackprop", "call predict"});
+  }
+  const Array narrow = batch.x(Slice(), Slice(0, 5));
+  EXPECT_NE(error_of<Error>([&] { pipeline.step(narrow, batch.t, cross_entropy); }), "no error");
+  EXPECT_NE(error_of<Error>([&] { pipeline.predict(narrow); }), "no error");
+  pipeline.step(batch.x, batch.t, cross_entropy);
+  EXPECT_EQ(pipeline.predict(batch.x)[0].shape(), (Shape{8, 3}));
+  // What a step that succeeded has seen does.
+  expect_contains(error_of<ShapeError>([&] { pipeline.step(narrow, batch.t, cross_entropy); }),
+                  {"stage 0 gave (4, 5) float32"});
+  pipeline.step(batch.x, batch.t, cross_entropy);
 }
 
 TEST(PipelineMistakes, OfTheNumberOfRanks) {

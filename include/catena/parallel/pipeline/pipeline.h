@@ -3,13 +3,17 @@
 //
 //   namespace pp = catena::parallel::pipeline;
 //   pp::Sequence model;                                  // the whole model, on every rank
-//   for (int i = 0; i < 16; ++i) model.add(F::Linear(4096, 4096)).add(F::relu);
-//   pp::Pipeline pipeline(model, pp::partition(model, 4), schedule, comm);  // or devices, or a
-//   grid pipeline.setup([] { return optimizers::Adam(1e-3); }); for (...) {
-//     pipeline.step(x, t, [](const Variable& y, const Array& target) {
-//       return F::softmax_cross_entropy(y, target);
-//     });
-//     if (i % 100 == 0) print(pipeline.loss());          // on all ranks
+//   for (int i = 0; i < 16; ++i)
+//     model.add(F::Linear(4096, 4096)).add([](const Variable& h) { return F::relu(h); });
+//   // over the ranks of comm; or a list of devices, or a grid
+//   pp::Pipeline pipeline(model, pp::partition(model, 4), schedule, comm);
+//   pipeline.setup([] { return optimizers::Adam(1e-3); });
+//   const auto cross_entropy = [](const Variable& y, const Array& t) {
+//     return F::softmax_cross_entropy(y, t);
+//   };
+//   for (int i = 0; i < steps; ++i) {
+//     pipeline.step(x, t, cross_entropy);
+//     if (i % 100 == 0) print(pipeline.loss());          // called on all ranks
 //   }
 //   pipeline.collect();                                  // the whole model on rank 0
 //
@@ -110,8 +114,13 @@ struct PipelineOptions {
 // it: these are moved to its device. Weights that units of several stages share are untied
 // (Sequence::untie); their gradients are summed before the update, so that they stay equal.
 //
+// One call at a time: a unit, a loss or another thread that calls step, measure, predict, loss or
+// another collective function while one of them runs gets a ValueError.
+//
 // When a rank throws in step or predict, the others end with a CommError that names the first, even
-// if it catches the exception. A step that has thrown in one process leaves parameters as they
+// if it catches the exception. A batch that step refuses before anything is sent (too small, arrays
+// of other lengths) ends nothing where all ranks refuse it; a rank that refuses it alone and goes
+// on is found in its next call. A step that has thrown in one process leaves parameters as they
 // were, or some stages updated; it does not count, so that the next one draws the same random
 // numbers.
 class Pipeline {
@@ -138,9 +147,10 @@ class Pipeline {
   // Moves this process's stages to their devices, and gives each an optimizer that `make_rule`
   // makes: a function that returns a rule, with its hooks and groups, by value or by unique_ptr.
   // A hook that clips by norm is refused in the first update: see PipelineOptions::clip_norm. A
-  // rule with a loss scale gets one scale for all stages. Collective; ValueError on all ranks
-  // unless they have the same schedule, cut, model, clip_norm and buckets. Replicas of a grid get
-  // the first one's values.
+  // rule with a loss scale gets one scale for all stages. Replicas of a grid get the first one's
+  // values. Collective; ValueError on all ranks unless they have the same schedule, cut, model,
+  // clip_norm and buckets, and all rules the same loss scale, or none; and where layers are
+  // synchronised (SyncBatchNormalization) over several ranks of one pipeline.
   template <class MakeRule>
   void setup(MakeRule make_rule) {
     setup_with([make_rule = std::move(make_rule)]() mutable -> std::unique_ptr<Optimizer> {
@@ -164,8 +174,8 @@ class Pipeline {
   // other replicas are taken (set_batch_weight); ValueError if the model has layers synchronised
   // over ranks (SyncBatchNormalization). ValueError for fewer samples than micro-batches, and when
   // ranks of a pipeline have other numbers of samples in the first step on such a batch;
-  // ShapeError for a loss that is not a single element, and for a stage whose results change their
-  // shape for one size of micro-batch.
+  // GradientError under NoBackprop; ShapeError for a loss that is not a single element, and for a
+  // stage whose results change their shape for one size of micro-batch.
   Array step(const Samples& x, const Samples& t, const Loss& loss);
   // Trains as so many calls of step() on that batch do, notes when each action ran on its device,
   // and waits for all of them: a timeline to draw (drawing.h) and to ask where the time goes

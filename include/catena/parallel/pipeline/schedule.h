@@ -34,9 +34,8 @@ struct Action {
   auto operator<=>(const Action&) const = default;
 };
 
-// "F2.5": kind, stage and micro-batch. Kinds are F, B, I, W, >, <, send and receive of gradients }
-// and {, R and U.
-// kReduce and kUpdate have no micro-batch: "R2", "U2".
+// "F2.5": kind, stage and micro-batch. Kinds are F, B, I, W, > and < (send and receive of outputs),
+// } and { (of gradients), R and U. kReduce and kUpdate have no micro-batch: "R2", "U2".
 std::string to_string(const Action& action);
 
 // Whether it is a send or a receive; whether it is one of the two sends.
@@ -74,7 +73,7 @@ int peer_stage(const Action& message);
 //   that another rank needs is sent, once;
 // - the messages from one rank to another are received in the order of their sending;
 // - every stage ends with at most one kReduce and then at most one kUpdate, after all its
-// gradients;
+//   gradients;
 // - it ends: executed with sends that wait for their receives, group by group, no ranks wait for
 //   each other. The error names the ranks of the cycle and what each waits for.
 void check(const Schedule& schedule);
