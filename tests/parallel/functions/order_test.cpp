@@ -338,10 +338,9 @@ TEST(Messages, AForgottenBackwardIsFound) {
     }
   });
   for (const std::string& text : texts)
-    expect_contains(
-        text,
-        {"deadlock", "rank 0 waited in send #3 int64[1] to rank 1, in the header of F::send; ",
-         "rank 1 waited in send #1 float64", "in backward of F::recv"});
+    expect_contains(text, {"deadlock", "rank 0 waited in send",
+                           "int64[1] to rank 1, in the header of F::send; ",
+                           "rank 1 waited in send #1 float64", "in backward of F::recv"});
 }
 
 }  // namespace
