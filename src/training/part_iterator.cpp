@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "catena/array/indexing.h"
 #include "catena/comm/internals.h"
 #include "catena/training/scatter_dataset.h"
 
@@ -93,11 +94,25 @@ PartIterator::PartIterator(datasets::DatasetPtr part, Device device, const Plan&
         options.prefetch);
 }
 
+namespace {
+
+// Arrays of no samples. Where samples are of any shape the first one says theirs; a part without
+// samples has no arrays then.
+Arrays empty_columns(const datasets::Dataset& part) {
+  if (part.has_columns() || part.size() == 0) return part.batch({});
+  const int64_t first[] = {0};
+  Arrays columns;
+  for (const Array& column : part.batch(first)) columns.push_back(column(Slice(0, 0)));
+  return columns;
+}
+
+}  // namespace
+
 // The samples of this rank in the next batch of the epoch.
 std::optional<Batch> PartIterator::own_batch() {
   if (own_ && int64_t(next_) * batch_ < part_->size()) return own_->next();
   Batch none;
-  for (const Array& column : part_->batch({})) none.arrays.push_back(column.to(device()));
+  for (const Array& column : empty_columns(*part_)) none.arrays.push_back(column.to(device()));
   none.count = 0;
   return none;
 }

@@ -161,6 +161,25 @@ TEST(PartIterator, GoesThroughTheParts) {
 }
 
 // Trains like any other iterator: the ranks agree in count, weight and order.
+// Layers that all ranks call get an empty batch of the right form.
+TEST(PartIterator, EmptyBatchesOfSamplesOfAnyShapeHaveArrays) {
+  comm::run_threads(2, [](Communicator& comm) {
+    std::vector<Arrays> samples;
+    for (int i = 0; i < 2 - comm.rank(); ++i)
+      samples.push_back({full({2, 3}, i, {dtype::float32, cpu(0)}), zeros({}, dtype::int32)});
+    PartIterator batches(std::make_shared<datasets::ListDataset>(samples), 1, comm.device(),
+                         comm.shared_from_this(), {.repeat = false});
+    batches.next();
+    const auto last = batches.next();
+    ASSERT_TRUE(last);
+    ASSERT_EQ(last->arrays.size(), 2u);
+    EXPECT_EQ(last->size(), 1 - comm.rank());
+    EXPECT_EQ(last->x().shape(), (Shape{1 - comm.rank(), 2, 3}));
+    EXPECT_EQ(last->x().device(), comm.device());
+    EXPECT_EQ(last->t().dtype(), dtype::int32);
+  });
+}
+
 TEST(PartIterator, TrainsOnScatteredData) {
   comm::run_threads(3, [](Communicator& comm) {
     const datasets::DatasetPtr part = scatter_dataset(comm.rank() == 0 ? make_data() : nullptr,
