@@ -68,7 +68,9 @@ class MultiNodeChainList::Run {
     std::optional<Variables> ys = placed.link->call(xs);
     CATENA_CHECK(ValueError, ys, "MultiNodeChainList: link ", number,
                  " does not take the number of variables that it gets, ", xs.size(),
-                 placed.in ? ", one from each rank of rank_in" : ", the inputs of the model");
+                 placed.in ? ", one from each rank of rank_in"
+                           : ", the inputs of the model; on this rank call it with as many as the "
+                             "link takes");
     if (placed.out)
       send(*ys, placed.out.list());
     else

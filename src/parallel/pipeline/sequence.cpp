@@ -5,9 +5,15 @@
 
 namespace catena::parallel::pipeline {
 
-void detail::fail_inputs(size_t given) {
-  fail<ValueError>("Sequence: a unit that takes one variable got ", given,
+void detail::fail_inputs(const std::string& unit, size_t given) {
+  fail<ValueError>("Sequence: unit '", unit, "', which takes one variable, got ", given,
                    "; let it take Variables, or let the unit before give one");
+}
+
+const Sequence::Entry& Sequence::entry(size_t unit) const {
+  CATENA_CHECK(ValueError, unit < units_.size(), "Sequence: there is no unit ", unit,
+               "; the model has ", units_.size());
+  return units_[unit];
 }
 
 void Sequence::insert(Entry entry) {

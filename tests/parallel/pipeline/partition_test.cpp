@@ -79,7 +79,10 @@ TEST(Sequence, RunsItsUnitsAndNamesThem) {
                   {"gave 2 results"});
   model.add("one", [](const Variable& h) { return h; });
   expect_contains(error_of<ValueError>([&] { model(Variable::constant(batch.x)); }),
-                  {"takes one variable got 2"});
+                  {"unit 'one', which takes one variable, got 2"});
+  const char* const missing = "no unit 9; the model has 4";
+  expect_contains(error_of<ValueError>([&] { model.layer(9); }), {missing});
+  expect_contains(error_of<ValueError>([&] { model.run(9, {}); }), {missing});
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace catena::parallel::pipeline {
 
 namespace detail {
 
-[[noreturn]] void fail_inputs(size_t given);
+[[noreturn]] void fail_inputs(const std::string& unit, size_t given);
 
 template <class Result>
 Variables as_list(Result&& result) {
@@ -25,11 +25,11 @@ Variables as_list(Result&& result) {
     return std::forward<Result>(result);
 }
 
-// f of one variable, or of a list of them; its result is one, or a list.
+// f of one variable, or of a list of them; its result is one, or a list. The name is for errors.
 template <class F>
-Variables call_unit(F& f, const Variables& xs) {
+Variables call_unit(const std::string& name, F& f, const Variables& xs) {
   if constexpr (std::is_invocable_v<F&, const Variable&>) {
-    if (xs.size() != 1) fail_inputs(xs.size());
+    if (xs.size() != 1) fail_inputs(name, xs.size());
     return as_list(f(xs[0]));
   } else {
     static_assert(std::is_invocable_v<F&, const Variables&>,
@@ -74,8 +74,10 @@ class Sequence : public Parameterized {
       callable = kept.get();
     else
       callable = &kept->get();
-    Entry entry{name, [callable](const Variables& xs) { return detail::call_unit(*callable, xs); },
-                kept, nullptr};
+    Entry entry{
+        name,
+        [callable, name](const Variables& xs) { return detail::call_unit(name, *callable, xs); },
+        kept, nullptr};
     if constexpr (std::is_base_of_v<Parameterized, Callable>) {
       entry.layer = callable;
       if (is_own) callable->train(training());
@@ -85,11 +87,12 @@ class Sequence : public Parameterized {
   }
 
   // The number of units, their names, and the layer behind one; null for plain functions.
+  // ValueError for a unit that there is not.
   size_t size() const { return units_.size(); }
-  const std::string& name(size_t unit) const { return units_.at(unit).name; }
-  Parameterized* layer(size_t unit) const { return units_.at(unit).layer; }
-  // Runs one unit.
-  Variables run(size_t unit, const Variables& xs) const { return units_.at(unit).call(xs); }
+  const std::string& name(size_t unit) const { return entry(unit).name; }
+  Parameterized* layer(size_t unit) const { return entry(unit).layer; }
+  // Runs one unit. ValueError for more than one variable where it takes one.
+  Variables run(size_t unit, const Variables& xs) const { return entry(unit).call(xs); }
   // Runs all of them. ValueError when there is none.
   Variables operator()(const Variables& xs) const;
   // Of one input and one result; ValueError when the last unit gives several.
@@ -116,6 +119,7 @@ class Sequence : public Parameterized {
     Parameterized* layer;
   };
   void insert(Entry entry);
+  const Entry& entry(size_t unit) const;
   void check_layers() const;
 
   std::vector<Entry> units_;
