@@ -84,6 +84,7 @@ void Pipeline::Executor::check_synchronised_layers() const {
 
 void Pipeline::Executor::setup(const MakeRule& make_rule) {
   const OnlyCall only(*this, "setup");
+  const comm::PurposeScope purpose(place_.comm, "pipeline setup");
   CATENA_CHECK(ValueError, !is_set_up_,
                "Pipeline::setup: the pipeline is set up already; make another one");
   check_synchronised_layers();
@@ -152,6 +153,7 @@ void Pipeline::Executor::prepare_for_capture() {
 
 double Pipeline::Executor::loss() {
   const OnlyCall only(*this, "loss");
+  const comm::PurposeScope purpose(place_.comm, "pipeline loss");
   CATENA_CHECK(ValueError, last_step_ != LastStep::kNone, "Pipeline::loss: there was no step yet");
   CATENA_CHECK(ValueError, last_step_ == LastStep::kDone,
                "Pipeline::loss: the last step has thrown, so that it has no loss; make a step that "
@@ -166,6 +168,7 @@ double Pipeline::Executor::loss() {
 
 void Pipeline::Executor::average_persistents() {
   const OnlyCall only(*this, "average_persistents");
+  const comm::PurposeScope purpose(place_.comm, "pipeline average_persistents");
   require_setup("average_persistents");
   for (const auto& one : stages_)
     if (one && place_.data) parallel::average_persistents(one->units(), place_.data);
@@ -174,6 +177,7 @@ void Pipeline::Executor::average_persistents() {
 // Stage by stage, array by array, in the same order on the owner and on the root.
 void Pipeline::Executor::collect(int root) {
   const OnlyCall only(*this, "collect");
+  const comm::PurposeScope purpose(place_.comm, "pipeline collect");
   CATENA_CHECK(ValueError, root >= 0 && root < schedule.ranks(), "Pipeline::collect: rank ", root,
                " of ", schedule.ranks(), " ranks");
   if (!is_over_ranks()) return;
