@@ -50,11 +50,12 @@ void declare(CLI::App& app, RawOptions& raw, CommandLine& line) {
                  "CUDA_VISIBLE_DEVICES, PATH and LD_LIBRARY_PATH always are)")
       ->allow_extra_args(false)
       ->type_name("NAME[=VALUE]");
-  app.add_option("--start-timeout", raw.start_timeout,
-                 "Seconds until all ranks must have joined (default: 60)")
+  app.add_option(
+         "--start-timeout", raw.start_timeout,
+         "Seconds until all ranks must have joined (default: CATENA_START_TIMEOUT, else 60)")
       ->type_name("S");
   app.add_option("--timeout", raw.timeout,
-                 "Seconds a collective may make no progress (default: 300)")
+                 "Seconds a collective may make no progress (default: CATENA_TIMEOUT, else 300)")
       ->type_name("S");
   app.add_option("--grace", raw.grace,
                  "Seconds that ranks get between SIGTERM and SIGKILL when the job is stopped "
@@ -176,6 +177,17 @@ double parse_timeout(const std::string& option, const std::string& text) {
   throw UserError(option + " " + text + ": expected a number of seconds, more than 0");
 }
 
+// The option, else the variable, which programs read that no launcher has started; else the default
+// stays.
+void set_timeout(double& seconds, const char* option, const std::string& text,
+                 const char* variable) {
+  const char* const set = std::getenv(variable);
+  if (!text.empty())
+    seconds = parse_timeout(option, text);
+  else if (set && *set)
+    seconds = parse_timeout(variable, set);
+}
+
 // An unset shell variable leaves an empty argument, which is an error and does not mean "none".
 void refuse_empty(const CLI::App& app) {
   for (const char* name : {"-n", "-H", "--hostfile", "--gpus", "--log-dir", "--mpirun", "--grace",
@@ -213,9 +225,8 @@ void interpret(const RawOptions& raw, JobSpec& job) {
     throw UserError("--cpu and --gpus were both given; give one of them");
   if (raw.cpu) job.devices.kind = Kind::cpu;
   for (const std::string& text : raw.env) job.env.push_back(parse_env(text));
-  if (!raw.timeout.empty()) job.timeout = parse_timeout("--timeout", raw.timeout);
-  if (!raw.start_timeout.empty())
-    job.start_timeout = parse_timeout("--start-timeout", raw.start_timeout);
+  set_timeout(job.timeout, "--timeout", raw.timeout, "CATENA_TIMEOUT");
+  set_timeout(job.start_timeout, "--start-timeout", raw.start_timeout, "CATENA_START_TIMEOUT");
   job.starter = parse_starter(raw.starter);
   job.mpi_args = split_words(raw.mpi_args);
   job.srun_args = split_words(raw.srun_args);

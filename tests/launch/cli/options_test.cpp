@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "base/text.h"
 
 namespace catena::launch {
@@ -72,6 +74,20 @@ TEST(Options, Defaults) {
   EXPECT_EQ(job.timeout, 300);
   EXPECT_FALSE(job.no_bind);
   EXPECT_EQ(job.devices.kind, Devices::Kind::automatic);
+}
+
+// A batch script may have set them for programs; the options win.
+TEST(Options, TimeoutsOfTheEnvironment) {
+  setenv("CATENA_TIMEOUT", "1800", 1);
+  setenv("CATENA_START_TIMEOUT", "", 1);
+  EXPECT_EQ(parse({"p"}).timeout, 1800);
+  EXPECT_EQ(parse({"p"}).start_timeout, 60);
+  EXPECT_EQ(parse({"--timeout", "5", "p"}).timeout, 5);
+  setenv("CATENA_START_TIMEOUT", "soon", 1);
+  EXPECT_EQ(error_of({"p"}),
+            "CATENA_START_TIMEOUT soon: expected a number of seconds, more than 0");
+  unsetenv("CATENA_TIMEOUT");
+  unsetenv("CATENA_START_TIMEOUT");
 }
 
 TEST(Options, Grace) {
