@@ -380,7 +380,7 @@ void Pipeline::Executor::forward(int s, int m) {
   const MessageInfo* before = s == 0 ? nullptr : &boundaries_[size_t(s) - 1].at(key_of(m));
   const Variables ys = stage(s).forward(m, take_inputs(s, m), before, numbers_);
   if (is_last(s)) return compute_loss(m);
-  boundaries_[size_t(s)].check(key_of(m), ys);
+  boundaries_[size_t(s)].check(key_of(m), ys, is_over_ranks());
   hand_on(s, m, ys);
 }
 
@@ -545,7 +545,7 @@ void Pipeline::Executor::predict_part(int m, std::vector<Arrays>& results) {
     }
     const Variables ys = stage(s).forward(m, take_inputs(s, m), nullptr, numbers_);
     if (is_last(s)) return keep_results(ys, results);
-    boundaries_[size_t(s)].check(key_of(m), ys);
+    boundaries_[size_t(s)].check(key_of(m), ys, is_over_ranks());
     hand_on(s, m, ys);
     if (rank_of(s + 1) == rank_of(s)) continue;
     const Issued send{rank_of(s), {Kind::kSendOutput, s, m}};

@@ -1,5 +1,6 @@
 #include "parallel/pipeline/message_info.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "catena/core/error.h"
@@ -86,14 +87,25 @@ BoundaryHeader unpack(std::string_view bytes) {
   return header;
 }
 
-void Boundary::check(const Key& key, const Variables& outputs) {
+void Boundary::check(const Key& key, const Variables& outputs, bool over_ranks) {
   const MessageInfo now = info_of(outputs);
-  const auto known = known_.try_emplace(key, now).first;
-  if (known->second == now) return;
-  fail<ShapeError>("Pipeline: stage ", stage_, " gave ", text_of(now), " for a micro-batch of ",
-                   key.first, " samples, and ", text_of(known->second),
-                   " in earlier ones; the results of a stage must depend on the size of the "
-                   "micro-batch alone");
+  MessageInfo& known = known_.try_emplace(key, now).first->second;
+  const bool has_form =
+      std::equal(now.begin(), now.end(), known.begin(), known.end(),
+                 [](const ArrayInfo& a, const ArrayInfo& b) { return a.has_form_of(b); });
+  if (!has_form)
+    fail<ShapeError>("Pipeline: stage ", stage_, " gave ", text_of(now), " for a micro-batch of ",
+                     key.first, " samples, and ", text_of(known),
+                     " in earlier ones; the results of a stage must depend on the size of the "
+                     "micro-batch alone");
+  for (size_t i = 0; i < now.size(); ++i) {
+    CATENA_CHECK(GradientError, !over_ranks || known[i].wants_gradient || !now[i].wants_gradient,
+                 "Pipeline: result ", i, " of stage ", stage_,
+                 " wants a gradient now, and wanted none in the first step on such a batch, when "
+                 "the next rank learnt what to send; were its layers frozen then? Freeze them "
+                 "after that step, or make a new pipeline when they are to be trained");
+    if (!over_ranks) known[i].wants_gradient = now[i].wants_gradient;
+  }
 }
 
 }  // namespace catena::parallel::pipeline

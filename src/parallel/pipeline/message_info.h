@@ -19,8 +19,8 @@ struct ArrayInfo {
   Shape shape;
   bool wants_gradient = false;  // the stage has something to do with the gradient
   MemoryOrder order = {};       // of the array, and of the one that receives it
-  friend bool operator==(const ArrayInfo& a, const ArrayInfo& b) {
-    return a.dtype == b.dtype && a.shape == b.shape && a.wants_gradient == b.wants_gradient;
+  bool has_form_of(const ArrayInfo& other) const {
+    return dtype == other.dtype && shape == other.shape;
   }
   Array uninitialized(Device device) const {
     return Array::uninitialized(shape, dtype, device, order);
@@ -43,9 +43,11 @@ class Boundary {
   const MessageInfo& at(const Key& key) const { return known_.at(key); }
   void learn(const Key& key, MessageInfo message) { known_[key] = std::move(message); }
   void forget(const Key& key) { known_.erase(key); }
-  // ShapeError or DtypeError unless the outputs are those that were learnt; what is not known yet
-  // is learnt.
-  void check(const Key& key, const Variables& outputs);
+  // ShapeError unless the outputs have the shapes and dtypes that were learnt; what is not known
+  // yet is learnt. Which gradients are wanted may change when layers are frozen: in one process it
+  // is learnt anew. Over ranks the other one is not told: gradients that are no longer wanted come
+  // all the same, and one that would not come is a GradientError.
+  void check(const Key& key, const Variables& outputs, bool over_ranks);
 
  private:
   int stage_;

@@ -1,6 +1,7 @@
 // Models whose input reaches a border between stages, and steps whose gradients are not used.
 #include "error_text.h"
 #include "parallel/pipeline/model.h"
+#include "parallel/pipeline/rank_errors.h"
 
 namespace catena::parallel::pipeline {
 namespace {
@@ -80,6 +81,68 @@ TEST(PipelineBorders, ASkipThatHandsTheInputOn) {
         model.add("head", layer(kInputs, kClasses, dtype::float32, 2));
       },
       Cut{{0, 1, 2}});
+}
+
+// Layers that are frozen for some steps ---------------------------------------------------------
+
+// The weights after some steps; the first layer is frozen from step `begin` to step `end`.
+Named train_frozen(Sequence& model, Pipeline& pipeline, int begin, int end) {
+  pipeline.setup([] { return optimizers::SGD(0.1); });
+  for (int i = 0; i < 5; ++i) {
+    if (pipeline.has_stage(0) && i == begin) pipeline.optimizer(0).freeze(*model.layer(0));
+    if (pipeline.has_stage(0) && i == end) pipeline.optimizer(0).unfreeze(*model.layer(0));
+    const Batch batch = batch_of(i, 8, dtype::float32);
+    pipeline.step(batch.x, batch.t, cross_entropy);
+  }
+  pipeline.collect();
+  Named values;
+  for (const auto& [path, p] : model.named_parameters())
+    values[path] = p.data().to_vector<double>();
+  return values;
+}
+
+void fill_three(Sequence& model) {
+  model.add("in", layer(kInputs, kHidden, dtype::float32, 1));
+  model.add("middle", layer(kHidden, kHidden, dtype::float32, 2));
+  model.add("head", layer(kHidden, kClasses, dtype::float32, 3));
+}
+
+Named frozen_in_process(int stages, int begin, int end) {
+  Sequence model;
+  fill_three(model);
+  Pipeline pipeline(model, even_cut(stages, 3), with_updates(zero_bubble(stages, 2)),
+                    std::vector<Device>(size_t(stages), cpu(0)));
+  return train_frozen(model, pipeline, begin, end);
+}
+
+TEST(PipelineBorders, AStageThatIsFrozenForSomeSteps) {
+  for (const auto& [begin, end] : {std::pair{1, 3}, {0, 2}}) {
+    const Named alone = frozen_in_process(1, begin, end);
+    EXPECT_NE(alone, frozen_in_process(1, -1, -1));
+    EXPECT_EQ(difference(frozen_in_process(3, begin, end), alone), "") << begin;
+  }
+  const Named alone = frozen_in_process(1, 1, 3);
+  comm::run_threads(3, [&](Communicator& comm) {
+    Sequence model;
+    fill_three(model);
+    Pipeline pipeline(model, even_cut(3, 3), zero_bubble(3, 2), comm);
+    const Named values = train_frozen(model, pipeline, 1, 3);
+    if (comm.rank() == 0) {
+      EXPECT_EQ(difference(values, alone), "");
+    }
+  });
+}
+
+// The next rank has learnt that no gradient is wanted.
+TEST(PipelineBorders, AStageThatWasFrozenAtFirstIsAnErrorOverRanks) {
+  for (const std::string& text : errors_of_ranks(AfterError::kGoOn, 3, [](Communicator& comm) {
+         Sequence model;
+         fill_three(model);
+         Pipeline pipeline(model, even_cut(3, 3), zero_bubble(3, 2), comm);
+         train_frozen(model, pipeline, 0, 2);
+       }))
+    expect_contains(text,
+                    {"result 0 of stage 0 wants a gradient now", "frozen then", "a new pipeline"});
 }
 
 // Gradients without updates -----------------------------------------------------------------------

@@ -114,6 +114,10 @@ struct PipelineOptions {
 // it: these are moved to its device. Weights that units of several stages share are untied
 // (Sequence::untie); their gradients are summed before the update, so that they stay equal.
 //
+// Layers may be frozen and unfrozen between steps (optimizer(s).freeze). Over ranks gradients of a
+// stage that is frozen travel all the same; one that is frozen as a whole in its first step cannot
+// be trained later (GradientError).
+//
 // One call at a time: a unit, a loss or another thread that calls step, measure, predict, loss or
 // another collective function while one of them runs gets a ValueError.
 //
