@@ -49,16 +49,18 @@ void for_each_provider(
         body(pass, provider.name, device);
 }
 
-// While it lives, cuDNN and the kernels of small convolutions take what they would leave to others
-// that are faster.
+// While it lives, cuDNN and the kernels of small and of grouped convolutions take what they would
+// leave to others that are faster.
 class EveryCallScope {
  public:
   EveryCallScope() : before_(config().use_cudnn) { config().use_cudnn = UseCudnn::kAlways; }
   ~EveryCallScope() { config().use_cudnn = before_; }
 
  private:
-  ProviderScope small_{
-      "convolution/small:always,convolution_grad_x/small:always,convolution_grad_w/small:always"};
+  ProviderScope own_{
+      "convolution/small:always,convolution_grad_x/small:always,convolution_grad_w/small:always,"
+      "convolution/direct:always,convolution_grad_x/direct:always,"
+      "convolution_grad_w/direct:always"};
   UseCudnn before_;
 };
 
@@ -71,7 +73,7 @@ int case_count() {
 // The share of ordinary cases that a provider must take. Without a floor a provider that declined
 // everything would pass all tests.
 double least_taken(const std::string& provider, Dtype dtype) {
-  if (provider == "products") return 1;
+  if (provider == "products" || provider == "direct") return 1;
   if (provider == "small") return 0;  // few of the cases; TakesSmallOnes has its own
   if (provider == "onednn" && dtype == Dtype::kBFloat16)
     return __builtin_cpu_supports("avx512bw") ? 0.9 : 0;
