@@ -2,6 +2,7 @@
 // channels. See loop.h about linkage.
 #include "backends/cpu/loops/normalization.h"
 
+#include "backends/cpu/loops/finish_moments.h"
 #include "backends/cpu/loops/lanes.h"
 
 namespace catena::host {
@@ -10,22 +11,8 @@ namespace {
 template <class T>
 using Vector = typename Lanes<T>::Vector;
 
-// Sums of d = x - shift and of d * d over n numbers. If `shift` is near the mean, the first sum
-// corrects the mean, and the second one stays accurate for a mean far from zero (corrected two-pass
-// algorithm: T. Chan, G. Golub, R. LeVeque, Algorithms for computing the sample variance, 1983).
 template <class T>
 using MomentsOf = typename NormalizationLoops<T>::Moments;
-
-template <class T>
-CATENA_FN void finish_moments(T shift, T d, T dd, int64_t n, const MomentsOf<T>& to, int64_t at) {
-  const double start = double(shift), step = double(d) / double(n);
-  const double left = double(dd) - double(d) * step;
-  // start + step, and what its rounding lost (D. Knuth's sum of two numbers).
-  const double mean = start + step, added = mean - start;
-  to.mean[at] = mean;
-  to.rest[at] = (start - (mean - added)) + (step - added);
-  to.squares[at] = left < 0 ? 0 : left;  // NaN stays
-}
 
 template <class T>
 void moments_of_row(const T* x, int64_t rows, int64_t columns, const MomentsOf<T>& to) {
@@ -68,8 +55,8 @@ CATENA_FN void moments_of_lanes(const T* x, int64_t rows, int64_t columns, const
   double mean[kGroups * kLanes], rest[kGroups * kLanes], squares[kGroups * kLanes];
   for (int g = 0; g < kGroups; ++g)
     for (int64_t i = 0; i < kLanes; ++i)
-      finish_moments(shift[g][i], d_sums[g][i], dd_sums[g][i], rows, {mean, rest, squares},
-                     g * kLanes + i);
+      finish_moments(T(shift[g][i]), T(d_sums[g][i]), T(dd_sums[g][i]), rows,
+                     MomentsOf<T>{mean, rest, squares}, g * kLanes + i);
   for (int64_t i = 0; i < kGroups * kLanes; ++i) {
     to.mean[j + i] = mean[i];
     to.rest[j + i] = rest[i];

@@ -3,12 +3,21 @@
 #include "backends/cpu/normalization/row_normalization.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "backends/common/family.h"
 #include "backends/cpu/common/loops_of.h"
+#include "backends/cpu/loops/half_normalization.h"
 #include "backends/cpu/loops/normalization.h"
 
 namespace catena::host {
+
+const HalfNormalizationTables& half_normalization_tables() {
+  static const HalfNormalizationTables tables =
+      CATENA_LOOPS_OF_PROCESSOR(HalfNormalizationTables, fill_half_normalization);
+  return tables;
+}
+
 namespace {
 
 template <class C>
@@ -25,23 +34,19 @@ struct Piece {
   int64_t first;  // position of the first element
   int64_t rows, columns;
   int64_t channel;  // the first channel
-  int64_t size() const { return rows * columns; }
 };
 
 // The units of a batch, and their pieces, which are as the loops take them.
 class Units {
  public:
-  // `converted`: pieces of x and y are copied as well. They stay in a core's first cache.
-  Units(const RowLayout& layout, bool converted)
+  // Pieces stay in a core's first cache.
+  explicit Units(const RowLayout& layout)
       : l_(layout),
         last_(layout.inner == 1),
-        step_(last_
-                  ? std::clamp<int64_t>((converted ? 4096 : 8192) / l_.channels, 16, kLongestPiece)
-                  : kLongestPiece) {}
+        step_(last_ ? std::clamp<int64_t>(8192 / l_.channels, 16, kLongestPiece) : kLongestPiece) {}
   const RowLayout& layout() const { return l_; }
   int64_t of_group() const { return l_.channels / l_.groups; }  // channels
   int kind() const { return last_; }                            // index of the loops
-  int64_t longest() const { return last_ ? step_ * l_.channels : std::min(step_, l_.inner); }
 
   // Calls body(begin, end) for ranges of units.
   template <class F>
@@ -86,6 +91,63 @@ class Units {
   int64_t step_;
 };
 
+// The loops over pieces of arrays, whose numbers are of the type C or of 16 bits.
+template <class C>
+class PieceLoops {
+ public:
+  using Moments = typename NormalizationLoops<C>::Moments;
+
+  PieceLoops(Dtype dtype, int kind) : kind_(kind), item_(int64_t(catena::itemsize(dtype))) {
+    if (dtype == Dtype::kFloat16) half_ = &half_normalization_tables().of_half;
+    if (dtype == Dtype::kBFloat16) half_ = &half_normalization_tables().of_brain;
+  }
+
+  void moments(const Piece& p, const Array& x, const Moments& to) const {
+    if (half_)
+      half_->moments[kind_](bytes(p, x), p.rows, p.columns, {to.mean, to.rest, to.squares});
+    else
+      loops<C>().moments[kind_](numbers(p, x), p.rows, p.columns, to);
+  }
+  void apply(const Piece& p, const Array& x, const C* mean, const C* scale, const C* shift,
+             const Array& y) const {
+    if constexpr (std::is_same_v<C, float>)
+      if (half_)
+        return half_->apply[kind_]({bytes(p, x), mean, scale, shift, bytes(p, y)}, p.rows,
+                                   p.columns);
+    loops<C>().apply[kind_]({numbers(p, x), nullptr, mean, scale, shift, false, numbers(p, y)},
+                            p.rows, p.columns);
+  }
+  void sums(const Piece& p, const Array& x, const Array& gy, const C* mean, double* g,
+            double* gx) const {
+    if constexpr (std::is_same_v<C, float>)
+      if (half_)
+        return half_->sums[kind_]({bytes(p, x), bytes(p, gy), mean, g, gx}, p.rows, p.columns);
+    loops<C>().sums[kind_]({numbers(p, x), numbers(p, gy), nullptr, mean, g, gx}, p.rows,
+                           p.columns);
+  }
+  void gradient(const Piece& p, const Array& x, const Array& gy, const C* mean, const C* of_g,
+                const C* of_x, const C* constant, const Array& gx) const {
+    if constexpr (std::is_same_v<C, float>)
+      if (half_)
+        return half_->gradient[kind_](
+            {bytes(p, x), bytes(p, gy), mean, of_g, of_x, constant, bytes(p, gx)}, p.rows,
+            p.columns);
+    loops<C>().gradient[kind_]({numbers(p, x), numbers(p, gy), nullptr, mean, of_g, of_x, constant,
+                                numbers(p, gx), nullptr},
+                               p.rows, p.columns);
+  }
+
+ private:
+  char* bytes(const Piece& p, const Array& a) const {
+    return static_cast<char*>(a.raw_data()) + p.first * item_;
+  }
+  C* numbers(const Piece& p, const Array& a) const { return reinterpret_cast<C*>(bytes(p, a)); }
+
+  int kind_;
+  int64_t item_;
+  const HalfNormalizationLoops* half_ = nullptr;
+};
+
 template <class C>
 C number(const Array* a, int64_t channel, C otherwise) {
   return a ? a->data<C>()[channel] : otherwise;
@@ -97,8 +159,7 @@ class Forward {
   Forward(const RowNormalizationCall& call, const Units& units)
       : call_(call),
         units_(units),
-        x_(*call.x, units.longest()),
-        y_(*call.y, units.longest()),
+        loops_(call.x->dtype(), units.kind()),
         mean_(size_t(call.layout.channels)),
         scale_(mean_.size()),
         shift_(mean_.size()),
@@ -109,12 +170,8 @@ class Forward {
     find_moments(unit);
     for (int64_t g = unit.first_group; g < unit.last_group; ++g) prepare_group(unit, g);
     units_.each_piece(unit, [&](const Piece& p) {
-      const int64_t n = p.size(), c = p.channel;
-      loops<C>().apply[units_.kind()](
-          {x_.read(p.first, 1, n), nullptr, &mean_[size_t(c)], &scale_[size_t(c)],
-           &shift_[size_t(c)], false, y_.write(p.first, 1)},
-          p.rows, p.columns);
-      y_.commit(p.first, 1, n);
+      const auto c = size_t(p.channel);
+      loops_.apply(p, *call_.x, &mean_[c], &scale_[c], &shift_[c], *call_.y);
     });
   }
 
@@ -139,11 +196,10 @@ class Forward {
     int64_t done = 0, channel = -1;  // numbers of the channels, from which channel on
     units_.each_piece(unit, [&](const Piece& p) {
       if (channel != p.channel) done = 0, channel = p.channel;
-      const C* const x = x_.read(p.first, 1, p.size());
       const int64_t n = units_.kind() ? p.rows : p.columns;
       const int64_t channels = units_.kind() ? p.columns : 1;
       auto& to = done == 0 ? of_channels_ : of_piece_;
-      loops<C>().moments[units_.kind()](x, p.rows, p.columns, to.from(channel));
+      loops_.moments(p, *call_.x, to.from(channel));
       if (done > 0)
         loops<C>().merge(of_channels_.from(channel), double(done), of_piece_.from(channel),
                          double(n), channels);
@@ -166,7 +222,7 @@ class Forward {
 
   const RowNormalizationCall& call_;
   const Units& units_;
-  Elements<C> x_, y_;
+  PieceLoops<C> loops_;
   std::vector<C> mean_, scale_, shift_;
   ChannelMoments of_channels_, of_piece_;
 };
@@ -183,9 +239,7 @@ class Backward {
       : call_(call),
         units_(units),
         sums_(sums),
-        x_(*call.x, units.longest()),
-        gy_(*call.gy, units.longest()),
-        gx_(call.gx ? *call.gx : *call.x, units.longest()),
+        loops_(call.x->dtype(), units.kind()),
         mean_(size_t(call.layout.channels)),
         of_g_(mean_.size()),
         of_x_(mean_.size()),
@@ -212,11 +266,8 @@ class Backward {
   }
   void find_sums(const Unit& unit) {
     units_.each_piece(unit, [&](const Piece& p) {
-      const int64_t n = p.size();
       const auto at = size_t(p.channel);
-      loops<C>().sums[units_.kind()]({x_.read(p.first, 1, n), gy_.read(p.first, 1, n), nullptr,
-                                      &mean_[at], &g_piece_[at], &gx_piece_[at]},
-                                     p.rows, p.columns);
+      loops_.sums(p, *call_.x, *call_.gy, &mean_[at], &g_piece_[at], &gx_piece_[at]);
       units_.each_channel_of(p, [&](int64_t channel) {
         const auto c = size_t(channel);
         g_[c] += g_piece_[c];
@@ -248,27 +299,23 @@ class Backward {
   }
   void write_gx(const Unit& unit) {
     units_.each_piece(unit, [&](const Piece& p) {
-      const int64_t n = p.size();
       const auto c = size_t(p.channel);
-      loops<C>().gradient[units_.kind()](
-          {x_.read(p.first, 1, n), gy_.read(p.first, 1, n), nullptr, &mean_[c], &of_g_[c],
-           &of_x_[c], &constant_[c], gx_.write(p.first, 1), nullptr},
-          p.rows, p.columns);
-      gx_.commit(p.first, 1, n);
+      loops_.gradient(p, *call_.x, *call_.gy, &mean_[c], &of_g_[c], &of_x_[c], &constant_[c],
+                      *call_.gx);
     });
   }
 
   const RowNormalizationGradCall& call_;
   const Units& units_;
   SampleSums& sums_;
-  Elements<C> x_, gy_, gx_;
+  PieceLoops<C> loops_;
   std::vector<C> mean_, of_g_, of_x_, constant_;
   std::vector<double> g_, gx_sum_, g_piece_, gx_piece_;
 };
 
 template <class C>
 void normalize(const RowNormalizationCall& call) {
-  const Units units(call.layout, call.x->dtype() != dtype_of<C>);
+  const Units units(call.layout);
   units.parallel([&](int64_t begin, int64_t end) {
     Forward<C> forward(call, units);
     for (int64_t i = begin; i < end; ++i) forward.run(units.at(i));
@@ -277,7 +324,7 @@ void normalize(const RowNormalizationCall& call) {
 
 template <class C>
 void normalize_grad(const RowNormalizationGradCall& call) {
-  const Units units(call.layout, call.x->dtype() != dtype_of<C>);
+  const Units units(call.layout);
   const int64_t samples = call.layout.samples;
   const size_t count = size_t(samples * call.layout.channels);
   SampleSums sums{std::vector<double>(call.g_gamma ? count : 0),
