@@ -9,6 +9,27 @@ namespace {
 
 // Channels last ----------------------------------------------------------------------------------
 
+// Wide windows without weights are read row by row, as they are in memory, and all others column by
+// column.
+CATENA_FN bool is_read_by_rows(const ResampleLoops::Position& p) {
+  return p.count[1] >= 4 && p.weights[0] == nullptr;
+}
+
+// The sums of kGroups * kLanes channels of a position that is read by rows.
+template <int kGroups, class T>
+CATENA_FN void add_by_rows(const ResampleLoops::Position& p, const T* x,
+                           Values<T> (&total)[kGroups]) {
+  for (int64_t i = 0; i < p.count[0]; ++i) {
+    const T* at = x + i * p.step[0];
+    Values<T> row[kGroups] = {};
+    for (int64_t j = 0; j < p.count[1]; ++j, at += p.step[1])
+#pragma GCC unroll 4
+      for (int g = 0; g < kGroups; ++g) row[g] += load(at + g * kLanes);
+#pragma GCC unroll 4
+    for (int g = 0; g < kGroups; ++g) total[g] += row[g];
+  }
+}
+
 // kGroups * kLanes channels of a position.
 template <int kGroups, bool kWeighted, class T>
 CATENA_FN void sum_of_lanes(const ResampleLoops::Position& p, int64_t from) {
@@ -17,7 +38,9 @@ CATENA_FN void sum_of_lanes(const ResampleLoops::Position& p, int64_t from) {
   const C* const widths = static_cast<const C*>(p.weights[1]);
   const T* const x = static_cast<const T*>(p.x) + from;
   Values<T> total[kGroups] = {};
-  for (int64_t j = 0; j < p.count[1]; ++j) {
+  const bool by_rows = !kWeighted && is_read_by_rows(p);
+  if (by_rows) add_by_rows<kGroups, T>(p, x, total);
+  for (int64_t j = 0; j < (by_rows ? 0 : p.count[1]); ++j) {
     const T* at = x + j * p.step[1];
     Values<T> column[kGroups] = {};
     for (int64_t i = 0; i < p.count[0]; ++i, at += p.step[0])
@@ -41,11 +64,12 @@ CATENA_FN void sum_of_channel(const ResampleLoops::Position& p, int64_t channel)
   const C* const heights = static_cast<const C*>(p.weights[0]);
   const C* const widths = static_cast<const C*>(p.weights[1]);
   const T* const x = static_cast<const T*>(p.x) + channel;
+  const int inner = !kWeighted && is_read_by_rows(p), outer = 1 - inner;
   C total = 0;
-  for (int64_t j = 0; j < p.count[1]; ++j) {
+  for (int64_t j = 0; j < p.count[outer]; ++j) {
     C column = 0;
-    for (int64_t i = 0; i < p.count[0]; ++i) {
-      const C v = widen(x[i * p.step[0] + j * p.step[1]]);
+    for (int64_t i = 0; i < p.count[inner]; ++i) {
+      const C v = widen(x[i * p.step[inner] + j * p.step[outer]]);
       column += kWeighted ? v * heights[i] : v;
     }
     total += kWeighted ? column * widths[j] : column;
