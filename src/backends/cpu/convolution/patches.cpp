@@ -1,9 +1,13 @@
 // The windows of a convolution as a matrix, and their sums added back into the image. Both are
 // plain copies and additions in the memory order of the patches. See catena/kernels/convolution.h.
+#include <algorithm>
 #include <cstring>
 #include <memory>
+#include <type_traits>
 
 #include "backends/common/family.h"
+#include "backends/cpu/common/loops_of.h"
+#include "backends/cpu/loops/direct_convolution.h"
 #include "backends/cpu/runtime/parallel.h"
 #include "catena/array/array.h"
 #include "catena/core/dtype_info.h"
@@ -105,27 +109,40 @@ void gather(const Layout& l, const T* image, T* patches) {
   });
 }
 
-// Sums over one image, channels [first, first + count), in the compute type.
+// `lines` lines of `count` sums that are side by side.
 template <class T, class Sum>
-void add_patches(const Layout& l, const T* patches, int64_t count, Sum* sums, int64_t channel_step,
-                 int64_t row_step, int64_t column_step) {
+void add_lines(const T* from, int64_t from_step, int64_t from_channel, Sum* to, int64_t to_step,
+               int64_t lines, int64_t count) {
+  if constexpr (std::is_same_v<T, Sum>)
+    if (from_channel == 1)
+      return loops_of<Sum>(direct_convolution_tables())
+          .add_lines(from, from_step, to, to_step, lines, count);
+  for (int64_t l = 0; l < lines; ++l, from += from_step, to += to_step)
+    for (int64_t c = 0; c < count; ++c) to[c] += Sum(from[c * from_channel]);
+}
+
+// Adds the patches of one image to its sums, in the compute type: `count` channels side by side,
+// columns next to each other.
+template <class T, class Sum>
+void add_patches(const Layout& l, const T* patches, int64_t count, Sum* sums) {
+  const int64_t step = l.stride[1] * count;
   for (int64_t i = 0; i < l.kernel[0]; ++i) {
     for (int64_t j = 0; j < l.kernel[1]; ++j) {
       int64_t begin = 0, end = 0;
       l.inside(j, begin, end);
+      if (begin == end) continue;
       for (int64_t y = 0; y < l.out[0]; ++y) {
         const int64_t row = l.row(i, y);
         if (row < 0 || row >= l.height) continue;
         const T* from = patches + i * l.at[2] + j * l.at[3] + y * l.at[4] + begin * l.at[5];
         const int64_t column = begin * l.stride[1] - l.pad[1] + j * l.dilation[1];
-        Sum* to = sums + row * row_step + column * column_step;
-        const int64_t step = l.stride[1] * column_step;
-        if (count == 1) {
+        Sum* to = sums + (row * l.width + column) * count;
+        if (count == 1 && step == 1)
+          add_lines(from, 0, l.at[5], to, 0, 1, end - begin);
+        else if (count == 1)
           for (int64_t x = 0; x < end - begin; ++x) to[x * step] += Sum(from[x * l.at[5]]);
-          continue;
-        }
-        for (int64_t x = begin; x < end; ++x, from += l.at[5], to += step)
-          for (int64_t c = 0; c < count; ++c) to[c * channel_step] += Sum(from[c * l.at[1]]);
+        else
+          add_lines(from, l.at[5], l.at[1], to, step, end - begin, count);
       }
     }
   }
@@ -142,6 +159,12 @@ void store_sums(const Layout& l, const Sum* sums, T* image, int64_t count, bool 
       }
 }
 
+// Whether `count` channels of an image are in memory as their sums are.
+bool is_dense(const Layout& l, int64_t count) {
+  return (count == 1 || l.in[1] == 1) && (l.width == 1 || l.in[3] == count) &&
+         (l.height == 1 || l.in[2] == l.width * count);
+}
+
 // Adjacent channels are added together; otherwise each channel is a separate piece.
 template <class T, class Sum>
 void scatter(const Layout& l, const T* patches, T* image, bool accumulate) {
@@ -151,9 +174,14 @@ void scatter(const Layout& l, const T* patches, T* image, bool accumulate) {
   parallel_for(pieces, threads_for(l.n * work / 2), [&](int64_t at) {
     const int64_t n = at / (l.channels / together), c = at % (l.channels / together);
     const int64_t size = l.height * l.width * together;
+    if constexpr (std::is_same_v<T, Sum>)
+      if (is_dense(l, together)) {
+        Sum* const sums = image + n * l.in[0] + c * l.in[1];
+        if (!accumulate) std::fill_n(sums, size, Sum(0));
+        return add_patches(l, patches + n * l.at[0] + c * l.at[1], together, sums);
+      }
     const std::unique_ptr<Sum[]> sums(new Sum[size_t(size)]());
-    add_patches(l, patches + n * l.at[0] + c * l.at[1], together, sums.get(), 1, l.width * together,
-                together);
+    add_patches(l, patches + n * l.at[0] + c * l.at[1], together, sums.get());
     store_sums(l, sums.get(), image + n * l.in[0] + c * l.in[1], together, accumulate);
   });
 }
