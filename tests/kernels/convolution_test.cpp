@@ -49,8 +49,8 @@ void for_each_provider(
         body(pass, provider.name, device);
 }
 
-// While it lives, cuDNN and the kernels of small and of grouped convolutions take what they would
-// leave to others that are faster.
+// While it lives, cuDNN, oneDNN and the kernels of small and of grouped convolutions take what they
+// would leave to others that are faster.
 class EveryCallScope {
  public:
   EveryCallScope() : before_(config().use_cudnn) { config().use_cudnn = UseCudnn::kAlways; }
@@ -60,7 +60,7 @@ class EveryCallScope {
   ProviderScope own_{
       "convolution/small:always,convolution_grad_x/small:always,convolution_grad_w/small:always,"
       "convolution/direct:always,convolution_grad_x/direct:always,"
-      "convolution_grad_w/direct:always"};
+      "convolution_grad_w/direct:always,onednn:always"};
   UseCudnn before_;
 };
 

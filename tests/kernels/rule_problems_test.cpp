@@ -93,7 +93,7 @@ TEST(RuleProblems, ForcedPluginThatDoesNotLoadIsAnError) {
     EXPECT_NE(text.find("no provider takes this call on cpu:0; asked: none; left out by the rules "
                         "'" +
                         std::string(rules) +
-                        "' (config().providers, CATENA_PROVIDERS): products; "
+                        "' (config().providers, CATENA_PROVIDERS): direct, products; "
                         "plug-in 'onednn' does not load: "),
               std::string::npos)
         << text;

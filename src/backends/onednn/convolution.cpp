@@ -73,8 +73,24 @@ bool taken_dtype(Dtype dtype) {
   return dtype == Dtype::kFloat32 || dtype == Dtype::kBFloat16 || dtype == Dtype::kFloat16;
 }
 
-bool run(const Problem& problem, const Pointers& pointers) {
+// Whether the built-in provider "direct" is faster: oneDNN 2.6 has no fast kernel for several, but
+// few channels a group, nor for the weight gradients of large depthwise windows, which take it 5 to
+// 30 times as long.
+bool is_slow(const Problem& p) {
+  const int64_t pairs = p.channels / p.groups * (p.filters / p.groups);
+  if (p.groups == 1 || pairs > 4) return false;
+  return pairs > 1 || (p.pass == ConvolutionPass::kGradW && p.window.taps() > 9);
+}
+bool leaves(const Problem& problem, const SlotBase& slot) {
+  if (!is_slow(problem)) return false;
+  const ProviderUse use = config().providers.use(slot.name(), "onednn");
+  return use != ProviderUse::kAlways && use != ProviderUse::kOnly &&
+         config().providers.use(slot.name(), "direct") != ProviderUse::kOff;
+}
+
+bool run(const Problem& problem, const SlotBase& slot, const Pointers& pointers) {
   if (!taken_dtype(problem.dtype) || !problem.fits_32_bits()) return false;
+  if (leaves(problem, slot)) return false;
   if (known_bug(problem) != nullptr) return false;
   const ForkScope no_fork;  // oneDNN locks the primitives that its threads share
   const ThreadCount threads(static_cast<int>(problem.threads));
@@ -85,16 +101,18 @@ bool run(const Problem& problem, const Pointers& pointers) {
 }
 
 bool forward(const ConvolutionCall& c) {
-  return run(problem_for(c),
+  return run(problem_for(c), kernels::convolution,
              {c.x->raw_data(), c.W->raw_data(), c.b ? c.b->raw_data() : nullptr, c.y->raw_data()});
 }
 
 bool grad_x(const ConvolutionGradXCall& c) {
-  return run(problem_for(c), {c.gx->raw_data(), c.W->raw_data(), nullptr, c.gy->raw_data()});
+  return run(problem_for(c), kernels::convolution_grad_x,
+             {c.gx->raw_data(), c.W->raw_data(), nullptr, c.gy->raw_data()});
 }
 
 bool grad_w(const ConvolutionGradWCall& c) {
-  return run(problem_for(c), {c.x->raw_data(), c.gW->raw_data(), nullptr, c.gy->raw_data()});
+  return run(problem_for(c), kernels::convolution_grad_w,
+             {c.x->raw_data(), c.gW->raw_data(), nullptr, c.gy->raw_data()});
 }
 
 }  // namespace

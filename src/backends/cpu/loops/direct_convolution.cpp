@@ -148,10 +148,16 @@ void channel_sums(const ChannelSums<C>& s) {
   adjacent ? sums_of_row<3>(s) : sums_of_row<0>(s);
 }
 
-// The products of kRows rows from `row` on at kTaps taps from `tap` on, for a vector of channels.
+// What a sum runs over: results of [begin, end), of which those of `inner` have all columns; kRows
+// rows from `row` on, and kTaps taps from `tap` on.
+struct Products {
+  Range results, inner;
+  int64_t row, tap;
+};
 template <int kRows, int kTaps, bool kPart, class C>
-CATENA_FN void products_of_lanes(const ChannelProducts<C>& p, int64_t row, int64_t tap, int64_t c,
+CATENA_FN void products_of_lanes(const ChannelProducts<C>& p, const Products& of, int64_t c,
                                  int64_t n) {
+  const int64_t row = of.row, tap = of.tap;
   const ConvolutionColumns& columns = p.columns;
   Vector<C> sums[kRows][kTaps];
 #pragma GCC unroll 8
@@ -173,10 +179,10 @@ CATENA_FN void products_of_lanes(const ChannelProducts<C>& p, int64_t row, int64
   };
   const auto some = [&](int64_t column) { return column >= 0 && column < columns.width; };
   const auto all = [](int64_t) { return true; };
-  const Range inner = inner_results(columns, {tap, tap + kTaps});
-  for (int64_t q = 0; q < inner.begin; ++q) add(q, some);
-  for (int64_t q = inner.begin; q < inner.end; ++q) add(q, all);
-  for (int64_t q = inner.end; q < columns.count; ++q) add(q, some);
+  int64_t q = of.results.begin;
+  for (; q < smaller(of.inner.begin, of.results.end); ++q) add(q, some);
+  for (; q < smaller(of.inner.end, of.results.end); ++q) add(q, all);
+  for (; q < of.results.end; ++q) add(q, some);
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 8
@@ -185,13 +191,18 @@ CATENA_FN void products_of_lanes(const ChannelProducts<C>& p, int64_t row, int64
       store<kPart>(to, Simd<C>::add(load<kPart>(to, n), sums[r][t]), n);
     }
 }
+// Few results at a time with all of their channels, so that memory is read in its order.
 template <int kRows, int kTaps, class C>
 void products_of_taps(const ChannelProducts<C>& p, int64_t row, int64_t tap) {
-  constexpr int64_t kLanes = kLanesOf<C>;
-  int64_t c = 0;
-  for (; c + kLanes <= p.channels; c += kLanes)
-    products_of_lanes<kRows, kTaps, false>(p, row, tap, c, kLanes);
-  if (c < p.channels) products_of_lanes<kRows, kTaps, true>(p, row, tap, c, p.channels - c);
+  constexpr int64_t kLanes = kLanesOf<C>, kResults = 16;
+  const Range inner = inner_results(p.columns, {tap, tap + kTaps});
+  for (int64_t q = 0; q < p.columns.count; q += kResults) {
+    const Products of{{q, smaller(q + kResults, p.columns.count)}, inner, row, tap};
+    int64_t c = 0;
+    for (; c + kLanes <= p.channels; c += kLanes)
+      products_of_lanes<kRows, kTaps, false>(p, of, c, kLanes);
+    if (c < p.channels) products_of_lanes<kRows, kTaps, true>(p, of, c, p.channels - c);
+  }
 }
 template <class C>
 void channel_products(const ChannelProducts<C>& p) {
