@@ -2,7 +2,7 @@
 #include "backends/cpu/loops/half_normalization.h"
 
 #include "backends/cpu/loops/finish_moments.h"
-#include "backends/cpu/loops/pooling_lanes.h"
+#include "backends/cpu/loops/half_lanes.h"
 
 namespace catena::host {
 namespace {
@@ -22,13 +22,12 @@ CATENA_FN const S* stored(const void* p) {
 }
 
 // The sum of kChains vectors.
-template <class S>
-CATENA_FN float sum_of(const Values<S> (&chains)[kChains]) {
-  Values<S> all = chains[0];
+CATENA_FN float sum_of(const Floats (&chains)[kChains]) {
+  Floats all = chains[0];
 #pragma GCC unroll 4
   for (int k = 1; k < kChains; ++k) all += chains[k];
   float sums[kLanes];
-  store(sums, all);
+  Simd<float>::store(sums, all);
   for (int64_t half = kLanes / 2; half > 0; half /= 2)
     for (int64_t i = 0; i < half; ++i) sums[i] += sums[i + half];
   return sums[0];
@@ -49,19 +48,19 @@ template <class S>
 void moments_of_row(const void* from, int64_t rows, int64_t columns, const Loops::Moments& to) {
   const S* const x = stored<S>(from);
   const int64_t n = rows * columns, whole = n / kLanes * kLanes;
-  Values<S> sums[kChains] = {}, d_sums[kChains] = {}, dd_sums[kChains] = {};
+  Floats sums[kChains] = {}, d_sums[kChains] = {}, dd_sums[kChains] = {};
   each_of_chains(
       whole, [&](int64_t at, int k) __attribute__((always_inline)) { sums[k] += load(x + at); });
-  float total = sum_of<S>(sums);
+  float total = sum_of(sums);
   for (int64_t i = whole; i < n; ++i) total += widen(x[i]);
   const float shift = total / float(n);
   each_of_chains(
       whole, [&](int64_t at, int k) __attribute__((always_inline)) {
-        const Values<S> d = load(x + at) - shift;
+        const Floats d = load(x + at) - shift;
         d_sums[k] += d;
         dd_sums[k] += d * d;
       });
-  float d_sum = sum_of<S>(d_sums), dd_sum = sum_of<S>(dd_sums);
+  float d_sum = sum_of(d_sums), dd_sum = sum_of(dd_sums);
   for (int64_t i = whole; i < n; ++i) {
     const float d = widen(x[i]) - shift;
     d_sum += d;
@@ -75,14 +74,14 @@ void sums_of_row(const Loops::Sums& s, int64_t rows, int64_t columns) {
   const S *const x = stored<S>(s.x), *const gy = stored<S>(s.gy);
   const int64_t n = rows * columns, whole = n / kLanes * kLanes;
   const float mean = *s.mean;
-  Values<S> g_sums[kChains] = {}, gx_sums[kChains] = {};
+  Floats g_sums[kChains] = {}, gx_sums[kChains] = {};
   each_of_chains(
       whole, [&](int64_t at, int k) __attribute__((always_inline)) {
-        const Values<S> g = load(gy + at);
+        const Floats g = load(gy + at);
         g_sums[k] += g;
         gx_sums[k] += g * (load(x + at) - mean);
       });
-  float g_sum = sum_of<S>(g_sums), gx_sum = sum_of<S>(gx_sums);
+  float g_sum = sum_of(g_sums), gx_sum = sum_of(gx_sums);
   for (int64_t i = whole; i < n; ++i) {
     g_sum += widen(gy[i]);
     gx_sum += widen(gy[i]) * (widen(x[i]) - mean);
@@ -97,7 +96,7 @@ void sums_of_row(const Loops::Sums& s, int64_t rows, int64_t columns) {
 template <int kGroups, class S>
 CATENA_FN void moments_of_lanes(const S* x, int64_t rows, int64_t columns, const Loops::Moments& to,
                                 int64_t j) {
-  Values<S> shift[kGroups] = {}, d_sums[kGroups] = {}, dd_sums[kGroups] = {};
+  Floats shift[kGroups] = {}, d_sums[kGroups] = {}, dd_sums[kGroups] = {};
   for (int64_t r = 0; r < rows; ++r)
 #pragma GCC unroll 4
     for (int g = 0; g < kGroups; ++g) shift[g] += load(x + j + r * columns + g * kLanes);
@@ -106,7 +105,7 @@ CATENA_FN void moments_of_lanes(const S* x, int64_t rows, int64_t columns, const
   for (int64_t r = 0; r < rows; ++r)
 #pragma GCC unroll 4
     for (int g = 0; g < kGroups; ++g) {
-      const Values<S> d = load(x + j + r * columns + g * kLanes) - shift[g];
+      const Floats d = load(x + j + r * columns + g * kLanes) - shift[g];
       d_sums[g] += d;
       dd_sums[g] += d * d;
     }
@@ -141,13 +140,13 @@ void moments_of_columns(const void* from, int64_t rows, int64_t columns, const L
 template <int kGroups, class S>
 CATENA_FN void sums_of_lanes(const Loops::Sums& s, int64_t rows, int64_t columns, int64_t j) {
   const S *x = stored<S>(s.x) + j, *gy = stored<S>(s.gy) + j;
-  Values<S> mean[kGroups], g_sums[kGroups] = {}, gx_sums[kGroups] = {};
+  Floats mean[kGroups], g_sums[kGroups] = {}, gx_sums[kGroups] = {};
 #pragma GCC unroll 4
   for (int g = 0; g < kGroups; ++g) mean[g] = load(s.mean + j + g * kLanes);
   for (int64_t r = 0; r < rows; ++r, x += columns, gy += columns)
 #pragma GCC unroll 4
     for (int g = 0; g < kGroups; ++g) {
-      const Values<S> v = load(gy + g * kLanes);
+      const Floats v = load(gy + g * kLanes);
       g_sums[g] += v;
       gx_sums[g] += v * (load(x + g * kLanes) - mean[g]);
     }
@@ -181,8 +180,8 @@ void sums_of_columns(const Loops::Sums& s, int64_t rows, int64_t columns) {
 
 // A constant of the channels of a vector, or of one number: column j, or the only channel.
 template <bool kColumns>
-CATENA_FN Values<float> of_lanes(const float* constant, int64_t j) {
-  return kColumns ? load(constant + j) : Values<float>{} + *constant;
+CATENA_FN Floats of_lanes(const float* constant, int64_t j) {
+  return kColumns ? load(constant + j) : Simd<float>::all(*constant);
 }
 template <bool kColumns>
 CATENA_FN float of_one(const float* constant, int64_t j) {
@@ -214,7 +213,7 @@ CATENA_FN void gradient_row(const Loops::Gradient& a, int64_t at, int64_t n) {
   S* const gx = static_cast<S*>(a.gx) + at;
   int64_t j = 0;
   for (; j + kLanes <= n; j += kLanes) {
-    const Values<S> d = load(x + j) - of_lanes<kColumns>(a.mean, j);
+    const Floats d = load(x + j) - of_lanes<kColumns>(a.mean, j);
     store(gx + j, of_lanes<kColumns>(a.of_g, j) * load(gy + j) +
                       (of_lanes<kColumns>(a.of_x, j) * d + of_lanes<kColumns>(a.constant, j)));
   }
