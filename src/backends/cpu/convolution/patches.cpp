@@ -51,7 +51,13 @@ void copy_line(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t
     std::memcpy(to, from, size_t(count) * sizeof(T));
     return;
   }
-  for (int64_t i = 0; i < count; ++i) to[i * to_step] = from[i * from_step];
+  constexpr Dtype kBits = sizeof(T) == 2   ? Dtype::kUInt16
+                          : sizeof(T) == 4 ? Dtype::kUInt32
+                          : sizeof(T) == 8 ? Dtype::kUInt64
+                                           : Dtype::kUInt8;
+  constexpr int64_t kItem = sizeof(T);
+  tables().casts[int(kBits)][int(kBits)](reinterpret_cast<const char*>(from), from_step * kItem,
+                                         reinterpret_cast<char*>(to), to_step * kItem, count);
 }
 template <class T>
 void zero_line(T* to, int64_t step, int64_t count) {
@@ -121,6 +127,15 @@ void add_lines(const T* from, int64_t from_step, int64_t from_channel, Sum* to, 
     for (int64_t c = 0; c < count; ++c) to[c] += Sum(from[c * from_channel]);
 }
 
+// `count` sums that are `to_step` apart.
+template <class T, class Sum>
+void add_apart(const T* from, int64_t from_step, Sum* to, int64_t to_step, int64_t count) {
+  if constexpr (std::is_same_v<T, Sum>)
+    if (from_step == 1)
+      return loops_of<Sum>(direct_convolution_tables()).add_apart(from, to, to_step, count);
+  for (int64_t i = 0; i < count; ++i) to[i * to_step] += Sum(from[i * from_step]);
+}
+
 // Adds the patches of one image to its sums, in the compute type: `count` channels side by side,
 // columns next to each other.
 template <class T, class Sum>
@@ -140,7 +155,7 @@ void add_patches(const Layout& l, const T* patches, int64_t count, Sum* sums) {
         if (count == 1 && step == 1)
           add_lines(from, 0, l.at[5], to, 0, 1, end - begin);
         else if (count == 1)
-          for (int64_t x = 0; x < end - begin; ++x) to[x * step] += Sum(from[x * l.at[5]]);
+          add_apart(from, l.at[5], to, step, end - begin);
         else
           add_lines(from, l.at[5], l.at[1], to, step, end - begin, count);
       }

@@ -83,6 +83,8 @@ struct DirectConvolutionLoops {
   // to[l * to_step + i] += from[l * from_step + i] for l < lines and i < n.
   void (*add_lines)(const C* from, int64_t from_step, C* to, int64_t to_step, int64_t lines,
                     int64_t n);
+  // to[i * step] += from[i] for i < n.
+  void (*add_apart)(const C* from, C* to, int64_t step, int64_t n);
   int64_t lanes;  // of a vector
 };
 
