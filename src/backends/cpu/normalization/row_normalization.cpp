@@ -39,11 +39,12 @@ struct Piece {
 // The units of a batch, and their pieces, which are as the loops take them.
 class Units {
  public:
-  // Pieces stay in a core's first cache.
+  // Pieces stay in the caches of a core.
   explicit Units(const RowLayout& layout)
       : l_(layout),
         last_(layout.inner == 1),
-        step_(last_ ? std::clamp<int64_t>(8192 / l_.channels, 16, kLongestPiece) : kLongestPiece) {}
+        step_(last_ ? std::clamp<int64_t>(16384 / l_.channels, 16, kLongestPiece) : kLongestPiece) {
+  }
   const RowLayout& layout() const { return l_; }
   int64_t of_group() const { return l_.channels / l_.groups; }  // channels
   int kind() const { return last_; }                            // index of the loops
