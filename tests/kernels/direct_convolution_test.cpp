@@ -2,6 +2,7 @@
 // without patches, against a plain loop in double.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -149,6 +150,34 @@ TEST(DirectConvolution, TakesGroupsOfFewChannels) {
   const ProviderScope always("convolution/direct:always");
   EXPECT_EQ(check_convolution(Pass::kForward, "direct", cpu(0), single, 1, &why), Outcome::kTaken)
       << why;
+}
+
+// oneDNN leaves those to it for which it has no fast kernel, unless a rule says "always".
+TEST(DirectConvolution, IsAskedForWhatOneDnnDoesSlowly) {
+  const auto providers = kernels::convolution_grad_w.providers(DeviceType::kCpu);
+  if (std::none_of(providers.begin(), providers.end(),
+                   [](const ProviderInfo& p) { return p.name == "onednn"; }))
+    GTEST_SKIP() << "SKIPPED: no plug-in onednn in this build";
+  ConvolutionCase depthwise, multiplied;
+  depthwise.groups = depthwise.channels = depthwise.filters = 16;
+  multiplied.groups = multiplied.channels = 8, multiplied.filters = 24;
+  ConvolutionCase wide = depthwise;
+  wide.window = {{5, 5}, {1, 1}, {2, 2}, {1, 1}};
+  const auto outcome = [](Pass pass, const ConvolutionCase& c) {
+    std::string why;
+    return check_convolution(pass, "onednn", cpu(0), c, 2, &why);
+  };
+  for (const Pass pass : kDirectPasses) {
+    EXPECT_EQ(outcome(pass, depthwise), Outcome::kTaken);
+    EXPECT_EQ(outcome(pass, multiplied), Outcome::kDeclined);
+    const bool is_slow = pass == Pass::kGradW;
+    EXPECT_EQ(outcome(pass, wide), is_slow ? Outcome::kDeclined : Outcome::kTaken);
+    const ProviderScope always("onednn:always");
+    EXPECT_EQ(outcome(pass, multiplied), Outcome::kTaken);
+    EXPECT_EQ(outcome(pass, wide), Outcome::kTaken);
+  }
+  const ProviderScope off("direct:off");
+  EXPECT_EQ(outcome(Pass::kGradW, wide), Outcome::kTaken);
 }
 
 // The image of a case with NaN in the middle of channel 1 of image 0; x of the forward pass, or gy.
