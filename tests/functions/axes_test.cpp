@@ -33,6 +33,10 @@ const Function kFunctions[] = {
     CATENA_FUNCTION(F::flip(x, axis)),
     CATENA_FUNCTION(F::roll(x, 1, axis)),
     CATENA_FUNCTION(F::swapaxes(x, axis, axis)),
+    CATENA_FUNCTION(F::moveaxis(x, axis, 0)),
+    CATENA_FUNCTION(F::moveaxis(x, 0, axis)),
+    CATENA_FUNCTION(F::rollaxis(x, axis)),
+    CATENA_FUNCTION(F::sort(x, axis)),
     CATENA_FUNCTION(F::expand_dims(x, axis)),
     CATENA_FUNCTION(F::squeeze(x, axis)),
     CATENA_FUNCTION(F::sum(x, axis)),
@@ -46,6 +50,8 @@ const Function kFunctions[] = {
     CATENA_FUNCTION(F::norm(x, axis)),
     CATENA_FUNCTION(F::logsumexp(x, axis)),
     CATENA_FUNCTION(F::cumsum(x, axis)),
+    CATENA_FUNCTION(F::cumprod(x, axis)),
+    CATENA_FUNCTION(F::diff(x, 1, axis)),
     CATENA_FUNCTION(F::cosine_similarity(x, x, axis)),
 };
 #undef CATENA_FUNCTION
@@ -65,7 +71,12 @@ TEST(AxesOutOfRange, AreIndexErrors) {
       }
     }
   }
-  EXPECT_THROW(F::transpose(Variable(ones({2, 3})), {0, 5}), IndexError);
+  const Variable x(ones({2, 3}));
+  EXPECT_THROW(F::transpose(x, {0, 5}), IndexError);
+  EXPECT_THROW(F::rot90(x, 1, {0, 5}), IndexError);
+  EXPECT_THROW(F::diagonal(x, 0, -6, 1), IndexError);
+  EXPECT_THROW(F::trace(x, 0, 0, 5), IndexError);
+  EXPECT_THROW(F::tensordot(x, x, {5}, {0}), IndexError);
 }
 
 }  // namespace

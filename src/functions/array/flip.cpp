@@ -1,4 +1,4 @@
-// flip and roll: orders of elements, undone by their adjoints.
+// flip, flipud, fliplr and roll: orders of elements, undone by their adjoints.
 #include "catena/functions/array/flip.h"
 
 #include "catena/array/manipulation.h"
@@ -15,6 +15,14 @@ struct Flip {
   Array adjoint(const Array& gy) const { return catena::flip(gy, axes); }
 };
 
+struct Flipud : Flip {
+  static constexpr const char* kName = "Flipud";
+};
+
+struct Fliplr : Flip {
+  static constexpr const char* kName = "Fliplr";
+};
+
 struct Roll {
   static constexpr const char* kName = "Roll";
   int64_t shift;
@@ -23,7 +31,19 @@ struct Roll {
   Array adjoint(const Array& gy) const { return catena::roll(gy, -shift, axis); }
 };
 
+// Flip by its subclass along one axis, which x must have.
+template <class Map>
+Variable flip_axis(const VariableOperand& x, int axis) {
+  FunctionCall call(Map::kName, Autocast::kNone, x);
+  CATENA_CHECK(ShapeError, call[0].ndim() > axis, call.label(), ": expected at least ", axis + 1,
+               axis == 0 ? " axis" : " axes", ", got ", call[0].shape());
+  return linear_map(call, Map{{AxisList(axis)}});
+}
+
 }  // namespace
+
+Variable flipud(const VariableOperand& x) { return flip_axis<Flipud>(x, 0); }
+Variable fliplr(const VariableOperand& x) { return flip_axis<Fliplr>(x, 1); }
 
 Variable flip(const VariableOperand& x, const AxisList& axes) {
   FunctionCall call(Flip::kName, Autocast::kNone, x);

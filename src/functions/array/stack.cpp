@@ -1,4 +1,4 @@
-// stack, hstack and vstack: concat of views.
+// stack, hstack, vstack and dstack: concat of views.
 #include "catena/functions/array/stack.h"
 
 #include "catena/functions/array/concat.h"
@@ -61,6 +61,15 @@ Variable vstack(const Variables& xs) {
   check_some("Vstack", xs);
   FunctionCall call("Vstack", Autocast::kWidest, xs);
   return concat(with_axes(call, 2), 0);
+}
+
+Variable dstack(const Variables& xs) {
+  check_some("Dstack", xs);
+  FunctionCall call("Dstack", Autocast::kWidest, xs);
+  Variables parts;
+  for (const Variable& x : with_axes(call, 2))
+    parts.push_back(x.ndim() == 2 ? expand_dims(x, 2) : x);
+  return concat(parts, 2);
 }
 
 }  // namespace catena::functions

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "array/einsum_terms.h"
-#include "catena/array/creation.h"
 #include "catena/core/entry_scope.h"
 #include "catena/functions/array/broadcast.h"
+#include "catena/functions/array/diagonal.h"
 #include "catena/functions/array/reshape.h"
 #include "catena/functions/array/transpose.h"
 #include "catena/functions/math/elementwise.h"
@@ -20,22 +20,9 @@ namespace {
 
 constexpr const char* kName = "Einsum";
 
-struct Diagonal {
-  static constexpr const char* kName = "Diagonal";
-  Shape from;
-  int64_t axis1, axis2;
-  Array forward(const Array& x) const { return x.diagonal(0, axis1, axis2); }
-  Array adjoint(const Array& gy) const {
-    const Array gx = zeros(from, {gy.dtype(), gy.device()});
-    gx.diagonal(0, axis1, axis2).assign(gy);
-    return gx;
-  }
-};
-
 struct VariableOperations {
   static Variable diagonal(const Variable& x, int64_t i, int64_t j) {
-    FunctionCall call(Diagonal::kName, Autocast::kNone, x);
-    return linear_map(call, Diagonal{x.shape(), i, j});
+    return functions::diagonal(x, 0, i, j);
   }
   static Variable transpose(const Variable& x, const Axes& order) {
     return std::is_sorted(order.begin(), order.end()) ? x : functions::transpose(x, order);

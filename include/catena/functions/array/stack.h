@@ -12,5 +12,7 @@ Variable stack(const Variables& xs, Axis axis = 0);
 Variable hstack(const Variables& xs);
 // Along axis 0; 1-d inputs, and numbers, are rows.
 Variable vstack(const Variables& xs);
+// Along axis 2: matrices become (m, n, 1), and 1-d inputs and numbers (1, n, 1).
+Variable dstack(const Variables& xs);
 
 }  // namespace catena::functions

@@ -1,0 +1,239 @@
+// Records of the products of arrays, of running products and of differences.
+#include <algorithm>
+
+#include "catena/functions/math/cumprod.h"
+#include "catena/functions/math/diff.h"
+#include "catena/functions/math/tensordot.h"
+#include "functions/function_record.h"
+
+namespace catena {
+namespace {
+
+// A product of two operands whose inputs are matrices: a (m, k) and b (k, n) as `rows` sees them.
+struct Operands {
+  Shape a, b, result;  // shapes that the operands have as matrices, and that of the result
+};
+// Sums of products of matrices in C order.
+Plain product_of(const Plain& left, const Plain& right, const Operands& as) {
+  const Plain a{as.a, left.values}, b{as.b, right.values};
+  const Plain y = plain({as.a[0], as.b[1]}, [&](const Shape& i) {
+    double total = 0;
+    for (int64_t k = 0; k < as.a[1]; ++k) total += a(i[0], k) * b(k, i[1]);
+    return total;
+  });
+  return {as.result, y.values};
+}
+
+FunctionRecord product_record(std::string function, std::string variant, Shapes inputs,
+                              std::function<Variable(const Variable&, const Variable&)> call,
+                              std::function<Plain(const Plain&, const Plain&)> reference) {
+  FunctionRecord r;
+  r.function = std::move(function);
+  r.variant = std::move(variant);
+  r.ranges = {{-1, 1}, {-1, 1}};
+  r.shapes = {std::move(inputs)};
+  r.call = binary(std::move(call));
+  r.reference = [reference = std::move(reference)](const Plains& in) {
+    return Plains{reference(in[0], in[1])};
+  };
+  return r;
+}
+
+// x with its two axes, or the last two of three, exchanged.
+Plain exchanged(const Plain& x) {
+  Shape shape = x.shape;
+  std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+  return plain(shape, [&](Shape i) {
+    std::swap(i[i.size() - 1], i[i.size() - 2]);
+    return x.at(i);
+  });
+}
+
+Plain times_number(const Plain& x, const Plain& number) {
+  return plain(x.shape, [&](const Shape& i) { return x.at(i) * number.values[0]; });
+}
+
+FunctionRecords dot_records() {
+  const auto dot = [](const Variable& a, const Variable& b) { return F::dot(a, b); };
+  const auto record = [&](std::string variant, Shapes inputs, Operands as) {
+    return product_record("dot", std::move(variant), std::move(inputs), dot,
+                          [=](const Plain& a, const Plain& b) { return product_of(a, b, as); });
+  };
+  FunctionRecord stacks =
+      product_record("dot", "stacks", {{2, 3}, {2, 3, 2}}, dot, [](const Plain& a, const Plain& b) {
+        // (i, j) with (s, j, n): b as (j, s, n).
+        const Plain moved = plain({3, 2, 2}, [&](const Shape& i) { return b(i[1], i[0], i[2]); });
+        return product_of(a, moved, {{2, 3}, {3, 4}, {2, 2, 2}});
+      });
+  const auto call = [=](Shape a, Shape b, Dtype dtype = Dtype::kFloat64) {
+    return [=](const Draw& draw) { F::dot(draw(a), draw(b, 0, 1, 0, dtype)); };
+  };
+  stacks.errors = {
+      error<ShapeError>(call({2, 3}, {2, 3}),
+                        "Dot: axis 1 of a, (2, 3), and axis 0 of b, (2, 3), are summed together "
+                        "and have different extents"),
+      type_error("Dot", call({3}, {3}, Dtype::kInt32),
+                 "Expect: b.dtype.kind == f\nActual: i != f\nInputs: a float64 (3,), b int32 (3,)\n"
+                 "Expected is a floating dtype: convert b with .astype(dtype::float32)."),
+      error<ValueError>([](const Draw& draw) { F::dot(draw({3}), 2.0); },
+                        "Dot: expected a variable or an array, got a number"),
+  };
+  return {record("matrices", {{2, 3}, {3, 2}}, {{2, 3}, {3, 2}, {2, 2}}),
+          record("vectors", {{3}, {3}}, {{1, 3}, {3, 1}, {}}),
+          record("matrix and vector", {{2, 3}, {3}}, {{2, 3}, {3, 1}, {2}}),
+          record("vector and matrix", {{3}, {3, 2}}, {{1, 3}, {3, 2}, {2}}),
+          record("no elements summed", {{2, 0}, {0, 3}}, {{2, 0}, {0, 3}, {2, 3}}),
+          product_record("dot", "number", {{2, 3}, {}}, dot, times_number),
+          stacks};
+}
+
+FunctionRecords inner_records() {
+  const auto inner = [](const Variable& a, const Variable& b) { return F::inner(a, b); };
+  FunctionRecord matrices = product_record(
+      "inner", "matrices", {{2, 3}, {4, 3}}, inner, [](const Plain& a, const Plain& b) {
+        return product_of(a, exchanged(b), {{2, 3}, {3, 4}, {2, 4}});
+      });
+  matrices.errors = {error<ShapeError>(
+      [](const Draw& draw) {
+        F::inner(draw({2, 3}), draw({2}));
+      },
+      "Inner: axis 1 of a, (2, 3), and axis 0 of b, (2,), are summed together and have different "
+      "extents")};
+  FunctionRecord sum = product_record(
+      "vdot", "", {{2, 3}, {3, 2}},
+      [](const Variable& a, const Variable& b) { return F::vdot(a, b); },
+      [](const Plain& a, const Plain& b) {
+        return product_of(a, b, {{1, int64_t(a.values.size())}, {int64_t(b.values.size()), 1}, {}});
+      });
+  sum.shapes.insert(sum.shapes.end(), {{{}, {1}}, {{0}, {2, 0}}});
+  sum.errors = {error<ShapeError>(
+      [](const Draw& draw) {
+        F::vdot(draw({2, 3}), draw({5}));
+      },
+      "Vdot: (2, 3) and (5,) have different sizes")};
+  FunctionRecord outer = product_record(
+      "outer", "", {{2, 3}, {4}},
+      [](const Variable& a, const Variable& b) { return F::outer(a, b); },
+      [](const Plain& a, const Plain& b) {
+        const auto m = int64_t(a.values.size()), n = int64_t(b.values.size());
+        return product_of(a, b, {{m, 1}, {1, n}, {m, n}});
+      });
+  outer.shapes.insert(outer.shapes.end(), {{{}, {2}}, {{0}, {2}}});
+  outer.errors = {type_error(
+      "Outer", [](const Draw& draw) { F::outer(draw({1}), draw({1}, 0, 1, 0, Dtype::kFloat32)); },
+      "Expect: b.dtype == a.dtype\nActual: float32 != float64\nInputs: a float64 (1,), b float32 "
+      "(1,)\nThe inputs are float64 and float32: convert the float64 one with "
+      ".astype(dtype::float32), or make arrays of float32 by config().default_dtype = "
+      "dtype::float32.")};
+  return {matrices, product_record("inner", "number", {{2, 3}, {}}, inner, times_number), sum,
+          outer};
+}
+
+FunctionRecords tensordot_records() {
+  const auto record = [](int64_t axes, Shapes inputs, Operands as) {
+    return product_record(
+        "tensordot", message(axes, " axes"), std::move(inputs),
+        [=](const Variable& a, const Variable& b) { return F::tensordot(a, b, axes); },
+        [=](const Plain& a, const Plain& b) { return product_of(a, b, as); });
+  };
+  // (m, i, j) with (i, n, j), by i and j in either order.
+  const auto pairs = [](std::string variant, Axes axes_a, Axes axes_b) {
+    return product_record(
+        "tensordot", std::move(variant), {{3, 2, 4}, {2, 3, 4}},
+        [=](const Variable& a, const Variable& b) { return F::tensordot(a, b, axes_a, axes_b); },
+        [](const Plain& a, const Plain& b) {
+          return product_of(a, exchanged(b), {{3, 8}, {8, 3}, {3, 3}});
+        });
+  };
+  FunctionRecord listed = pairs("lists", {1, 2}, {0, 2});
+  const auto call = [](Axes axes_a, Axes axes_b) {
+    return [=](const Draw& draw) {
+      F::tensordot(draw({3, 2, 4}), draw({2, 3, 4}), axes_a, axes_b);
+    };
+  };
+  listed.errors = {
+      error<ValueError>(call({1, 2}, {0}),
+                        "Tensordot: 2 axes of a against 1 of b; expected as many of both"),
+      error<ValueError>(call({1, -2}, {0, 2}), "Tensordot: an axis is given twice in (1, -2)"),
+      error<IndexError>(call({1, 3}, {0, 2}),
+                        "Tensordot: axis 3 is out of range for an array of 3 dimensions"),
+      error<ShapeError>(call({0}, {0}),
+                        "Tensordot: axis 0 of a, (3, 2, 4), and axis 0 of b, (2, 3, 4), are summed "
+                        "together and have different extents"),
+      error<ValueError>(
+          [](const Draw& draw) {
+            F::tensordot(draw({3}), draw({3, 2}));
+          },
+          "Tensordot: cannot sum over 2 axes of (3,) and (3, 2)"),
+      error<ValueError>([](const Draw& draw) { F::tensordot(draw({3}), draw({3}), -1); },
+                        "Tensordot: cannot sum over -1 axes of (3,) and (3,)"),
+  };
+  return {record(2, {{2, 3, 2}, {3, 2, 2}}, {{2, 6}, {6, 2}, {2, 2}}),
+          record(1, {{2, 3}, {3, 2, 2}}, {{2, 3}, {3, 4}, {2, 2, 2}}),
+          record(0, {{2, 3}, {2}}, {{6, 1}, {1, 2}, {2, 3, 2}}), listed,
+          pairs("lists in another order", {-1, 1}, {2, -3})};
+}
+
+FunctionRecord cumprod_record(std::optional<int64_t> axis, const Shapes& shapes) {
+  return unary_record(
+      "cumprod", axis ? message("axis ", *axis) : "flattened", shapes,
+      [=](const Variable& x) { return F::cumprod(x, axis); },
+      [=](Plain x) {
+        if (!axis) x.shape = {int64_t(x.values.size())};
+        const auto a = size_t(!axis ? 0 : *axis < 0 ? *axis + x.shape.ndim() : *axis);
+        return plain(x.shape, [&](Shape i) {
+          double product = 1;
+          for (; i[a] >= 0; --i[a]) product *= x.at(i);
+          return product;
+        });
+      });
+}
+
+FunctionRecords diff_records() {
+  FunctionRecords records;
+  for (const int64_t n : {0, 1, 2, 3}) {
+    for (const int64_t axis : {0, -1}) {
+      records.push_back(unary_record(
+          "diff", message("n ", n, ", axis ", axis), {{4, 5}, {3}, {2, 2}, {0, 2}, {2, 0}},
+          [=](const Variable& x) { return F::diff(x, n, axis); },
+          [=](Plain x) {
+            const auto a = size_t(axis < 0 ? axis + x.shape.ndim() : axis);
+            for (int64_t k = 0; k < n; ++k) {
+              Shape shape = x.shape;
+              shape[a] = std::max<int64_t>(0, shape[a] - 1);
+              x = plain(shape, [&](Shape i) {
+                const double before = x.at(i);
+                ++i[a];
+                return x.at(i) - before;
+              });
+            }
+            return x;
+          }));
+    }
+  }
+  records.back().errors = {
+      error<ValueError>([](const Draw& draw) { F::diff(draw({3}), -1); },
+                        "Diff: expected n of at least 0, got -1"),
+      error<IndexError>([](const Draw& draw) { F::diff(draw({3}), 1, 1); },
+                        "Diff: x has one axis, 0 or -1; the axis given is 1."),
+      type_error(
+          "Diff", [](const Draw& draw) { F::diff(draw.labels({1}, {1})); },
+          "Expect: x.dtype.kind == f\nActual: i != f\nInputs: x int32 (1,)\n"
+          "Expected is a floating dtype: convert x with .astype(dtype::float32)."),
+  };
+  return records;
+}
+
+}  // namespace
+
+CATENA_FUNCTION_RECORDS(product) {
+  FunctionRecords records{cumprod_record({}, {{2, 3}, {}}),
+                          cumprod_record(0, {{5, 2}, {1, 2}, {0, 2}}),
+                          cumprod_record(-1, {{3, 4}, {2, 2, 7}})};
+  for (const auto group : {dot_records, inner_records, tensordot_records, diff_records}) {
+    for (FunctionRecord& record : group()) records.push_back(std::move(record));
+  }
+  return records;
+}
+
+}  // namespace catena
