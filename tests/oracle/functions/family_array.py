@@ -248,10 +248,78 @@ def swapaxes(g):
     g.case([x], {"axis1": a, "axis2": b}, lambda x: x.swapaxes(a, b))
 
 
+def moveaxis(g):
+    x = g.x(g.shape(1, 4))
+    n = g.integer(1, x.a.ndim)
+    sources, destinations = (g.random.sample(range(x.a.ndim), n) for _ in range(2))
+    given = [k - x.a.ndim if g.chance(0.3) else k for k in sources]
+    g.case([x], {"sources": given, "destinations": destinations},
+           lambda x: x.moveaxis(sources, destinations))
+
+
+def rollaxis(g):
+    x = g.x(g.shape(1, 4))
+    axis, start = g.axis(x.a.ndim), g.integer(-x.a.ndim, x.a.ndim)
+    before = start % x.a.ndim if start < x.a.ndim else start
+    g.case([x], {"axis": axis, "start": start},
+           lambda x: x.moveaxis(axis, before - (before > axis % x.ndim)))
+
+
+def rot90(g):
+    x = g.x(g.shape(2, 4))
+    axes = [k - x.a.ndim if g.chance(0.3) else k for k in g.random.sample(range(x.a.ndim), 2)]
+    times = g.integer(-5, 5)
+    g.case([x], {"times": times, "axes": axes}, lambda x: torch.rot90(x, times, axes))
+
+
+def mirrored(function, axes):
+    return lambda g: g.case([g.x(g.shape(axes, 4))], {}, function)
+
+
+def triangle(function):
+    def generate(g):
+        k = g.integer(-4, 4)
+        g.case([g.x(g.shape(2, 4))], {"k": k}, lambda x: function(x, k))
+
+    return generate
+
+
+def diagonals(g):
+    x = g.x(g.shape(2, 4))
+    a, b = (k - x.a.ndim if g.chance(0.3) else k for k in g.random.sample(range(x.a.ndim), 2))
+    # PyTorch refuses offsets beyond the array.
+    offset = g.integer(-x.a.shape[a], x.a.shape[b])
+    return x, {"offset": offset, "axis1": a, "axis2": b}
+
+
+def diagonal(g):
+    x, params = diagonals(g)
+    g.case([x], params, lambda x: torch.diagonal(x, params["offset"], params["axis1"],
+                                                 params["axis2"]))
+
+
+def trace(g):
+    x, params = diagonals(g)
+    g.case([x], params, lambda x: torch.diagonal(x, params["offset"], params["axis1"],
+                                                 params["axis2"]).sum(-1), floor=16)
+
+
+def sort(g):
+    x = g.x(g.shape(1, 4))
+    axis = None if g.chance(0.2) else g.axis(x.a.ndim)
+    g.case([x], {"axis": axis},
+           lambda x: (x.flatten().sort(stable=True) if axis is None
+                      else x.sort(stable=True, dim=axis)).values)
+
+
 def functions():
-    own = [broadcast_to, broadcast, cast, concat, stack, flip, roll, get_item, one_hot, pad, repeat,
-           tile, reshape, expand_dims, squeeze, upsampling_nearest, select_item, separate,
-           split_axis, take, take_along_axis, transpose, swapaxes]
+    own = [moveaxis, rollaxis, rot90, diagonal, trace, sort, broadcast_to, broadcast, cast, concat,
+           stack, flip, roll, get_item, one_hot, pad, repeat, tile, reshape, expand_dims, squeeze,
+           upsampling_nearest, select_item, separate, split_axis, take, take_along_axis, transpose,
+           swapaxes]
     return {f.__name__: (1, f) for f in own} | {
         "resize_images": (2, resize_images),
-        "hstack": (1, joined(torch.hstack, 1)), "vstack": (1, joined(torch.vstack, 1))}
+        "hstack": (1, joined(torch.hstack, 1)), "vstack": (1, joined(torch.vstack, 1)),
+        "dstack": (1, joined(torch.dstack, 1)),
+        "tril": (1, triangle(torch.tril)), "triu": (1, triangle(torch.triu)),
+        "flipud": (1, mirrored(torch.flipud, 1)), "fliplr": (1, mirrored(torch.fliplr, 2))}

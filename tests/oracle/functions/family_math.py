@@ -159,6 +159,63 @@ def cumsum(g):
            floor=16)
 
 
+def cumprod(g):
+    """Of numbers near 1, lest products leave the range of float32, and zeros."""
+    x = g.x(g.shape(1, 4), (-1.2, 1.2))
+    if g.chance(0.4):
+        x.owner[g.rng.random(x.owner.size) < 0.05] = 0
+    axis = None if g.chance(0.2) else g.axis(x.a.ndim)
+    g.case([x], {"axis": axis},
+           lambda x: x.flatten().cumprod(0) if axis is None else x.cumprod(axis), loose=4, floor=16)
+
+
+def diff(g):
+    x = g.x(g.shape(1, 4))
+    axis, n = g.axis(x.a.ndim), g.integer(0, 3)
+    g.case([x], {"n": n, "axis": axis}, lambda x: torch.diff(x, n, axis), loose=4, floor=16)
+
+
+def few(g, low=0, high=2):
+    return [g.pick([1, 2, 3, 5]) for _ in range(g.integer(low, high))]
+
+
+def dot(g):
+    k = g.pick([0, 1, 2, 5, 17])
+    a = g.x((*few(g), k), "smooth")
+    b = g.x((*few(g), k, *few(g, 1, 1)) if g.chance(0.6) else (k,), "smooth")
+    g.case([a, b], {}, lambda a, b: torch.tensordot(a, b, ([-1], [max(b.ndim - 2, 0)])), floor=4)
+
+
+def inner(g):
+    k = g.pick([0, 1, 2, 5, 17])
+    g.case([g.x((*few(g), k), "smooth"), g.x((*few(g), k), "smooth")], {}, torch.inner, floor=4)
+
+
+def vdot(g):
+    shape = few(g)
+    n = int(np.prod(shape, dtype=int))
+    g.case([g.x(shape, "smooth"), g.x((n,), "smooth")], {},
+           lambda a, b: torch.dot(a.flatten(), b), floor=4)
+
+
+def outer(g):
+    g.case([g.x(few(g)), g.x(few(g))], {}, lambda a, b: torch.outer(a.flatten(), b.flatten()))
+
+
+def tensordot(g):
+    summed = few(g)
+    axes = list(range(len(summed)))
+    a, b = g.x((*few(g), *summed), "smooth"), g.x((*summed, *few(g)), "smooth")
+    if g.chance(0.4):
+        g.case([a, b], {"axes": len(summed)}, lambda a, b: torch.tensordot(a, b, len(summed)),
+               floor=4)
+        return
+    g.random.shuffle(axes)
+    left = [k - len(summed) for k in axes]
+    g.case([a, b], {"axes_a": left, "axes_b": axes},
+           lambda a, b: torch.tensordot(a, b, (left, axes)), floor=4)
+
+
 def as_matrix(x, trans):
     x = x.unsqueeze(-1) if x.ndim in (1, 0) else x
     return x.mT if trans else x
@@ -216,7 +273,9 @@ def functions():
         "maximum": binary(maximum), "minimum": binary(minimum),
         "arctan2": binary(torch.arctan2, AWAY_FROM_0, "smooth"), "hypot": hypot,
         "logaddexp": binary(torch.logaddexp)}.items()}
-    table |= {f.__name__: (1, f) for f in (clip, where, sum_to, cumsum, matmul, batch_matmul)}
+    table |= {f.__name__: (1, f) for f in (
+        clip, where, sum_to, cumsum, cumprod, diff, matmul, batch_matmul, dot, inner, vdot, outer,
+        tensordot)}
     # The terms of sums are larger than what cancels to.
     mean = reduction(lambda x, axes, keep: x.mean(axes, keepdim=keep) if x.ndim else x, floor=16)
     return table | {

@@ -98,6 +98,7 @@ void add_arrays(Functions& f) {
   };
   f["hstack"] = [](const Inputs& in) { return Variables{F::hstack(in.from(0))}; };
   f["vstack"] = [](const Inputs& in) { return Variables{F::vstack(in.from(0))}; };
+  f["dstack"] = [](const Inputs& in) { return Variables{F::dstack(in.from(0))}; };
   f["take"] = [](const Inputs& in) {
     return Variables{F::take(in[0], in[1], in->optional_integer("axis"))};
   };
@@ -109,6 +110,31 @@ void add_arrays(Functions& f) {
   };
   f["swapaxes"] = [](const Inputs& in) {
     return Variables{F::swapaxes(in[0], in->integer("axis1"), in->integer("axis2"))};
+  };
+  f["moveaxis"] = [](const Inputs& in) {
+    return Variables{
+        F::moveaxis(in[0], AxisList(in->dims("sources")), AxisList(in->dims("destinations")))};
+  };
+  f["rollaxis"] = [](const Inputs& in) {
+    return Variables{F::rollaxis(in[0], in->integer("axis"), in->integer("start"))};
+  };
+  f["rot90"] = [](const Inputs& in) {
+    return Variables{F::rot90(in[0], in->integer("times"), Axes(in->dims("axes")))};
+  };
+  f["flipud"] = [](const Inputs& in) { return Variables{F::flipud(in[0])}; };
+  f["fliplr"] = [](const Inputs& in) { return Variables{F::fliplr(in[0])}; };
+  f["tril"] = [](const Inputs& in) { return Variables{F::tril(in[0], in->integer("k"))}; };
+  f["triu"] = [](const Inputs& in) { return Variables{F::triu(in[0], in->integer("k"))}; };
+  f["diagonal"] = [](const Inputs& in) {
+    return Variables{
+        F::diagonal(in[0], in->integer("offset"), in->integer("axis1"), in->integer("axis2"))};
+  };
+  f["trace"] = [](const Inputs& in) {
+    return Variables{
+        F::trace(in[0], in->integer("offset"), in->integer("axis1"), in->integer("axis2"))};
+  };
+  f["sort"] = [](const Inputs& in) {
+    return Variables{F::sort(in[0], in->optional_integer("axis"))};
   };
 }
 

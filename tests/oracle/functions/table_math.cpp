@@ -102,6 +102,21 @@ void add_math(Functions& f) {
   f["cumsum"] = [](const Inputs& in) {
     return Variables{F::cumsum(in[0], in->optional_integer("axis"))};
   };
+  f["cumprod"] = [](const Inputs& in) {
+    return Variables{F::cumprod(in[0], in->optional_integer("axis"))};
+  };
+  f["diff"] = [](const Inputs& in) {
+    return Variables{F::diff(in[0], in->integer("n"), in->integer("axis"))};
+  };
+  f["dot"] = [](const Inputs& in) { return Variables{F::dot(in[0], in[1])}; };
+  f["inner"] = [](const Inputs& in) { return Variables{F::inner(in[0], in[1])}; };
+  f["vdot"] = [](const Inputs& in) { return Variables{F::vdot(in[0], in[1])}; };
+  f["outer"] = [](const Inputs& in) { return Variables{F::outer(in[0], in[1])}; };
+  f["tensordot"] = [](const Inputs& in) {
+    if (in->has("axes")) return Variables{F::tensordot(in[0], in[1], in->integer("axes"))};
+    return Variables{
+        F::tensordot(in[0], in[1], Axes(in->dims("axes_a")), Axes(in->dims("axes_b")))};
+  };
   f["matmul"] = [](const Inputs& in) {
     return Variables{F::matmul(in[0], in[1], in->flag("transa"), in->flag("transb"))};
   };
