@@ -75,6 +75,25 @@ struct HardSwishGrad {
     return x <= T(-3) ? T(0) : x >= T(3) ? gy : gy * slope;
   }
 };
+// Two of PyTorch's activations of three lines, which are 0 between -bound and bound.
+struct HardShrink {
+  template <class T>
+  static CATENA_FN T apply(T x, T bound) {
+    return x >= -bound && x <= bound ? T(0) : x;
+  }
+};
+struct SoftShrink {
+  template <class T>
+  static CATENA_FN T apply(T x, T bound) {
+    return x >= -bound && x <= bound ? T(0) : x > bound ? x - bound : x + bound;
+  }
+};
+struct ShrinkGrad {  // of both; what arrives where x is NaN
+  template <class T>
+  static CATENA_FN T apply(T gy, T x, T bound) {
+    return x >= -bound && x <= bound ? T(0) : gy;
+  }
+};
 
 struct Elu {
   template <class T>

@@ -1,9 +1,11 @@
 // Records of rectifiers that are more than a row of the element-wise table.
 #include "catena/functions/activation/clipped_relu.h"
 #include "catena/functions/activation/crelu.h"
+#include "catena/functions/activation/hard_shrink.h"
 #include "catena/functions/activation/maxout.h"
 #include "catena/functions/activation/prelu.h"
 #include "catena/functions/activation/silu.h"
+#include "catena/functions/activation/soft_shrink.h"
 #include "functions/function_record.h"
 
 namespace catena {
@@ -35,6 +37,28 @@ FunctionRecord clipped_relu_record() {
               error<ValueError>([](const Draw& draw) { F::clipped_relu(draw({3}), std::nan("")); },
                                 "ClippedReLU: expected a bound z above 0, got nan")};
   return r;
+}
+
+FunctionRecords shrink_records() {
+  FunctionRecord hard = element_wise(
+      "hard_shrink", -1, 1, [](const Variable& x) { return F::hard_shrink(x, 0.25); },
+      [](double x) { return x >= -0.25 && x <= 0.25 ? 0 : x; });
+  hard.errors = {error<ValueError>([](const Draw& draw) { F::hard_shrink(draw({3}), -1.0); },
+                                   "HardShrink: expected a bound of at least 0, got -1")};
+  FunctionRecord soft = element_wise(
+      "soft_shrink", -1, 1, [](const Variable& x) { return F::soft_shrink(x, 0.25); },
+      [](double x) { return x > 0.25    ? x - 0.25
+                            : x < -0.25 ? x + 0.25
+                                        : 0; });
+  soft.errors = {error<ValueError>([](const Draw& draw) { F::soft_shrink(draw({3}), -1.0); },
+                                   "SoftShrink: expected a bound of at least 0, got -1")};
+  FunctionRecord half = element_wise(
+      "soft_shrink", -4, 4, [](const Variable& x) { return F::soft_shrink(x); },
+      [](double x) { return x > 0.5    ? x - 0.5
+                            : x < -0.5 ? x + 0.5
+                                       : 0; });
+  half.variant = "bound left out";
+  return {hard, soft, half};
 }
 
 // Slopes of shape () or of the axes behind the first.
@@ -165,6 +189,7 @@ CATENA_FUNCTION_RECORDS(rectifier) {
       prelu_record("slopes of two axes", {{{4, 3, 2}, {3, 2}}, {{2, 3, 4, 2}, {3, 4}}}),
       prelu_errors(),
       maxout_errors()};
+  for (FunctionRecord& record : shrink_records()) records.push_back(std::move(record));
   for (const int64_t axis : {0, 1, -1}) {
     records.push_back(crelu_record(axis));
     records.push_back(maxout_record(3, axis));

@@ -5,6 +5,7 @@
 #include "catena/functions/activation/clipped_relu.h"
 #include "catena/functions/activation/elu.h"
 #include "catena/functions/activation/gelu.h"
+#include "catena/functions/activation/hard_shrink.h"
 #include "catena/functions/activation/hard_sigmoid.h"
 #include "catena/functions/activation/hard_swish.h"
 #include "catena/functions/activation/hard_tanh.h"
@@ -15,6 +16,7 @@
 #include "catena/functions/activation/prelu.h"
 #include "catena/functions/activation/selu.h"
 #include "catena/functions/activation/silu.h"
+#include "catena/functions/activation/soft_shrink.h"
 #include "catena/functions/activation/softsign.h"
 #include "catena/functions/array/reshape.h"
 #include "catena/functions/array/transpose.h"
@@ -85,6 +87,9 @@ TEST_P(Rectifier, HaveTheirSideOfEachKink) {
             (Numbers{0, 0.2, 0}));
   EXPECT_EQ(slopes([](const Variable& x) { return F::hard_swish(x); }, {-3, 3, 4, -4}),
             (Numbers{0, 1, 1, 0}));
+  for (const Unary& shrink : {Unary([](const Variable& x) { return F::hard_shrink(x); }),
+                              Unary([](const Variable& x) { return F::soft_shrink(x); })})
+    EXPECT_EQ(slopes(shrink, {-0.75, -0.5, 0, 0.5, 0.75}), (Numbers{1, 0, 0, 0, 1}));
   EXPECT_EQ(slopes([](const Variable& x) { return F::leaky_relu(x); }, {-1, 0, 1}),
             (Numbers{0.2, 1, 1}));
   EXPECT_EQ(slopes([](const Variable& x) { return F::elu(x, 3.0); }, {0, 1}), (Numbers{1, 1}));
@@ -106,6 +111,8 @@ TEST_P(Rectifier, AreFiniteForLargeNumbersAndKeepNaN) {
       {"hard_tanh", [](const Variable& x) { return F::hard_tanh(x); }},
       {"hard_sigmoid", [](const Variable& x) { return F::hard_sigmoid(x); }},
       {"hard_swish", [](const Variable& x) { return F::hard_swish(x); }},
+      {"hard_shrink", [](const Variable& x) { return F::hard_shrink(x); }},
+      {"soft_shrink", [](const Variable& x) { return F::soft_shrink(x); }},
       {"leaky_relu", [](const Variable& x) { return F::leaky_relu(x); }},
       {"elu", [](const Variable& x) { return F::elu(x); }},
       {"selu", [](const Variable& x) { return F::selu(x); }},

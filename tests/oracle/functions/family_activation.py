@@ -18,6 +18,14 @@ def clipped_relu(g):
     g.case([g.x(g.shape())], {"z": z}, lambda x: T.hardtanh(x, 0, z))
 
 
+def shrink(function):
+    def generate(g):
+        bound = g.pick([0.5, 0.0, 0.25, 2.0])
+        g.case([g.x(g.shape())], {"bound": bound}, lambda x: function(x, bound))
+
+    return generate
+
+
 def crelu(g):
     x = g.x(g.shape(1, 4))
     axis = g.axis(x.a.ndim)
@@ -93,5 +101,6 @@ def functions():
         "swish": T.silu, "softsign": T.softsign}.items()}
     own = [clipped_relu, crelu, elu, leaky_relu, softplus_beta, prelu, maxout, lstm]
     return table | {f.__name__: (1, f) for f in own} | {
+        "hard_shrink": (1, shrink(T.hardshrink)), "soft_shrink": (1, shrink(T.softshrink)),
         "softmax": (2, along_axis(torch.softmax)),
         "log_softmax": (2, along_axis(torch.log_softmax))}

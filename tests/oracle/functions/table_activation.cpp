@@ -24,6 +24,12 @@ void add_activation(Functions& f) {
   f["clipped_relu"] = [](const Inputs& in) {
     return Variables{F::clipped_relu(in[0], in->real("z"))};
   };
+  f["hard_shrink"] = [](const Inputs& in) {
+    return Variables{F::hard_shrink(in[0], in->real("bound"))};
+  };
+  f["soft_shrink"] = [](const Inputs& in) {
+    return Variables{F::soft_shrink(in[0], in->real("bound"))};
+  };
   f["crelu"] = [](const Inputs& in) { return Variables{F::crelu(in[0], in->integer("axis"))}; };
   f["elu"] = [](const Inputs& in) { return Variables{F::elu(in[0], in->real("alpha"))}; };
   f["leaky_relu"] = [](const Inputs& in) { return Variables{F::leaky_relu(in[0], in.operand(1))}; };

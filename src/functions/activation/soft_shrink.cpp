@@ -1,0 +1,16 @@
+// soft_shrink with a number as its bound, checked; the kernels are a row of the table.
+#include "catena/functions/activation/soft_shrink.h"
+
+#include "catena/core/error.h"
+
+namespace catena::functions {
+
+// The row.
+Variable soft_shrink(const VariableOperand& x, const VariableOperand& bound);
+
+Variable soft_shrink(const VariableOperand& x, double bound) {
+  CATENA_CHECK(ValueError, bound >= 0, "SoftShrink: expected a bound of at least 0, got ", bound);
+  return soft_shrink(x, VariableOperand(bound));
+}
+
+}  // namespace catena::functions
