@@ -10,7 +10,7 @@ namespace catena::functions {
 // arrays can be sorted by. The gradient goes back to the places that the elements came from; equal
 // elements keep their order, so that each gets its own. For the positions use catena::argsort, and
 // take_along_axis to apply them to another variable. IndexError for an axis out of range; a 0-d x
-// has none.
+// has none. Nothing waits for a GPU.
 Variable sort(const VariableOperand& x, OptionalAxis axis = -1);
 
 }  // namespace catena::functions
