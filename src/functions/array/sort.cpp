@@ -1,10 +1,10 @@
 // sort: a permutation of each line, which its inverse undoes.
 #include "catena/functions/array/sort.h"
 
-#include "catena/array/along_axis.h"
-#include "catena/array/sorting.h"
+#include "catena/array/manipulation.h"
 #include "catena/autograd/linear_map.h"
 #include "catena/functions/array/reshape.h"
+#include "catena/kernels/sort.h"
 #include "functions/common/along_axis.h"
 #include "functions/common/axes.h"
 
@@ -19,10 +19,29 @@ struct Permutation {
   Array forward(const Array& x) const { return pick_along_axis(x, order, axis); }
   Array adjoint(const Array& gy) const {
     const Array gx = Array::uninitialized(gy.shape(), gy.dtype(), gy.device());
-    put_along_axis(gx, order, gy, axis, OutOfRange::kClip);  // a check would wait for a GPU
+    if (gx.size() > 0)
+      index_put(gx, std::span<const AnyIndex>(along_axis(gx.shape(), order, axis)), gy,
+                OutOfRange::kClip);  // a check would wait for a GPU
     return gx;
   }
 };
+
+enum class Wanted : uint8_t { kValues, kPositions };
+
+// The lines of x in ascending order, or the positions that the elements had in them, int64.
+Array sorted(const Array& x, int axis, Wanted wanted) {
+  const Array lines = moveaxis(x, axis, -1).contiguous();
+  const bool positions = wanted == Wanted::kPositions;
+  const Array result = Array::uninitialized(
+      lines.shape(), positions ? Dtype::kInt64 : lines.dtype(), lines.device());
+  if (result.size() > 0) {
+    const int64_t extent = lines.shape().back();
+    const Shape rows{lines.size() / extent, extent};
+    const Array from = lines.reshape(rows), to = result.reshape(rows);
+    kernels::sort(x.device(), {&from, false, positions ? nullptr : &to, positions ? &to : nullptr});
+  }
+  return moveaxis(result, -1, axis).contiguous();
+}
 
 }  // namespace
 
@@ -33,8 +52,8 @@ Variable sort(const VariableOperand& operand, OptionalAxis axis) {
   const TypeOf in(x.data(), "x");
   require_axis(call, in, *axis);
   const int a = normalize_axis(call.name(), *axis, x.ndim());
-  if (!call.is_recorded()) return call.unrecorded(catena::sort(x.data(), a));
-  return linear_map(call, Permutation{catena::argsort(x.data(), a), a});
+  if (!call.is_recorded()) return call.unrecorded(sorted(x.data(), a, Wanted::kValues));
+  return linear_map(call, Permutation{sorted(x.data(), a, Wanted::kPositions), a});
 }
 
 }  // namespace catena::functions
