@@ -142,7 +142,8 @@ TEST(Check, CompanionWithoutItsLibraryNamesThePackage) {
   EXPECT_TRUE(contains(line_of(variables, "apt-get install"), "libdnnl-dev"));
   const std::string providers = line_of(variables, " providers ");
   EXPECT_TRUE(providers.starts_with("ok")) << providers;
-  EXPECT_TRUE(contains(providers, "cpu: convolution (onednn not loaded, direct, products)")) << providers;
+  EXPECT_TRUE(contains(providers, "cpu: convolution (onednn not loaded, direct, products)"))
+      << providers;
   const std::string forced = line_of(variables + " CATENA_PROVIDERS=onednn:only", " providers ");
   EXPECT_TRUE(forced.starts_with("MISSING")) << forced;
   EXPECT_TRUE(contains(forced, "onednn only, but not loaded")) << forced;
