@@ -182,8 +182,13 @@ inline const std::map<std::string, FloatReference>& float_references() {
                                           : g * (2 * x + 3) / 6; }, false, 8,
         true}},
       {"hard_shrink", {[](R a, R bound, R) { return std::fabs(a) <= bound ? 0 : a; }, true}},
+      // The function refuses bounds below 0; the kernels are alike for them, too.
       {"soft_shrink",
-       {[](R a, R bound, R) { return std::copysign(max_of(std::fabs(a) - bound, 0), a); }, false}},
+       {[](R a, R bound, R) {
+          if (bound < 0) return a > bound ? a - bound : a + bound;
+          return std::copysign(max_of(std::fabs(a) - bound, 0), a);
+        },
+        false}},
       {"shrink_grad", {[](R g, R x, R bound) { return std::fabs(x) <= bound ? 0 : g; }, true}},
       {"elu", {[](R a, R alpha, R) { return a >= 0 ? a : alpha * std::expm1(a); }, false, 6}},
       {"elu_grad",
