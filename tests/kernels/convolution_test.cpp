@@ -72,11 +72,12 @@ int case_count() {
 
 // The share of ordinary cases that a provider must take. Without a floor a provider that declined
 // everything would pass all tests.
-double least_taken(const std::string& provider, Dtype dtype) {
+double least_taken(const std::string& provider, Pass pass, Dtype dtype) {
   if (provider == "products" || provider == "direct") return 1;
   if (provider == "small") return 0;  // few of the cases; TakesSmallOnes has its own
+  // A third of the cases have windows behind the image, which are left out forward (KnownBugs).
   if (provider == "onednn" && dtype == Dtype::kBFloat16)
-    return __builtin_cpu_supports("avx512bw") ? 0.9 : 0;
+    return !__builtin_cpu_supports("avx512bw") ? 0 : pass == Pass::kForward ? 0.6 : 0.9;
   if (provider == "onednn") return dtype == Dtype::kFloat32 ? 0.9 : 0;
   return dtype == Dtype::kFloat64 ? 0 : 0.9;
 }
@@ -99,7 +100,7 @@ void check_random_cases(const PassName& pass, const std::string& provider, Devic
   }
   std::cout << pass.slot.name() << '/' << provider << " on " << device << ", " << name(dtype)
             << ": took " << taken << " of " << count << "\n";
-  EXPECT_GE(ordinary_taken, least_taken(provider, dtype) * ordinary)
+  EXPECT_GE(ordinary_taken, least_taken(provider, pass.pass, dtype) * ordinary)
       << pass.slot.name() << '/' << provider << " declines too many calls in " << name(dtype);
 }
 
@@ -154,7 +155,7 @@ TEST(Convolution, TakesWideOnesInAllLayouts) {
         const Outcome outcome = check_convolution(pass.pass, provider, device, c, 3, &why);
         EXPECT_NE(outcome, Outcome::kWrong) << pass.slot.name() << '/' << provider << ": " << why;
         // All of them in every dtype for which the provider has a floor.
-        if (least_taken(provider, dtype) > 0) {
+        if (least_taken(provider, pass.pass, dtype) > 0) {
           const bool is_left = is_left_for_a_bug(pass, provider, c);
           EXPECT_EQ(outcome, is_left ? Outcome::kDeclined : Outcome::kTaken)
               << pass.slot.name() << '/' << provider << (is_left ? " took " : " declined ")

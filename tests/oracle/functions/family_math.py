@@ -251,7 +251,7 @@ def functions():
         "negative": (torch.neg, "any"), "positive": (torch.positive, "any"),
         "absolute": (torch.abs, "any"), "square": (torch.square, "any"),
         "reciprocal": (torch.reciprocal, AWAY_FROM_0), "exp": (torch.exp, small),
-        "exp2": (torch.exp2, small), "expm1": (torch.expm1, small), "log": (torch.log, AWAY_FROM_0),
+        "exp2": (torch.exp2, small), "log": (torch.log, AWAY_FROM_0),
         "log2": (torch.log2, AWAY_FROM_0), "log10": (torch.log10, AWAY_FROM_0),
         "log1p": (torch.log1p, AWAY_FROM_0), "sqrt": (torch.sqrt, AWAY_FROM_0),
         "rsqrt": (torch.rsqrt, AWAY_FROM_0), "cbrt": (cbrt, AWAY_FROM_0),
@@ -266,6 +266,7 @@ def functions():
         "identity": (lambda x: x, "any")}.items()}
     # Their gradients are made of results that are rounded.
     table |= {f.__name__: (1, element_wise(f, loose=2, floor=8)) for f in (torch.tanh, torch.sigmoid)}
+    table["expm1"] = (1, element_wise(torch.expm1, small, loose=2, floor=8))
     table |= {name: (1, generate) for name, generate in {
         "add": binary(torch.add), "subtract": binary(torch.sub), "multiply": binary(torch.mul),
         "divide": binary(torch.div, second=AWAY_FROM_0),
