@@ -4,6 +4,7 @@
 
 #include "array/one_wait.h"
 #include "array/result_into.h"
+#include "array/rows_along_axis.h"
 #include "catena/array/along_axis.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
@@ -17,39 +18,6 @@
 namespace catena {
 namespace {
 
-// An array as contiguous rows along one axis, and the inverse for results of `keep` columns.
-class Rows {
- public:
-  Rows(const Array& a, OptionalAxis axis) {
-    const Array x = axis ? a : a.ravel();
-    axis_ = normalize_axis(axis.value_or(0), x.ndim());
-    const Array moved = axis_ == x.ndim() - 1 ? x : moveaxis(x, axis_, -1);
-    shape_ = moved.shape();
-    extent_ = shape_.back();
-    rows_ = 1;
-    for (int i = 0; i + 1 < shape_.ndim(); ++i) rows_ *= shape_[size_t(i)];
-    input_ = moved.contiguous().reshape({rows_, extent_});
-  }
-  int64_t extent() const { return extent_; }
-  const Array& input() const { return input_; }
-  Array make(int64_t keep, Dtype dtype) const {
-    return Array::uninitialized({rows_, keep}, dtype, input_.device());
-  }
-  // Moves the axis of result rows back to its position.
-  Array restore(const Array& rows) const {
-    Shape shape = shape_;
-    shape.back() = rows.shape().back();
-    const Array moved = rows.reshape(shape);
-    return axis_ == shape.ndim() - 1 ? moved : moveaxis(moved, -1, axis_).contiguous();
-  }
-
- private:
-  int axis_;
-  Shape shape_;
-  int64_t extent_, rows_;
-  Array input_;
-};
-
 void require_sorted_vector(const char* what, const Array& a) {
   CATENA_CHECK(ShapeError, a.ndim() == 1, "expected ", what, " to be 1-d, got shape ", a.shape());
 }
@@ -59,7 +27,7 @@ void require_sorted_vector(const char* what, const Array& a) {
 Array sort(const Array& a, OptionalAxis axis, const Out& out) {
   const EntryScope call("sort");
   const Array* const into = destination(out);
-  const Rows rows(a, axis);
+  const RowsAlongAxis rows(a, axis);
   const Array values = rows.make(rows.extent(), a.dtype());
   if (values.size() > 0)
     kernels::sort(a.device(), SortCall{&rows.input(), false, &values, nullptr});
@@ -69,7 +37,7 @@ Array sort(const Array& a, OptionalAxis axis, const Out& out) {
 Array argsort(const Array& a, OptionalAxis axis) {
   const EntryScope call("argsort");
   // Here NumPy treats a 0-d array as one element, but not in sort.
-  const Rows rows(a.ndim() ? a : a.reshape({1}), axis);
+  const RowsAlongAxis rows(a.ndim() ? a : a.reshape({1}), axis);
   const Array positions = rows.make(rows.extent(), Dtype::kInt64);
   if (positions.size() > 0)
     kernels::sort(a.device(), SortCall{&rows.input(), false, nullptr, &positions});
@@ -98,7 +66,7 @@ Array lexsort(std::initializer_list<Array> keys, Axis axis) {
 
 std::pair<Array, Array> topk(const Array& a, int64_t k, OptionalAxis axis, YesNo largest) {
   const EntryScope call("topk");
-  const Rows rows(a, axis);
+  const RowsAlongAxis rows(a, axis);
   CATENA_CHECK(ValueError, k >= 0 && k <= rows.extent(), "expected k of 0 to ", rows.extent(),
                ", the extent of the axis of shape ", a.shape(), ", got ", k);
   const Array values = rows.make(k, a.dtype()), positions = rows.make(k, Dtype::kInt64);

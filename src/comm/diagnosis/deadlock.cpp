@@ -70,17 +70,18 @@ std::string describe_leaving(const std::vector<std::optional<CallRecord>>& calls
 }
 
 std::vector<std::string> texts_of(const std::vector<std::optional<CallRecord>>& calls,
-                                  const std::vector<std::string>& names = {}) {
+                                  const std::vector<CallName>& names = {}) {
   std::vector<std::string> texts(calls.size());
   for (size_t r = 0; r < calls.size(); ++r)
-    if (calls[r]) texts[r] = "waited in " + (names.empty() ? format_call(*calls[r]) : names[r]);
+    if (calls[r])
+      texts[r] = "waited in " + (names.empty() ? format_call(*calls[r]) : names[r].text);
   return texts;
 }
 
 }  // namespace
 
 std::string describe_deadlock(const std::vector<std::optional<CallRecord>>& calls,
-                              const std::vector<std::string>& names) {
+                              const std::vector<CallName>& names) {
   if (!leavers(calls).empty()) return describe_leaving(calls);
   uint64_t sequence = UINT64_MAX;
   bool only_messages = true;
@@ -92,10 +93,8 @@ std::string describe_deadlock(const std::vector<std::optional<CallRecord>>& call
     only_messages &= is_message(*calls[r]);
     text += message(text.empty() ? "" : "; ", "rank ", r, " ", texts[r]);
   }
-  // Calls that serve something else, such as F::send, cannot be put into a group.
-  const bool serve = std::any_of(names.begin(), names.end(), [](const std::string& name) {
-    return name.find(", in ") != std::string::npos;
-  });
+  const bool serve =
+      std::any_of(names.begin(), names.end(), [](const CallName& n) { return n.serves; });
   const char* const group =
       serve ? "" : " (a send waits for its recv: put exchanges into one group)";
   if (!only_messages) return message("deadlock: ", describe_mismatch(texts, sequence), group);

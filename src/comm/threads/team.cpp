@@ -82,11 +82,11 @@ std::string Team::deadlock(int me) const {
   for (int r = 0; r < size(); ++r)
     if (r != me && is_blocked(r)) find_waits(r);
   std::vector<std::optional<CallRecord>> calls(waiting_.size());
-  std::vector<std::string> names(waiting_.size());
+  std::vector<CallName> names(waiting_.size());
   for (const int r : stuck_ranks(waits)) {
     const Call& call = *waiting_[size_t(r)].call;
     calls[size_t(r)] = CallRecord{.sequence = call.sequence, .call = call};
-    names[size_t(r)] = call.describe();
+    names[size_t(r)] = {call.describe(), call.purpose != nullptr};
   }
   return calls[size_t(me)] ? describe_deadlock(calls, names) : std::string();
 }

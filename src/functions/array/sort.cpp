@@ -1,7 +1,7 @@
 // sort: a permutation of each line, which its inverse undoes.
 #include "catena/functions/array/sort.h"
 
-#include "catena/array/manipulation.h"
+#include "array/rows_along_axis.h"
 #include "catena/autograd/linear_map.h"
 #include "catena/functions/array/reshape.h"
 #include "catena/kernels/sort.h"
@@ -30,17 +30,13 @@ enum class Wanted : uint8_t { kValues, kPositions };
 
 // The lines of x in ascending order, or the positions that the elements had in them, int64.
 Array sorted(const Array& x, int axis, Wanted wanted) {
-  const Array lines = moveaxis(x, axis, -1).contiguous();
   const bool positions = wanted == Wanted::kPositions;
-  const Array result = Array::uninitialized(
-      lines.shape(), positions ? Dtype::kInt64 : lines.dtype(), lines.device());
-  if (result.size() > 0) {
-    const int64_t extent = lines.shape().back();
-    const Shape rows{lines.size() / extent, extent};
-    const Array from = lines.reshape(rows), to = result.reshape(rows);
-    kernels::sort(x.device(), {&from, false, positions ? nullptr : &to, positions ? &to : nullptr});
-  }
-  return moveaxis(result, -1, axis).contiguous();
+  const RowsAlongAxis rows(x, axis);
+  const Array to = rows.make(rows.extent(), positions ? Dtype::kInt64 : x.dtype());
+  if (to.size() > 0)
+    kernels::sort(x.device(),
+                  {&rows.input(), false, positions ? nullptr : &to, positions ? &to : nullptr});
+  return rows.restore(to);
 }
 
 }  // namespace

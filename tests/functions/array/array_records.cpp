@@ -3,20 +3,10 @@
 #include <numeric>
 
 #include "catena/functions/array.h"
-#include "functions/function_record.h"
+#include "functions/array/view_record.h"
 
 namespace catena {
 namespace {
-
-// A function of one input that runs no kernel either way unless told otherwise.
-FunctionRecord view_record(std::string function, std::string variant, const Shapes& inputs,
-                           std::function<Variable(const Variable&)> call,
-                           UnaryReference reference) {
-  FunctionRecord r = unary_record(std::move(function), std::move(variant), inputs, std::move(call),
-                                  std::move(reference));
-  r.forward_launches = r.backward_launches = 0;
-  return r;
-}
 
 // The same numbers in another shape.
 UnaryReference as_shape(std::function<Shape(const Shape&)> shape) {

@@ -8,20 +8,10 @@
 #include "catena/functions/array/sort.h"
 #include "catena/functions/array/stack.h"
 #include "catena/functions/array/triangle.h"
-#include "functions/function_record.h"
+#include "functions/array/view_record.h"
 
 namespace catena {
 namespace {
-
-// A function of one input that runs no kernel either way.
-FunctionRecord moved_record(std::string function, std::string variant, const Shapes& inputs,
-                            std::function<Variable(const Variable&)> call,
-                            UnaryReference reference) {
-  FunctionRecord r = unary_record(std::move(function), std::move(variant), inputs, std::move(call),
-                                  std::move(reference));
-  r.forward_launches = r.backward_launches = 0;
-  return r;
-}
 
 // Axis i of the result is axis order[i] of x.
 UnaryReference in_order(std::vector<size_t> order) {
@@ -42,7 +32,7 @@ ErrorRecord refused(Call call, std::string text) {
 }
 
 FunctionRecords moveaxis_records() {
-  FunctionRecord several = moved_record(
+  FunctionRecord several = view_record(
       "moveaxis", "two axes", {{4, 3, 2}, {0, 3, 2}},
       [](const Variable& x) {
         return F::moveaxis(x, {0, -1}, {-1, 1});
@@ -62,7 +52,7 @@ FunctionRecords moveaxis_records() {
       refused<IndexError>([](const Array& x) { F::moveaxis(x, 3, 0); },
                           "Moveaxis: axis 3 is out of range for an array of 3 dimensions"),
   };
-  FunctionRecord rolled = moved_record(
+  FunctionRecord rolled = view_record(
       "rollaxis", "before the first", {{4, 3, 2}, {0, 3, 2}},
       [](const Variable& x) { return F::rollaxis(x, -1); }, in_order({2, 0, 1}));
   rolled.errors = {
@@ -72,17 +62,17 @@ FunctionRecords moveaxis_records() {
                           "Rollaxis: axis -4 is out of range for an array of 3 dimensions"),
   };
   return {several,
-          moved_record(
+          view_record(
               "moveaxis", "one axis", {{4, 3, 2}},
               [](const Variable& x) { return F::moveaxis(x, 2, 0); }, in_order({2, 0, 1})),
-          moved_record(
+          view_record(
               "moveaxis", "none", {{4, 3, 2}, {}},
               [](const Variable& x) { return F::moveaxis(x, none, none); }, in_order({})),
           rolled,
-          moved_record(
+          view_record(
               "rollaxis", "to the end", {{4, 3, 2}},
               [](const Variable& x) { return F::rollaxis(x, 0, 3); }, in_order({1, 2, 0})),
-          moved_record(
+          view_record(
               "rollaxis", "before a negative start", {{4, 3, 2}},
               [](const Variable& x) { return F::rollaxis(x, 0, -1); }, in_order({1, 0, 2}))};
 }
@@ -104,12 +94,12 @@ Plain turned(const Plain& x, int64_t times) {
 FunctionRecords turn_records() {
   FunctionRecords records;
   for (const int64_t times : {0, 1, 2, 3, -1, 6}) {
-    records.push_back(moved_record(
+    records.push_back(view_record(
         "rot90", message(times, " times"), {{3, 2}, {2, 3, 2}, {0, 2}},
         [=](const Variable& x) { return F::rot90(x, times); },
         [=](const Plain& x) { return turned(x, (times + 8) % 4); }));
   }
-  records.push_back(moved_record(
+  records.push_back(view_record(
       "rot90", "axes -1 and 0", {{3, 2}},
       [](const Variable& x) {
         return F::rot90(x, 1, {-1, 0});
@@ -138,10 +128,10 @@ FunctionRecords mirror_records() {
       });
     };
   };
-  FunctionRecord up = moved_record(
+  FunctionRecord up = view_record(
       "flipud", "", {{3, 2}, {3}, {0, 2}}, [](const Variable& x) { return F::flipud(x); },
       mirrored(0));
-  FunctionRecord across = moved_record(
+  FunctionRecord across = view_record(
       "fliplr", "", {{3, 2}, {2, 3, 2}}, [](const Variable& x) { return F::fliplr(x); },
       mirrored(1));
   up.errors = {error<ShapeError>([](const Draw& draw) { F::flipud(draw({})); },

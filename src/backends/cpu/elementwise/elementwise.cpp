@@ -7,6 +7,7 @@
 #include "backends/common/family.h"
 #include "backends/cpu/common/past_caches.h"
 #include "backends/cpu/copy/copy.h"
+#include "backends/cpu/elementwise/loop_dtype.h"
 #include "backends/cpu/elementwise/transposed.h"
 #include "backends/cpu/loops/narrow.h"
 #include "backends/cpu/loops/tables.h"
@@ -17,9 +18,9 @@
 
 namespace catena::host {
 
-const NarrowTables& narrow_tables() {
+Loop narrow_loop(ElementwiseOp op, Dtype dtype) {
   static const NarrowTables table = CATENA_LOOPS_OF_PROCESSOR(NarrowTables, fill_narrow);
-  return table;
+  return is_narrow(dtype) ? table.loops[static_cast<int>(op)] : nullptr;
 }
 
 namespace {
@@ -31,19 +32,12 @@ constexpr int64_t kBlock = 512;      // elements a conversion buffer holds
 constexpr int64_t kHeavyWeight = 8;  // ns an element of an approximated function, estimated
 
 int index_of(Dtype d) { return static_cast<int>(d); }
-// The dtype in which the loops compute: float32 for 16-bit floats.
-Dtype loop_dtype(Dtype d) { return is_float(d) && itemsize(d) == 2 ? Dtype::kFloat32 : d; }
 
 const LoopEntry& find_loop(ElementwiseOp op, Dtype dtype) {
   const LoopEntry& entry = tables().loops[static_cast<int>(op)][index_of(loop_dtype(dtype))];
   CATENA_CHECK(DtypeError, entry.loop != nullptr, info(op).name, " does not compute in ", dtype,
                " on the CPU");
   return entry;
-}
-
-// The loop over buffers of float, where 16-bit floats have one of their own; else null.
-Loop narrow_loop(ElementwiseOp op, Dtype dtype) {
-  return loop_dtype(dtype) == dtype ? nullptr : narrow_tables().loops[static_cast<int>(op)];
 }
 
 // The loop for operands of `bytes` bytes in total.

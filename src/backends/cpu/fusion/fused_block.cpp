@@ -5,7 +5,7 @@
 #include <cstring>
 #include <new>
 
-#include "backends/cpu/loops/narrow.h"
+#include "backends/cpu/elementwise/loop_dtype.h"
 
 namespace catena::host {
 
@@ -16,8 +16,6 @@ constexpr int64_t kLeastBlock = 256, kMostBlock = 4096;
 constexpr int64_t kHeavy = 8;  // nanoseconds an element of an approximated function, estimated
 
 int index_of(Dtype d) { return static_cast<int>(d); }
-bool is_narrow(Dtype d) { return is_float(d) && itemsize(d) == 2; }
-Dtype loop_dtype(Dtype d) { return is_narrow(d) ? Dtype::kFloat32 : d; }
 int64_t item_of(Dtype d) { return static_cast<int64_t>(itemsize(d)); }
 CastLoop cast_loop(Dtype from, Dtype to) { return tables().casts[index_of(from)][index_of(to)]; }
 
@@ -87,8 +85,7 @@ void BlockProgram::add_step(const FusedCall& call, size_t v) {
           tables().loops[static_cast<int>(value.op)][index_of(loop_dtype(value.compute))];
       CATENA_CHECK(DtypeError, entry.loop != nullptr, "fuse: ", info(value.op).name,
                    " does not compute in ", value.compute, " on the CPU");
-      step.loop =
-          is_narrow(value.compute) ? narrow_tables().loops[static_cast<int>(value.op)] : nullptr;
+      step.loop = narrow_loop(value.op, value.compute);
       if (step.loop == nullptr) step.loop = entry.loop;
       step.takes_scalars = entry.takes_scalars;
       step.source_count = info(value.op).inputs;

@@ -11,8 +11,6 @@ namespace catena::host {
 struct NarrowTables {
   Loop loops[kElementwiseRows];  // null: that of float32
 };
-// The table of this processor, or of the level that CATENA_CPU_ISA allows.
-const NarrowTables& narrow_tables();
 CATENA_DECLARE_LOOPS(NarrowTables, fill_narrow)
 
 }  // namespace catena::host
