@@ -9,6 +9,7 @@
 namespace catena::training {
 namespace {
 
+using datasets::Arrays;
 using datasets::Batch;
 using datasets::IteratorState;
 

@@ -153,9 +153,12 @@ class InitialValue {
   template <class T>
   requires(std::is_arithmetic_v<T> && !std::same_as<T, bool>) InitialValue(T number)
       : initializer_(Constant(static_cast<double>(number))) {}
+  // In this order: Clang 14 fails in the body of Array's operator() when it asks whether an array
+  // is an initializer.
   template <class F>
-  requires(std::is_invocable_r_v<Array, const F&, const Shape&, const ArrayOptions&> &&
-           !std::convertible_to<const F&, std::optional<Array>>) InitialValue(F initializer)
+  requires(!std::convertible_to<const F&, std::optional<Array>> &&
+           std::is_invocable_r_v<Array, const F&, const Shape&, const ArrayOptions&>)
+      InitialValue(F initializer)
       : initializer_(std::move(initializer)) {}
 
   // Whether there is any of them.
