@@ -1,14 +1,22 @@
 #include "catena/functions/pooling/max_pooling_2d.h"
 
+#include <algorithm>
+
+#include "catena/array/creation.h"
+#include "catena/array/math.h"
 #include "catena/autograd/linear_map.h"
+#include "catena/functions/array/take.h"
+#include "catena/functions/array/transpose.h"
 #include "catena/kernels/pooling.h"
 #include "functions/common/image_window.h"
+#include "functions/common/resample.h"
 #include "functions/common/support.h"
 
 namespace catena::functions {
 namespace {
 
 constexpr const char* kMaxPooling = "MaxPooling2D";
+constexpr const char* kAdaptive = "AdaptiveMaxPooling2D";
 
 // Whether the last position along an axis sees an element, given that there is one.
 bool ends_in_image(const Window& w, int axis, int64_t size, int64_t positions) {
@@ -118,6 +126,44 @@ void check_max_pooling(Extent2D ksize, const MaxPooling2DOptions& options) {
   check_least(kMaxPooling, "pad", options.pad, 0);
 }
 
+// `out` parts of an axis of `in` elements; part i begins at floor(i * in / out) and ends before
+// ceil((i + 1) * in / out).
+struct AdaptiveParts {
+  int64_t in, out;
+  int64_t largest = 0;  // elements of a part
+
+  AdaptiveParts(int64_t in, int64_t out) : in(in), out(out) {
+    for (int64_t i = 0; i < out; ++i)
+      largest = std::max(largest, ((i + 1) * in + out - 1) / out - i * in / out);
+  }
+  bool are_windows() const { return in % out == 0; }
+  // The elements of all parts, one part after the other. A smaller part repeats its last element up
+  // to the size of the largest: neither what is largest nor which of equal elements comes first
+  // changes. Made on the device, so that nothing waits for a copy from the host.
+  Array positions(Device device) const {
+    const Array slot = arange(out * largest, {Dtype::kInt64, device});
+    const Array part = catena::floor_divide(slot, largest);
+    const Array end = catena::floor_divide((part + 1) * in + (out - 1), out);
+    return catena::minimum(catena::floor_divide(part * in, out) + (slot - part * largest), end - 1);
+  }
+};
+
+// Images whose parts along an axis, 2 or 3, are windows side by side.
+Variable with_windows(const Variable& x, int axis, const AdaptiveParts& parts) {
+  const Array positions = parts.positions(x.device());
+  if (!BatchLayout::of(x.data(), 1).last) return take(x, positions, axis);
+  // take() gives C order: what is innermost stays so.
+  return transpose(take(transpose(x, {0, 2, 3, 1}), positions, axis - 1), {0, 3, 1, 2});
+}
+
+// Columns first: of equal elements the first in C order stays the first one.
+Variable pool_parts(const Variable& x, const AdaptiveParts& rows, const AdaptiveParts& columns) {
+  const Variable wide = columns.are_windows() ? x : with_windows(x, 3, columns);
+  if (rows.are_windows()) return max_pooling_2d(wide, {rows.largest, columns.largest});
+  const Variable narrow = max_pooling_2d(wide, {1, columns.largest});
+  return max_pooling_2d(with_windows(narrow, 2, rows), {rows.largest, 1});
+}
+
 }  // namespace
 
 Variable max_pooling_2d(const VariableOperand& operand, Extent2D ksize,
@@ -144,6 +190,16 @@ Variable max_pooling_2d(const VariableOperand& operand, Extent2D ksize,
     }
     return node;
   });
+}
+
+Variable adaptive_max_pooling_2d(const VariableOperand& operand, Extent2D outsize) {
+  check_least(kAdaptive, "size", outsize, 1);
+  FunctionCall call(kAdaptive, Autocast::kNone, operand);
+  check_images(call);
+  const Variable& x = call[0];
+  const int64_t height = x.shape()[2], width = x.shape()[3];
+  require_sizes(call, {height, width}, outsize);
+  return pool_parts(x, {height, outsize.height}, {width, outsize.width});
 }
 
 MaxPooling2D::MaxPooling2D(Extent2D ksize, const MaxPooling2DOptions& options)

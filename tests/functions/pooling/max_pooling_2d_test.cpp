@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "catena/autograd/backward.h"
 #include "catena/core/graph.h"
 #include "catena/functions/connection/convolution_2d.h"
@@ -50,6 +52,29 @@ TEST_P(MaxPooling2D, LetsTheImagesGo) {
   x.set_grad(Array());
   pool_and_spoil(true);
   EXPECT_EQ(testing::difference(x.grad(), expected), "");
+}
+
+// One place of each part takes the gradient: the first of equal elements, row by row, or the first
+// NaN.
+TEST_P(MaxPooling2D, AdaptivePartsTakeTheFirstOfEqualElementsAndNaN) {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  const Variable x(
+      array({{1.0, 2.0, 2.0, 0.0, 0.0}, {2.0, 0.0, 1.0, 5.0, nan}, {0.0, 5.0, 3.0, nan, 7.0}})
+          .reshape({1, 1, 3, 5})
+          .to(device()));
+  // Rows [0, 2) and [1, 3), columns [0, 3) and [2, 5).
+  const Variable y = F::adaptive_max_pooling_2d(x, 2);
+  EXPECT_EQ(
+      testing::difference(y.data(), array({2.0, nan, 5.0, nan}).reshape({1, 1, 2, 2}).to(device())),
+      "");
+  y.set_grad(array({1.0, 10.0, 100.0, 1000.0}).reshape({1, 1, 2, 2}).to(device()));
+  y.backward();
+  const Array expected = zeros({1, 1, 3, 5});
+  const auto at = [&](int64_t row, int64_t column, double value) {
+    expected.data<double>()[row * 5 + column] = value;
+  };
+  at(0, 1, 1), at(2, 1, 100), at(1, 4, 1010);
+  EXPECT_EQ(testing::difference(x.grad(), expected.to(device())), "");
 }
 
 // A provider that keeps no places: its gradient reads x and y, and is that of the built-in one.

@@ -32,6 +32,14 @@ std::vector<Named> calls() {
        [](const Variable& x) {
          return F::adaptive_average_pooling_2d(x, {4, 3});
        }},
+      {"adaptive max",
+       [](const Variable& x) {
+         return F::adaptive_max_pooling_2d(x, {5, 4});
+       }},
+      {"adaptive max, uneven rows",
+       [](const Variable& x) {
+         return F::adaptive_max_pooling_2d(x, {3, 6});
+       }},
       {"unpooling",
        [](const Variable& x) {
          return F::unpooling_2d(x, 3, {.stride = F::Extent2D(2), .pad = 1});

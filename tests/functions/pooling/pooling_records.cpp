@@ -1,4 +1,7 @@
 // Records of pooling.
+#include <algorithm>
+#include <cmath>
+
 #include "catena/functions/pooling/max_pooling_2d.h"
 #include "functions/function_record.h"
 
@@ -81,6 +84,56 @@ FunctionRecord max_pooling_errors() {
   return r;
 }
 
+// The largest element of each part; parts are those of adaptive average pooling.
+Plain adaptive_max_pooling_of(const Plain& x, const F::Extent2D& size) {
+  const auto begin = [](int64_t i, int64_t in, int64_t out) {
+    return int64_t(std::floor(double(i * in) / double(out)));
+  };
+  const auto end = [](int64_t i, int64_t in, int64_t out) {
+    return int64_t(std::ceil(double((i + 1) * in) / double(out)));
+  };
+  const int64_t height = x.shape[2], width = x.shape[3];
+  return plain({x.shape[0], x.shape[1], size.height, size.width}, [&](const Shape& i) {
+    double largest = -1e300;
+    for (int64_t h = begin(i[2], height, size.height); h < end(i[2], height, size.height); ++h)
+      for (int64_t w = begin(i[3], width, size.width); w < end(i[3], width, size.width); ++w)
+        largest = std::max(largest, x(i[0], i[1], h, w));
+    return largest;
+  });
+}
+
+FunctionRecord adaptive_max_pooling_record(std::string variant, F::Extent2D size,
+                                           std::vector<Shapes> shapes,
+                                           std::optional<int> launches = {}) {
+  FunctionRecord r;
+  r.function = "adaptive_max_pooling_2d";
+  r.variant = std::move(variant);
+  r.shapes = std::move(shapes);
+  r.call = unary([=](const Variable& x) { return F::adaptive_max_pooling_2d(x, size); });
+  r.reference = [=](const Plains& in) { return Plains{adaptive_max_pooling_of(in[0], size)}; };
+  r.forward_launches = r.backward_launches = launches;
+  return r;
+}
+
+FunctionRecord adaptive_max_pooling_errors() {
+  FunctionRecord r = adaptive_max_pooling_record("errors", 1, {{{1, 1, 2, 2}}});
+  const auto call = [](Shape x, F::Extent2D size) {
+    return [=](const Draw& draw) { F::adaptive_max_pooling_2d(draw(x), size); };
+  };
+  r.errors = {
+      type_error("AdaptiveMaxPooling2D", call({3, 4, 5}, 2),
+                 "Expect: x.ndim == 4\nActual: 3 != 4\nInputs: x float64 (3, 4, 5)\nExpected are "
+                 "images (n, channels, height, width); the input has shape (3, 4, 5): one image is "
+                 "x.expand_dims(0)."),
+      error<ValueError>(call({1, 1, 2, 2}, {0, 1}),
+                        "AdaptiveMaxPooling2D: expected a size of at least 1, got (0, 1)"),
+      error<ShapeError>(call({1, 1, 2, 0}, 1),
+                        "AdaptiveMaxPooling2D: expected images with at least one element, got "
+                        "images of (2, 0)"),
+  };
+  return r;
+}
+
 }  // namespace
 
 CATENA_FUNCTION_RECORDS(pooling) {
@@ -93,7 +146,15 @@ CATENA_FUNCTION_RECORDS(pooling) {
                              {{{2, 3, 6, 7}}}),
           max_pooling_record("every position", 3, {.stride = F::Extent2D(1), .pad = 1},
                              {{{1, 4, 4, 3}}}),
-          max_pooling_errors()};
+          max_pooling_errors(),
+          adaptive_max_pooling_record(
+              "", {3, 2}, {{{2, 3, 7, 5}}, {{1, 2, 2, 1}}, {{0, 3, 4, 3}}, {{2, 0, 4, 3}}}),
+          adaptive_max_pooling_record("rows alone are uneven", {3, 2}, {{{2, 3, 5, 6}}}),
+          adaptive_max_pooling_record("columns alone are uneven", {2, 4}, {{{2, 3, 4, 6}}}),
+          adaptive_max_pooling_record("larger than the images", {5, 7}, {{{2, 3, 3, 2}}}),
+          adaptive_max_pooling_record("equal parts", {2, 3}, {{{2, 3, 4, 6}}}, 1),
+          adaptive_max_pooling_record("one part", 1, {{{2, 3, 4, 6}}}, 1),
+          adaptive_max_pooling_errors()};
 }
 
 }  // namespace catena

@@ -1,4 +1,4 @@
-// Two-dimensional max pooling.
+// Two-dimensional max pooling: with windows, and into images of a given size.
 #pragma once
 
 #include <optional>
@@ -33,6 +33,17 @@ struct MaxPooling2DOptions {
 // ShapeError where the window does not fit into the image or would see padding alone.
 Variable max_pooling_2d(const VariableOperand& x, Extent2D ksize,
                         const MaxPooling2DOptions& options = {});
+
+// y[n, c, i, j] = the largest element of the rows floor(i * height / oh) to ceil((i + 1) * height /
+// oh) - 1 and of the columns that follow in the same way, for outsize (oh, ow): PyTorch's
+// adaptive_max_pool2d. Parts overlap where the sizes do not divide. NaN, equal elements, memory
+// order and derivatives are those of max_pooling_2d.
+//
+// Where the sizes divide, one kernel forward and one backward. Along an axis where they do not, the
+// parts are first copied side by side, with as many elements each as the largest has. InvalidType
+// unless x is a batch of images, ValueError for an outsize below 1, ShapeError for images without
+// elements.
+Variable adaptive_max_pooling_2d(const VariableOperand& x, Extent2D outsize);
 
 // max_pooling_2d as a layer without parameters, for CATENA_FUNCTIONS.
 class MaxPooling2D : public Parameterized {
