@@ -1,5 +1,7 @@
-// stack, hstack, vstack and dstack: concat of views.
+// stack, hstack, vstack, dstack, column_stack and block: concat of views.
 #include "catena/functions/array/stack.h"
+
+#include <algorithm>
 
 #include "catena/functions/array/concat.h"
 #include "catena/functions/array/reshape.h"
@@ -38,6 +40,10 @@ Variables with_axes(const FunctionCall& call, int least) {
   return result;
 }
 
+Variable one_or_joined(const Variables& parts, Axis axis) {
+  return parts.size() == 1 ? parts[0] : concat(parts, axis);
+}
+
 }  // namespace
 
 Variable stack(const Variables& xs, Axis axis) {
@@ -70,6 +76,40 @@ Variable dstack(const Variables& xs) {
   for (const Variable& x : with_axes(call, 2))
     parts.push_back(x.ndim() == 2 ? expand_dims(x, 2) : x);
   return concat(parts, 2);
+}
+
+Variable column_stack(const Variables& xs) {
+  check_some("ColumnStack", xs);
+  FunctionCall call("ColumnStack", Autocast::kWidest, xs);
+  Variables parts;
+  for (const Variable* x : call.inputs()) {
+    CATENA_CHECK(ShapeError, x->ndim() == 1 || x->ndim() == 2, call.label(), ": input ",
+                 parts.size(), " has shape ", x->shape(), "; expected 1 or 2 axes");
+    parts.push_back(x->ndim() == 1 ? expand_dims(*x, 1) : *x);
+  }
+  return concat(parts, 1);
+}
+
+Variable block(const std::vector<Variables>& rows) {
+  CATENA_CHECK(ValueError, !rows.empty(), "Block: expected at least one row of blocks");
+  Variables blocks;
+  for (const Variables& row : rows) {
+    CATENA_CHECK(ValueError, !row.empty(),
+                 "Block: a row has no blocks; expected at least one in each row");
+    blocks.insert(blocks.end(), row.begin(), row.end());
+  }
+  FunctionCall call("Block", Autocast::kWidest, blocks);
+  int ndim = rows.size() > 1 ? 2 : 1;
+  for (const Variable* x : call.inputs()) ndim = std::max(ndim, x->ndim());
+  blocks = with_axes(call, ndim);
+  Variables joined;
+  auto next = blocks.begin();
+  for (const Variables& row : rows) {
+    const auto end = next + static_cast<std::ptrdiff_t>(row.size());
+    joined.push_back(one_or_joined({next, end}, -1));
+    next = end;
+  }
+  return one_or_joined(joined, -2);
 }
 
 }  // namespace catena::functions

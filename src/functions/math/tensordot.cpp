@@ -1,4 +1,5 @@
-// dot, inner, vdot, outer and tensordot: products of matrices made of the operands.
+// dot, inner, vdot, outer, kron and tensordot: products of matrices made of the operands, or of
+// their elements.
 #include "catena/functions/math/tensordot.h"
 
 #include <algorithm>
@@ -112,6 +113,27 @@ Variable outer(const VariableOperand& a, const VariableOperand& b) {
   FunctionCall call("Outer", Autocast::kLow, a, b);
   check_operands(call);
   return reshape(call[0], {call[0].size(), 1}) * reshape(call[1], {1, call[1].size()});
+}
+
+Variable kron(const VariableOperand& a, const VariableOperand& b) {
+  FunctionCall call("Kron", Autocast::kLow, a, b);
+  check_operands(call);
+  const Variable &x = call[0], &y = call[1];
+  const int n = std::max(x.ndim(), y.ndim());
+  CATENA_CHECK(ShapeError, 2 * n <= kMaxDims, call.label(), ": operands of shape ", x.shape(),
+               " and ", y.shape(), "; expected at most ", kMaxDims / 2, " axes");
+  const auto extent = [n](const Variable& v, int axis) {
+    const int missing = n - v.ndim();
+    return axis < missing ? 1 : v.shape()[size_t(axis - missing)];
+  };
+  Shape left, right, shape;  // (a0, 1, a1, 1, ...) times (1, b0, 1, b1, ...)
+  for (int d = 0; d < n; ++d) {
+    const int64_t of_x = extent(x, d), of_y = extent(y, d);
+    left.insert(left.end(), {of_x, 1});
+    right.insert(right.end(), {1, of_y});
+    shape.push_back(of_x * of_y);
+  }
+  return reshape(reshape(x, left) * reshape(y, right), shape);
 }
 
 Variable tensordot(const VariableOperand& a, const VariableOperand& b, int64_t axes) {

@@ -129,6 +129,53 @@ FunctionRecords inner_records() {
           outer};
 }
 
+// Element i of the result is that of a at i / b's extents times that of b at the rests.
+Plain kron_of(const Plain& a, const Plain& b) {
+  const size_t n = a.shape.size() > b.shape.size() ? a.shape.size() : b.shape.size();
+  const auto padded = [n](const Plain& x) {
+    Shape shape = x.shape;
+    while (shape.size() < n) shape.insert(shape.begin(), 1);
+    return Plain{shape, x.values};
+  };
+  const Plain x = padded(a), y = padded(b);
+  Shape shape = x.shape;
+  for (size_t d = 0; d < n; ++d) shape[d] *= y.shape[d];
+  return plain(shape, [&](const Shape& i) {
+    Shape block = i, inside = i;
+    for (size_t d = 0; d < n; ++d) {
+      block[d] = i[d] / y.shape[d];
+      inside[d] = i[d] % y.shape[d];
+    }
+    return x.at(block) * y.at(inside);
+  });
+}
+
+FunctionRecords kron_records() {
+  FunctionRecord r = product_record(
+      "kron", "", {{2, 3}, {3, 2}},
+      [](const Variable& a, const Variable& b) { return F::kron(a, b); }, kron_of);
+  r.shapes.insert(r.shapes.end(), {{{2}, {3}},
+                                   {{3}, {2, 2}},
+                                   {{2, 1, 2}, {2, 3}},
+                                   {{}, {2}},
+                                   {{2, 2}, {}},
+                                   {{}, {}},
+                                   {{0, 2}, {2, 2}}});
+  r.forward_launches = 1;
+  r.errors = {
+      type_error(
+          "Kron", [](const Draw& draw) { F::kron(draw({1}), draw({1}, 0, 1, 0, Dtype::kInt32)); },
+          "Expect: b.dtype.kind == f\nActual: i != f\nInputs: a float64 (1,), b int32 (1,)\n"
+          "Expected is a floating dtype: convert b with .astype(dtype::float32)."),
+      error<ShapeError>([](const Draw& draw) { F::kron(draw({2}), draw(Shape(13, 1))); },
+                        "Kron: operands of shape (2,) and (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1); "
+                        "expected at most 12 axes"),
+      error<ValueError>([](const Draw& draw) { F::kron(2.0, draw({3})); },
+                        "Kron: expected a variable or an array, got a number"),
+  };
+  return {r};
+}
+
 FunctionRecords tensordot_records() {
   const auto record = [](int64_t axes, Shapes inputs, Operands as) {
     return product_record(
@@ -230,7 +277,8 @@ CATENA_FUNCTION_RECORDS(product) {
   FunctionRecords records{cumprod_record({}, {{2, 3}, {}}),
                           cumprod_record(0, {{5, 2}, {1, 2}, {0, 2}}),
                           cumprod_record(-1, {{3, 4}, {2, 2, 7}})};
-  for (const auto group : {dot_records, inner_records, tensordot_records, diff_records}) {
+  for (const auto group :
+       {dot_records, inner_records, kron_records, tensordot_records, diff_records}) {
     for (FunctionRecord& record : group()) records.push_back(std::move(record));
   }
   return records;

@@ -20,6 +20,10 @@ Variable inner(const VariableOperand& a, const VariableOperand& b);
 Variable vdot(const VariableOperand& a, const VariableOperand& b);
 // Each element of a times each of b: (a.size(), b.size()).
 Variable outer(const VariableOperand& a, const VariableOperand& b);
+// The Kronecker product: each element of a times all of b, as blocks in the order of a's elements.
+// The operand with fewer axes gets ones before its own; axis i of the result has a.shape(i) *
+// b.shape(i) entries. ShapeError for more than 12 axes.
+Variable kron(const VariableOperand& a, const VariableOperand& b);
 // The last `axes` axes of a with the first of b. ValueError for a number that is negative or above
 // the axes of an operand.
 Variable tensordot(const VariableOperand& a, const VariableOperand& b, int64_t axes = 2);
