@@ -56,6 +56,24 @@ def joined(function, least):
     return generate
 
 
+def column_stack(g):
+    rows = g.integer(0, 5)
+    shapes = [(rows,) if g.chance(0.5) else (rows, g.integer(0, 3))
+              for _ in range(g.integer(1, 4))]
+    g.case([g.x(s) for s in shapes], {}, lambda *xs: torch.column_stack(xs))
+
+
+def block(g):
+    """Two rows of blocks, of which the first has `first`."""
+    width, heights = g.integer(1, 6), [g.integer(1, 3), g.integer(1, 3)]
+    cuts = [sorted(g.integer(0, width) for _ in range(g.integer(0, 2))) for _ in heights]
+    shapes = [(h, end - begin) for h, row in zip(heights, cuts)
+              for begin, end in zip([0, *row], [*row, width])]
+    first = len(cuts[0]) + 1
+    g.case([g.x(s) for s in shapes], {"first": first},
+           lambda *xs: torch.cat([torch.cat(xs[:first], -1), torch.cat(xs[first:], -1)], -2))
+
+
 def some_axes(g, ndim, least=0):
     axes = g.random.sample(range(ndim), g.integer(min(least, ndim), ndim))
     return [k - ndim if g.chance(0.3) else k for k in axes]
@@ -314,7 +332,7 @@ def sort(g):
 
 def functions():
     own = [moveaxis, rollaxis, rot90, diagonal, trace, sort, broadcast_to, broadcast, cast, concat,
-           stack, flip, roll, get_item, one_hot, pad, repeat, tile, reshape, expand_dims, squeeze,
+           stack, column_stack, block, flip, roll, get_item, one_hot, pad, repeat, tile, reshape, expand_dims, squeeze,
            upsampling_nearest, select_item, separate, split_axis, take, take_along_axis, transpose,
            swapaxes]
     return {f.__name__: (1, f) for f in own} | {

@@ -198,8 +198,13 @@ def vdot(g):
            lambda a, b: torch.dot(a.flatten(), b), floor=4)
 
 
-def outer(g):
-    g.case([g.x(few(g)), g.x(few(g))], {}, lambda a, b: torch.outer(a.flatten(), b.flatten()))
+def each_with_each(function):
+    """Products of each element of one operand with each of the other."""
+    def generate(g):
+        a, b = g.x(few(g)), g.x(few(g))
+        g.case([a, b], {}, function, floor=g.summed(a.a.size * b.a.size, a, b))
+
+    return generate
 
 
 def tensordot(g):
@@ -275,8 +280,10 @@ def functions():
         "arctan2": binary(torch.arctan2, AWAY_FROM_0, "smooth"), "hypot": hypot,
         "logaddexp": binary(torch.logaddexp)}.items()}
     table |= {f.__name__: (1, f) for f in (
-        clip, where, sum_to, cumsum, cumprod, diff, matmul, batch_matmul, dot, inner, vdot, outer,
+        clip, where, sum_to, cumsum, cumprod, diff, matmul, batch_matmul, dot, inner, vdot,
         tensordot)}
+    table |= {"kron": (1, each_with_each(torch.kron)),
+              "outer": (1, each_with_each(lambda a, b: torch.outer(a.flatten(), b.flatten())))}
     # The terms of sums are larger than what cancels to.
     mean = reduction(lambda x, axes, keep: x.mean(axes, keepdim=keep) if x.ndim else x, floor=16)
     return table | {

@@ -47,6 +47,11 @@ def adaptive_average_pooling_2d(g):
     g.case([g.images(image_shape(g))], {"size": size}, lambda x: T.adaptive_avg_pool2d(x, size))
 
 
+def adaptive_max_pooling_2d(g):
+    size = [g.integer(1, 7), g.integer(1, 7)]
+    g.case([g.images(image_shape(g))], {"size": size}, lambda x: T.adaptive_max_pool2d(x, size))
+
+
 def spatial_pyramid_pooling_2d(g):
     shape = image_shape(g, 1, 13)
 
@@ -95,5 +100,6 @@ def unpooling_2d(g):
 
 def functions():
     own = [max_pooling_2d, average_pooling_2d, global_average_pooling_2d,
-           adaptive_average_pooling_2d, spatial_pyramid_pooling_2d, unpooling_2d]
+           adaptive_average_pooling_2d, adaptive_max_pooling_2d,
+           spatial_pyramid_pooling_2d, unpooling_2d]
     return {f.__name__: (3 if "pyramid" not in f.__name__ else 1, f) for f in own}

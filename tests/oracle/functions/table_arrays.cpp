@@ -99,6 +99,11 @@ void add_arrays(Functions& f) {
   f["hstack"] = [](const Inputs& in) { return Variables{F::hstack(in.from(0))}; };
   f["vstack"] = [](const Inputs& in) { return Variables{F::vstack(in.from(0))}; };
   f["dstack"] = [](const Inputs& in) { return Variables{F::dstack(in.from(0))}; };
+  f["column_stack"] = [](const Inputs& in) { return Variables{F::column_stack(in.from(0))}; };
+  f["block"] = [](const Inputs& in) {
+    const auto first = size_t(in->integer("first"));
+    return Variables{F::block({in.between(0, first), in.from(first)})};
+  };
   f["take"] = [](const Inputs& in) {
     return Variables{F::take(in[0], in[1], in->optional_integer("axis"))};
   };

@@ -111,6 +111,7 @@ void add_math(Functions& f) {
   f["dot"] = [](const Inputs& in) { return Variables{F::dot(in[0], in[1])}; };
   f["inner"] = [](const Inputs& in) { return Variables{F::inner(in[0], in[1])}; };
   f["vdot"] = [](const Inputs& in) { return Variables{F::vdot(in[0], in[1])}; };
+  f["kron"] = [](const Inputs& in) { return Variables{F::kron(in[0], in[1])}; };
   f["outer"] = [](const Inputs& in) { return Variables{F::outer(in[0], in[1])}; };
   f["tensordot"] = [](const Inputs& in) {
     if (in->has("axes")) return Variables{F::tensordot(in[0], in[1], in->integer("axes"))};

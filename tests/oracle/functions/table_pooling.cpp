@@ -46,6 +46,9 @@ void add_pooling(Functions& f) {
   f["adaptive_average_pooling_2d"] = [](const Inputs& in) {
     return Variables{F::adaptive_average_pooling_2d(in[0], extent(in, "size"))};
   };
+  f["adaptive_max_pooling_2d"] = [](const Inputs& in) {
+    return Variables{F::adaptive_max_pooling_2d(in[0], extent(in, "size"))};
+  };
   f["spatial_pyramid_pooling_2d"] = [](const Inputs& in) {
     return Variables{F::spatial_pyramid_pooling_2d(in[0], in->integer("height"))};
   };
