@@ -251,6 +251,14 @@ TEST_P(Scan, Bincount) {
                bincount(x.reshape({1, 3})));
   EXPECT_ERROR(ShapeError, "weights of shape (2,) for an array of shape (3,)",
                bincount(x, array({1., 2.}, device)));
+  const Array far = array({int64_t{1}, int64_t{1} << 60}, device);
+  const std::string text =
+      message("bincount: the largest element is 1152921504606846976, and ", device,
+              " has no memory for a count of each number up to it; unique(x, {.return_counts = "
+              "true}) counts the "
+              "numbers that occur");
+  EXPECT_ERROR(OutOfMemoryError, text.c_str(), bincount(far));
+  EXPECT_ERROR(OutOfMemoryError, text.c_str(), bincount(far, array({1., 2.}, device)));
 }
 
 Ints count_by_definition(const std::vector<double>& x, const std::vector<double>& edges) {

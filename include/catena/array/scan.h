@@ -47,7 +47,8 @@ Array argwhere(const Array& a);
 // counts[i] = number of elements equal to i of a 1-d array of integers or bool; with weights (of
 // the same length, converted to float64) the sum of their weights, float64. At least minlength
 // long. ValueError for a negative element or minlength, ShapeError unless 1-d and of equal lengths,
-// DtypeError for floats. Waits once for a GPU; Error during capture. Weights are added in no fixed
+// DtypeError for floats, OutOfMemoryError where there is no memory for a count of each number up to
+// the largest element. Waits once for a GPU; Error during capture. Weights are added in no fixed
 // order on GPUs unless config().deterministic.
 Array bincount(const Array& x, const std::optional<Array>& weights = {}, int64_t minlength = 0);
 

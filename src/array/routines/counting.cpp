@@ -28,6 +28,19 @@ std::pair<Scalar, Scalar> extremes(const Array& a) {
   return {host[0].item(), host[1].item()};
 }
 
+// An element for each number up to `largest`, which occurs in x, and for `length` numbers at least.
+Array room_for_counts(const Scalar& largest, int64_t length, Dtype dtype, const Device& device) {
+  try {
+    return empty({length}, {dtype, device});
+  } catch (const OutOfMemoryError&) {
+    if (largest.to<int64_t>() + 1 < length) throw;  // a minlength
+    fail<OutOfMemoryError>(called_function(), ": the largest element is ", largest, ", and ",
+                           device,
+                           " has no memory for a count of each number up to it; unique(x, "
+                           "{.return_counts = true}) counts the numbers that occur");
+  }
+}
+
 }  // namespace
 
 Array bincount(const Array& x, const std::optional<Array>& weights, int64_t minlength) {
@@ -47,15 +60,17 @@ Array bincount(const Array& x, const std::optional<Array>& weights, int64_t minl
   CATENA_CHECK(ValueError, high.to_double() < 0x1p62, "element ", high, " is too large");
   const int64_t length = std::max(minlength, high.to<int64_t>() + 1);
   if (!weights) {
-    const Array counts = empty({length}, {Dtype::kInt64, x.device()});
+    const Array counts = room_for_counts(high, length, Dtype::kInt64, x.device());
     kernels::bincount(x.device(), {x.contiguous(), counts});
     return counts;
   }
-  const Array sums = zeros({1, length, 1}, {Dtype::kFloat64, x.device()});
+  const Array sums = room_for_counts(high, length, Dtype::kFloat64, x.device());
+  sums.fill(0);
   const Array values = weights->astype(Dtype::kFloat64, false).contiguous();
-  kernels::scatter_add(x.device(), {sums, x.astype(Dtype::kInt64, false).contiguous(),
-                                    values.reshape({1, x.size(), 1})});
-  return sums.reshape({length});
+  kernels::scatter_add(x.device(),
+                       {sums.reshape({1, length, 1}), x.astype(Dtype::kInt64, false).contiguous(),
+                        values.reshape({1, x.size(), 1})});
+  return sums;
 }
 
 namespace {

@@ -73,6 +73,17 @@ std::vector<Leaf> collect_leaves(const BinaryTree& tree, Paths& found) {
   return leaves;
 }
 
+// Before anything of that size is made: the table of paths has an entry for each id up to the
+// largest one. Some entries for each leaf take no more memory than the leaf's row of W.
+void check_largest_id(const std::vector<Leaf>& in_order) {
+  constexpr int64_t kAlwaysFit = int64_t{1} << 24, kMostPerLeaf = 64;
+  const int64_t ids = int64_t{in_order.back().id} + 1, leaves = int64_t(in_order.size());
+  CATENA_CHECK(ValueError, ids <= std::max(kAlwaysFit, kMostPerLeaf * leaves), kLayer, ": id ",
+               in_order.back().id, " in a tree of ", leaves, " leaves would need a table of ", ids,
+               " ids; expected ids below ", std::max(kAlwaysFit, kMostPerLeaf * leaves),
+               ": number the leaves from 0");
+}
+
 // Paths in the order of ids; those between have none.
 Paths paths_of(const BinaryTree& tree) {
   CATENA_CHECK(ValueError, tree.leaf_count() > 1, kLayer, ": expected a tree of at least 2 leaves");
@@ -80,6 +91,7 @@ Paths paths_of(const BinaryTree& tree) {
   Paths found, result;
   std::vector<Leaf> leaves = collect_leaves(tree, found);
   std::ranges::sort(leaves, {}, &Leaf::id);
+  check_largest_id(leaves);
   result.depth = found.depth;
   result.begins.push_back(0);
   for (const Leaf& leaf : leaves) {

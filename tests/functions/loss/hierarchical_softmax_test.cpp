@@ -230,6 +230,15 @@ TEST_P(Hierarchy, RefusesTreesAndLabelsThatDoNotFit) {
               BinaryHierarchicalSoftmax(3, {{1, 2}, 1});
             }),
             "BinaryHierarchicalSoftmax: id 1 is at two leaves of the tree");
+  EXPECT_EQ(message_of<ValueError>([] {
+              BinaryHierarchicalSoftmax(3, {{1, 2147483647}, 2});
+            }),
+            "BinaryHierarchicalSoftmax: id 2147483647 in a tree of 3 leaves would need a table of "
+            "2147483648 ids; expected ids below 16777216: number the leaves from 0");
+  EXPECT_NO_THROW(BinaryHierarchicalSoftmax(3, {1, (1 << 24) - 1}));
+  EXPECT_THROW(BinaryHierarchicalSoftmax(
+                   3, BinaryHierarchicalSoftmax::create_huffman_tree({{0, 2}, {1 << 24, 1}})),
+               ValueError);
   std::vector<int32_t> chain;  // its paths would fill 10 GB
   for (int32_t id = 0; id < 66000; ++id) chain.insert(chain.end(), {BinaryTree::kInner, id});
   chain.push_back(66000);

@@ -51,6 +51,9 @@ struct BinaryHierarchicalSoftmaxOptions {
 // row. The tree's tables move, save and load with the model; a file of another tree is refused
 // (IoError), as is the assignment of a layer with another one (ShapeError).
 //
+// A table has an entry for each id up to the largest: number the leaves from 0. ValueError for an
+// id of 2^24 or more that is not below 64 times the number of leaves.
+//
 // ValueError for an in_size below 1, a tree of one leaf, and an id at two leaves; ShapeError for an
 // initialW of another shape, DtypeError for integer dtypes.
 class BinaryHierarchicalSoftmax : public Parameterized {
