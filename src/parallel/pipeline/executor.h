@@ -110,7 +110,7 @@ class Pipeline::Executor {
   void forward(int s, int m);
   void compute_loss(int m);
   void backward(int s, int m, bool split);
-  void keep_results(const Variables& ys, std::vector<Arrays>& results);
+  void keep_results(const Variables& ys, int64_t samples, std::vector<Arrays>& results);
   void predict_part(int m, std::vector<Arrays>& results);
 
   Place place_;

@@ -524,14 +524,19 @@ Arrays Pipeline::Executor::run_prediction(const Samples& x) {
   return whole;
 }
 
-// Appended to `results`, which has a list for each.
-void Pipeline::Executor::keep_results(const Variables& ys, std::vector<Arrays>& results) {
+// Appended to `results`, which has a list for each. A result that is reduced over the samples would
+// be joined wrongly, as that of a micro-batch alone.
+void Pipeline::Executor::keep_results(const Variables& ys, int64_t samples,
+                                      std::vector<Arrays>& results) {
   results.resize(ys.size());
   for (size_t k = 0; k < ys.size(); ++k) {
-    CATENA_CHECK(ShapeError, ys[k].ndim() > 0, "Pipeline::predict: result ", k,
-                 " of the last stage has shape (), so that those of the micro-batches cannot be "
-                 "put together; let the model return a value for each sample, and take means of "
-                 "what predict returns");
+    const Shape& shape = ys[k].shape();
+    CATENA_CHECK(ShapeError, shape.ndim() > 0 && shape[0] == samples, "Pipeline::predict: result ",
+                 k, " of the last stage has shape ", shape, " for a micro-batch of ", samples,
+                 samples == 1 ? " sample" : " samples",
+                 "; expected the samples as the first axis, along which the results of "
+                 "micro-batches are joined. Let the model return a value for each sample, and take "
+                 "sums and means of what predict returns");
     results[k].push_back(ys[k].data());
   }
 }
@@ -544,7 +549,7 @@ void Pipeline::Executor::predict_part(int m, std::vector<Arrays>& results) {
       exchange(&receive, &receive + 1);
     }
     const Variables ys = stage(s).forward(m, take_inputs(s, m), nullptr, numbers_);
-    if (is_last(s)) return keep_results(ys, results);
+    if (is_last(s)) return keep_results(ys, shards_[size_t(m)].size, results);
     boundaries_[size_t(s)].check(key_of(m), ys, is_over_ranks());
     hand_on(s, m, ys);
     if (rank_of(s + 1) == rank_of(s)) continue;

@@ -99,15 +99,24 @@ TEST(PipelineMistakes, UnitsThatCameLater) {
                   {"Pipeline::predict", had.c_str()});
 }
 
+// A micro-batch has 4 samples, of 3 classes each.
 TEST(PipelineMistakes, PredictionsThatAreNotOfSamples) {
-  Sequence model;
-  model.add(layer(6, 6, dtype::float32, 2));
-  model.add([](const Variable& h) { return F::sum(h); });
-  Pipeline pipeline(model, Cut{{0, 1}}, all_forwards_first(2, 2), kTwo);
-  pipeline.setup([] { return optimizers::SGD(0.1); });
-  const Batch batch = batch_of(0, 8, dtype::float32);
-  expect_contains(error_of<ShapeError>([&] { pipeline.predict(batch.x); }),
-                  {"result 0 of the last stage has shape ()", "a value for each sample"});
+  const auto text_of = [](std::function<Variable(const Variable&)> last) {
+    Sequence model;
+    model.add(layer(6, 3, dtype::float32, 2));
+    model.add(std::move(last));
+    Pipeline pipeline(model, Cut{{0, 1}}, all_forwards_first(2, 2), kTwo);
+    pipeline.setup([] { return optimizers::SGD(0.1); });
+    return error_of<ShapeError>([&] { pipeline.predict(batch_of(0, 8, dtype::float32).x); });
+  };
+  expect_contains(text_of([](const Variable& h) { return F::sum(h); }),
+                  {"result 0 of the last stage has shape () for a micro-batch of 4 samples",
+                   "a value for each sample"});
+  expect_contains(text_of([](const Variable& h) { return F::mean(h, 0); }),
+                  {"Pipeline::predict: result 0 of the last stage has shape (3,) for a micro-batch "
+                   "of 4 samples; expected the samples as the first axis"});
+  expect_contains(text_of([](const Variable& h) { return F::mean(h, 0, true); }),
+                  {"has shape (1, 3) for a micro-batch of 4 samples"});
 }
 
 TEST(PipelineMistakes, AStageThatChangesItsShape) {

@@ -192,7 +192,9 @@ class Pipeline {
   // device. ValueError before the first step, and after one that has thrown.
   double loss();
   // The model's results for x in test state, without gradients, where the last stage is; nothing
-  // elsewhere. Collective. The batch may be smaller than the number of micro-batches.
+  // elsewhere. Collective. The batch may be smaller than the number of micro-batches, whose results
+  // are joined along their first axis: ShapeError for one whose first axis is not the samples, such
+  // as a mean of the batch.
   Arrays predict(const Samples& x);
 
   // Of a grid: this replica's batches count with n_local / n_global from now on; see
