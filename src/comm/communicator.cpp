@@ -305,7 +305,7 @@ void Communicator::issue(const Request& request, const Array& input, const Array
                          temporary ? current_stream(request.output.device()) : Stream()});
     return;
   }
-  s.own_slot.begin_call(record);
+  s.own_slot.begin_call(record, call.purpose ? call.purpose : "");
   if (input.defined()) call.input = &input;
   if (output.defined()) call.output = &output;
   try {

@@ -40,7 +40,7 @@ void Communicator::end_group() {
   // Others may take a rank for waiting in all of these calls as soon as they see the last one.
   pending.back().record.call.kind = CallKind::kGroupEnd;
   for (State::Pending& entry : pending) {
-    s.own_slot.begin_call(entry.record);
+    s.own_slot.begin_call(entry.record, entry.call.purpose ? entry.call.purpose : "");
     if (entry.input.defined()) entry.call.input = &entry.input;
     if (entry.output.defined()) entry.call.output = &entry.output;
     calls.push_back(entry.call);

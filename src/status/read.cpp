@@ -61,7 +61,7 @@ SlotSnapshot StatusBoard::read(int local_rank) const {
   snapshot.operation = printable(board_detail::get_text(text, 2, text[1]));
   snapshot.operation_started_ns = text[0];
 
-  std::array<std::uint64_t, board_detail::kRecord + board_detail::kRecordWords> progress;
+  std::array<std::uint64_t, board_detail::kPurpose + board_detail::kPurposeWords> progress;
   snapshot.torn |= !slot.progress.read(progress);
   snapshot.started_sequence = progress[board_detail::kStarted];
   snapshot.finished_sequence = progress[board_detail::kFinished];
@@ -70,6 +70,8 @@ SlotSnapshot StatusBoard::read(int local_rank) const {
     board_detail::RecordWords words;
     std::copy_n(progress.begin() + board_detail::kRecord, words.size(), words.begin());
     snapshot.last_call = format_call(std::bit_cast<CallRecord>(words));
+    snapshot.purpose = printable(board_detail::get_text(progress, board_detail::kPurpose,
+                                                        progress[board_detail::kPurposeLength]));
     if (snapshot.in_call) {
       const std::string around = std::exchange(snapshot.operation, snapshot.last_call);
       if (!around.empty()) snapshot.operation.append(" in ").append(around);

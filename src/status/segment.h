@@ -67,6 +67,7 @@ struct alignas(64) Sequenced {
 constexpr std::size_t kTextWords = 16;      // operation: 128 bytes
 constexpr std::size_t kFailureWords = 128;  // failure text: 1 KiB
 constexpr std::size_t kHostWords = 8;
+constexpr std::size_t kPurposeWords = 8;  // what a call serves: 64 bytes
 constexpr std::size_t kRecordWords = sizeof(CallRecord) / 8;
 using RecordWords = std::array<std::uint64_t, kRecordWords>;
 
@@ -84,8 +85,17 @@ struct Latest {
 
 enum IdentityWord : std::size_t { kRank, kPid, kProcessStart, kHost };
 // Text: time, length, characters.
-// Progress: started, finished, time, in_call, then the record of the last call.
-enum ProgressWord : std::size_t { kStarted, kFinished, kSince, kInCall, kRecord };
+// Progress: started, finished, time, in_call, then the record of the last call, the length of its
+// purpose, and its characters.
+enum ProgressWord : std::size_t {
+  kStarted,
+  kFinished,
+  kSince,
+  kInCall,
+  kRecord,
+  kPurposeLength = kRecord + kRecordWords,
+  kPurpose
+};
 // Failure: present, blamed rank, monotonic, wall, length, characters.
 enum FailureWord : std::size_t { kPresent, kBlamed, kMonotonic, kWall, kLength, kCharacters };
 
@@ -107,7 +117,7 @@ struct Slot {
   Sequenced<kHost + kHostWords> identity;
   alignas(64) Life life;
   Sequenced<2 + kTextWords> text;
-  Sequenced<kRecord + kRecordWords> progress;
+  Sequenced<kPurpose + kPurposeWords> progress;
   Sequenced<kCharacters + kFailureWords> own_failure;
   Sequenced<kCharacters + kFailureWords> peer_failure;
   alignas(64) Word ring_head;  // calls ever entered
@@ -129,7 +139,7 @@ struct Segment {
 };
 
 // The last byte is the version of the layout.
-constexpr std::uint64_t kMagic = 0x6361'7465'6e61'0006;
+constexpr std::uint64_t kMagic = 0x6361'7465'6e61'0007;
 
 // Writes `text` into words from `first` on; returns the number of bytes that fitted.
 template <std::size_t kWords>

@@ -106,7 +106,7 @@ void note_latest(board_detail::Slot& slot, const CallRecord& record) {
 
 }  // namespace
 
-void StatusSlot::begin_call(const CallRecord& record) {
+void StatusSlot::begin_call(const CallRecord& record, std::string_view purpose) {
   if (!slot_) return;
   const auto words = std::bit_cast<board_detail::RecordWords>(record);
   auto& block = slot_->progress;
@@ -118,6 +118,8 @@ void StatusSlot::begin_call(const CallRecord& record) {
     entry[i].store(words[i], std::memory_order_release);
     block.set(board_detail::kRecord + i, words[i]);
   }
+  block.set(board_detail::kPurposeLength,
+            board_detail::put_text(block, board_detail::kPurpose, purpose));
   note_latest(*slot_, record);
   slot_->ring_head.store(head + 1, std::memory_order_release);
   block.set(board_detail::kStarted, record.sequence);

@@ -57,6 +57,7 @@ struct SlotSnapshot {
   Phase phase = Phase::empty;
   std::string operation;  // what it is doing now, "" when nothing was said
   std::string last_call;  // the last collective started, formatted; "" when none
+  std::string purpose;    // what it serves, such as "F::send"; "" when it serves itself
   bool in_call = false;   // that collective has not finished
   std::uint64_t started_sequence = 0;
   std::uint64_t finished_sequence = 0;
@@ -132,8 +133,9 @@ class StatusSlot {
   void set_operation(std::string_view text);
   void clear_operation() { set_operation({}); }
 
-  // Around every collective; tens of nanoseconds. The call also enters the ring.
-  void begin_call(const CallRecord& record);
+  // Around every collective; tens of nanoseconds. The call also enters the ring. `purpose` is what
+  // it serves, such as "backward of F::send"; longer texts are cut.
+  void begin_call(const CallRecord& record, std::string_view purpose = {});
   void end_call(const CallRecord& record);
 
   // Both keep the first text only and note the time.

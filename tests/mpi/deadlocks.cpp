@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "catena/comm/factory.h"
+#include "catena/parallel/functions.h"
 #include "comm/suite.h"
 #include "error_text.h"
 
@@ -34,6 +35,17 @@ TEST(ProcessDeadlock, TwoRanksThatReceiveFromEachOther) {
   });
   expect_contains(text, {"deadlock", "rank 0 waited in recv #1 float32[4] from rank 1",
                          "rank 1 waited in recv #1 float32[4] from rank 0"});
+}
+
+TEST(ProcessDeadlock, SaysWhichFunctionsWait) {
+  const CommunicatorPtr comm = make_mpi();
+  const std::string text = error_within(0.9, *comm, [&](const Array&) {
+    if (comm->rank() < 2) functions::recv(*comm, 1 - comm->rank());
+    comm->barrier();
+  });
+  expect_contains(text, {"deadlock", "from rank 1, in the header of F::recv",
+                         "from rank 0, in the header of F::recv"});
+  EXPECT_EQ(text.find("group"), std::string::npos) << text;
 }
 
 TEST(ProcessDeadlock, ARingOfGroupsThatOnlySend) {

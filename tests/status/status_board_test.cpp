@@ -62,6 +62,13 @@ TEST(StatusBoard, SaysWhatARankDoes) {
   EXPECT_EQ(seen.operation, "");
   EXPECT_EQ(seen.last_call, "all_reduce #1 sum float32[1000]");
   EXPECT_EQ(seen.finished_sequence, 1u);
+  EXPECT_EQ(seen.purpose, "");
+  slot.begin_call(all_reduce(history, 1), "backward of F::send");
+  EXPECT_EQ(board.read(1).purpose, "backward of F::send");
+  slot.begin_call(all_reduce(history, 1), std::string(80, 'x'));
+  EXPECT_EQ(board.read(1).purpose, std::string(64, 'x'));
+  slot.begin_call(all_reduce(history, 1));
+  EXPECT_EQ(board.read(1).purpose, "");
 
   EXPECT_EQ(board.read(0).rank, -1) << "an unused slot";
   EXPECT_EQ(board.read(0).phase, Phase::empty);

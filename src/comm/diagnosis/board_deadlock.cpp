@@ -1,6 +1,7 @@
 // Ranks that wait for each other, according to the records of this host's ranks.
 #include <algorithm>
 
+#include "catena/core/error.h"
 #include "deadlock.h"
 
 namespace catena::comm {
@@ -43,6 +44,15 @@ class BoardWaits {
       for (const int other : stuck)
         if (takes_part(other, call) && !has_begun(other, call)) return call;
     return open_[size_t(rank)].back();
+  }
+
+  // What the call of a stuck rank is called. A group serves what its last call does, whose purpose
+  // is on the board.
+  CallName name_of(int rank, const CallRecord& call) const {
+    const std::string purpose = place_.board->read(place_.slots[size_t(rank)]).purpose;
+    const std::string text = format_call(call);
+    if (purpose.empty()) return {text, false};
+    return {message(text, ", in ", purpose), true};
   }
 
   // Whether these ranks have begun and ended nothing since. They were all in their calls then, at
@@ -108,9 +118,13 @@ std::string deadlock_on_board(const BoardPlace& place, int size, uint64_t id, in
   const std::vector<int> stuck = stuck_ranks(board.waits(), [&](int r) { return board.closes(r); });
   if (stuck.empty() || !board.still(stuck)) return {};
   std::vector<std::optional<CallRecord>> calls(static_cast<size_t>(size));
-  for (const int r : stuck) calls[size_t(r)] = board.stuck_call(r, stuck);
+  std::vector<CallName> names(calls.size());
+  for (const int r : stuck) {
+    calls[size_t(r)] = board.stuck_call(r, stuck);
+    names[size_t(r)] = board.name_of(r, *calls[size_t(r)]);
+  }
   if (culprit) *culprit = rank_in_job(place, odd_rank(calls));
-  return describe_deadlock(calls) + describe_part(place);
+  return describe_deadlock(calls, names) + describe_part(place);
 }
 
 }  // namespace catena::comm

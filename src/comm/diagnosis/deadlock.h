@@ -24,8 +24,8 @@ std::vector<int> stuck_ranks(std::vector<std::vector<int>> waits,
                              const std::function<bool(int)>& closes);
 // calls[r] is the call that rank r is stuck in; empty for the others. Ranks that close the
 // communicator, while others wait for them, have left early: that is said instead of a deadlock.
-// names[r], where given, is what the call of rank r is called; records alone do not know what a
-// call serves.
+// names[r], where given, is what the call of rank r is called; records alone do not say what a call
+// serves.
 struct CallName {
   std::string text;     // "recv #1 float32[4] from rank 1, in backward of F::send"
   bool serves = false;  // another call, such as F::send: it cannot be put into a group

@@ -36,9 +36,10 @@ class DeadlockOnBoard : public ::testing::Test {
         .op = op, .dtype = Dtype::kFloat32, .kind = kind, .root = peer, .count = 4};
     return histories.try_emplace({rank, id}, id).first->second.next(call);
   }
-  CallRecord begin(int rank, CommOp op, int peer = -1, CallKind kind = CallKind::kArrays) {
+  CallRecord begin(int rank, CommOp op, int peer = -1, CallKind kind = CallKind::kArrays,
+                   const char* purpose = "") {
     const CallRecord made = record(rank, op, peer, kind);
-    place.board->slot(rank).begin_call(made);
+    place.board->slot(rank).begin_call(made, purpose);
     return made;
   }
   std::string found() { return deadlock_on_board(place, kRanks, kId, &culprit); }
@@ -57,6 +58,23 @@ TEST_F(DeadlockOnBoard, IsACircleOfMessages) {
   expect_contains(found(), {"deadlock: rank 0 waited in recv #1 float32[4] from rank 1; rank 1 "
                             "waited in recv #1 float32[4] from rank 0"});
   EXPECT_EQ(culprit, -1);
+}
+
+// Such calls cannot be put into a group, so that nothing advises it.
+TEST_F(DeadlockOnBoard, SaysWhatCallsServe) {
+  begin(0, CommOp::kRecv, 1, CallKind::kArrays, "the header of F::recv");
+  begin(1, CommOp::kRecv, 0);
+  const std::string text = found();
+  expect_contains(text, {"rank 0 waited in recv #1 float32[4] from rank 1, in the header of F::recv"
+                         "; rank 1 waited in recv #1 float32[4] from rank 0. None of"});
+  EXPECT_EQ(text.find("group"), std::string::npos) << text;
+}
+
+TEST_F(DeadlockOnBoard, SaysWhatGroupsServe) {
+  begin(0, CommOp::kRecv, 1, CallKind::kGrouped, "pipeline step");
+  begin(0, CommOp::kRecv, 2, CallKind::kGroupEnd, "pipeline step");
+  begin(1, CommOp::kRecv, 0);
+  expect_contains(found(), {"rank 0 waited in recv #1 float32[4] from rank 1, in pipeline step"});
 }
 
 // The records of what was called first are gone.
