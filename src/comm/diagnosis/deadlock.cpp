@@ -52,12 +52,19 @@ std::vector<int> leavers(const std::vector<std::optional<CallRecord>>& calls) {
   return others ? ranks : std::vector<int>();
 }
 
+// What the call of rank r is called.
+std::string call_name(const std::vector<std::optional<CallRecord>>& calls,
+                      const std::vector<CallName>& names, size_t r) {
+  return names.empty() ? format_call(*calls[r]) : names[r].text;
+}
+
 // "rank 1 has left (called close #6), while rank 0 waits in send #15 float32[96] to rank 1"
-std::string describe_leaving(const std::vector<std::optional<CallRecord>>& calls) {
+std::string describe_leaving(const std::vector<std::optional<CallRecord>>& calls,
+                             const std::vector<CallName>& names) {
   std::string left, others;
   for (size_t r = 0; r < calls.size(); ++r) {
     if (!calls[r]) continue;
-    const std::string call = format_call(*calls[r]);
+    const std::string call = call_name(calls, names, r);
     if (is_close(calls[r]->call))
       left += message(left.empty() ? "" : ", ", "rank ", r, " has left (called ", call, ")");
     else
@@ -73,8 +80,7 @@ std::vector<std::string> texts_of(const std::vector<std::optional<CallRecord>>& 
                                   const std::vector<CallName>& names = {}) {
   std::vector<std::string> texts(calls.size());
   for (size_t r = 0; r < calls.size(); ++r)
-    if (calls[r])
-      texts[r] = "waited in " + (names.empty() ? format_call(*calls[r]) : names[r].text);
+    if (calls[r]) texts[r] = "waited in " + call_name(calls, names, r);
   return texts;
 }
 
@@ -82,7 +88,7 @@ std::vector<std::string> texts_of(const std::vector<std::optional<CallRecord>>& 
 
 std::string describe_deadlock(const std::vector<std::optional<CallRecord>>& calls,
                               const std::vector<CallName>& names) {
-  if (!leavers(calls).empty()) return describe_leaving(calls);
+  if (!leavers(calls).empty()) return describe_leaving(calls, names);
   uint64_t sequence = UINT64_MAX;
   bool only_messages = true;
   std::string text;

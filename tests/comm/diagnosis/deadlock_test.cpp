@@ -147,8 +147,9 @@ TEST_F(DeadlockOnBoard, SaysWhichRankHasLeft) {
   for (const char* word : {"deadlock", "group", "other order"})
     EXPECT_EQ(text.find(word), std::string::npos) << text;
   EXPECT_EQ(culprit, 1);
-  begin(2, CommOp::kRecv, 0);
-  expect_contains(found(), {"while rank 0 waits in recv #1 float32[4] from rank 1, rank 2 waits"});
+  begin(2, CommOp::kRecv, 0, CallKind::kArrays, "F::recv");
+  expect_contains(found(), {"while rank 0 waits in recv #1 float32[4] from rank 1, rank 2 waits in "
+                            "recv #1 float32[4] from rank 0, in F::recv. All"});
   EXPECT_EQ(culprit, 1);
 }
 
