@@ -332,9 +332,9 @@ def sort(g):
 
 def functions():
     own = [moveaxis, rollaxis, rot90, diagonal, trace, sort, broadcast_to, broadcast, cast, concat,
-           stack, column_stack, block, flip, roll, get_item, one_hot, pad, repeat, tile, reshape, expand_dims, squeeze,
-           upsampling_nearest, select_item, separate, split_axis, take, take_along_axis, transpose,
-           swapaxes]
+           stack, column_stack, block, flip, roll, get_item, one_hot, pad, repeat, tile, reshape,
+           expand_dims, squeeze, upsampling_nearest, select_item, separate, split_axis, take,
+           take_along_axis, transpose, swapaxes]
     return {f.__name__: (1, f) for f in own} | {
         "resize_images": (2, resize_images),
         "hstack": (1, joined(torch.hstack, 1)), "vstack": (1, joined(torch.vstack, 1)),
