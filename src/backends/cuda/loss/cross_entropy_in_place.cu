@@ -6,6 +6,7 @@
 // do not fit are read twice from memory.
 #include "backends/cuda/loss/cross_entropy_in_place.h"
 
+#include "backends/cuda/common/async_copy.cuh"
 #include "backends/cuda/common/block_reduce.cuh"
 #include "backends/cuda/common/dynamic_shared.cuh"
 #include "backends/cuda/common/early_launch.cuh"
@@ -21,30 +22,6 @@ constexpr int kThreads = 256;           // of kernels with a thread for each col
 constexpr int kOwnShared = 2048;        // bytes that a block needs beside its row, rounded up
 
 // Copies ---------------------------------------------------------------------------------------
-
-// Asynchronous where the hardware can; the thread sees the bytes after wait_for_copies().
-template <class P>
-__device__ void copy_ahead(P* to, const P* from) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  if constexpr (sizeof(P) >= 4) {
-    const unsigned place = unsigned(__cvta_generic_to_shared(to));
-    if constexpr (sizeof(P) == 16)
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(from) : "memory");
-    else
-      asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(place), "l"(from),
-                   "n"(sizeof(P))
-                   : "memory");
-    return;
-  }
-#endif
-  *to = *from;
-}
-
-__device__ inline void wait_for_copies() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
-}
 
 // Asks the cache for bytes that are read soon. The address and the size are multiples of 16, else
 // nothing is asked.

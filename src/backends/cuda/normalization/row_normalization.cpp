@@ -18,13 +18,14 @@ bool all_aligned(const Arrays*... arrays) {
 void* data_of(const Array* a) { return a ? a->raw_data() : nullptr; }
 
 template <class Call>
-RowNormalizationArgs arguments(const Call& call) {
+RowNormalizationArgs arguments(const Call& call, const Launch& launch) {
   const auto& [samples, positions, channels, inner, groups] = call.layout;
   RowNormalizationArgs args{samples, positions, channels, inner, groups};
   args.centred = call.centred;
   args.x = call.x->raw_data();
   args.gamma = data_of(call.gamma);
   args.statistics = call.statistics->raw_data();
+  args.shared_memory = device_info(launch.device).max_shared_memory;
   return args;
 }
 
@@ -41,7 +42,7 @@ Array divide(Float type, RowNormalizationArgs& args, const Array& x, const Launc
 void row_normalization(const RowNormalizationCall& call) {
   const Float type = float_code("row_normalization", call.x->dtype());
   const Launch launch = launch_for(*call.x);
-  RowNormalizationArgs args = arguments(call);
+  RowNormalizationArgs args = arguments(call, launch);
   args.eps = call.eps;
   args.beta = data_of(call.beta);
   args.y = call.y->raw_data();
@@ -73,30 +74,35 @@ void find_parameters(Float type, const RowNormalizationGradCall& call, const Lau
   launch_row_parameters(type, args, launch);
 }
 
-// All gradients at once.
-void find_plain_gradient(Float type, const RowNormalizationGradCall& call,
-                         const RowNormalizationArgs& args, const Launch& launch) {
+// Where the gradient of x makes those of gamma and beta on its way: `numbers` of the compute type
+// serve it for that. Calls launch(sums).
+template <class F>
+void find_all(const RowNormalizationGradCall& call, int64_t numbers, F launch) {
   RowParameterSums sums{data_of(call.g_gamma), data_of(call.g_beta), call.accumulate_gamma,
                         call.accumulate_beta, nullptr};
   Array partials;
   if (call.g_gamma != nullptr || call.g_beta != nullptr) {
-    partials = Array::uninitialized({plain_gradient_partials(args, launch)}, Dtype::kFloat32,
-                                    call.x->device());
+    partials = Array::uninitialized({numbers}, compute_dtype(call.x->dtype()), call.x->device());
     sums.partials = partials.raw_data();
   }
-  launch_plain_gradient(type, args, sums, launch);
+  launch(sums);
 }
 
 void row_normalization_grad(const RowNormalizationGradCall& call) {
   const Float type = float_code("row_normalization_grad", call.x->dtype());
   const Launch launch = launch_for(*call.x);
-  RowNormalizationArgs args = arguments(call);
+  RowNormalizationArgs args = arguments(call, launch);
   args.gy = call.gy->raw_data();
   args.y = data_of(call.gx);
   args.aligned = all_aligned(call.x, call.gy, call.gamma, call.gx);
   const Array partials = call.gx ? divide(type, args, *call.x, launch) : Array();
   if (has_plain_gradient(type, args)) {
-    find_plain_gradient(type, call, args, launch);
+    find_all(call, plain_gradient_partials(args, launch), [&](const RowParameterSums& sums) {
+      launch_plain_gradient(type, args, sums, launch);
+    });
+  } else if (call.gx != nullptr && has_kept_gradient(type, args, launch)) {
+    find_all(call, 2 * args.samples * args.channels,
+             [&](const RowParameterSums& sums) { launch_kept_gradient(type, args, sums, launch); });
   } else {
     if (call.gx != nullptr) launch_row_gradient(type, args, launch);
     if (call.g_gamma != nullptr || call.g_beta != nullptr) find_parameters(type, call, launch);

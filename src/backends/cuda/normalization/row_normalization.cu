@@ -57,6 +57,7 @@ void launch_row_normalization(Float type, const RowNormalizationArgs& args, cons
   if (args.parts > 1) return launch_row_parts(type, args, launch);
   if (has_strips(args)) return launch_strips(type, args, launch);
   if (has_plain_rows(type, args)) return launch_plain_rows(type, args, launch);
+  if (launch_kept_rows(type, args, launch)) return;
   CATENA_FLOAT_SWITCH(type, {
     const RowGrid grid(args, kPack<T>, kKept);
     if (grid.pack == 1)

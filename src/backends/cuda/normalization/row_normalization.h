@@ -19,6 +19,7 @@ struct RowNormalizationArgs {
   void* statistics;   // written by the forward kernel
   int parts;          // of a row, as row_parts() says
   void* partials;     // of several parts: four numbers for each
+  int shared_memory;  // bytes that a block may opt into
 };
 
 struct RowParameterArgs {
@@ -36,12 +37,13 @@ struct RowParameterArgs {
   void* partials;  // as many numbers as it says
 };
 
-// Gradients of gamma and beta that the gradient of plain rows makes on its way.
+// Gradients of gamma and beta that a gradient of x makes on its way.
 struct RowParameterSums {
   void* g_gamma;  // null: not wanted
   void* g_beta;   // null: not wanted
   bool accumulate_gamma, accumulate_beta;
-  void* partials;  // as many numbers as plain_gradient_partials() says
+  void* partials;  // null: neither wanted; else as many numbers as plain_gradient_partials() says,
+                   // and elsewhere two for each channel of each sample
 };
 
 void launch_row_normalization(Float type, const RowNormalizationArgs& args, const Launch& launch);
@@ -67,6 +69,13 @@ void launch_plain_gradient(Float type, const RowNormalizationArgs& args,
 // The same for rows that are channels; launch_plain_gradient() calls it.
 void launch_channel_gradient(Float type, const RowNormalizationArgs& args,
                              const RowParameterSums& parameters, const Launch& launch);
+// The same for rows of several channels that fit the shared memory of a block; false, and nothing
+// done, for others.
+bool launch_kept_rows(Float type, const RowNormalizationArgs& args, const Launch& launch);
+// Computes gx, g_gamma and g_beta.
+bool has_kept_gradient(Float type, const RowNormalizationArgs& args, const Launch& launch);
+void launch_kept_gradient(Float type, const RowNormalizationArgs& args,
+                          const RowParameterSums& parameters, const Launch& launch);
 // Computes g_gamma and g_beta.
 void launch_row_parameters(Float type, const RowParameterArgs& args, const Launch& launch);
 

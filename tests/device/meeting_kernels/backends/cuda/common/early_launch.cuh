@@ -53,15 +53,29 @@ inline int __syncthreads_or(int yes) {
   __syncthreads();
   return said_yes;
 }
+// What the lane `from` of the thread's warp says.
 template <class T>
-T __shfl_xor_sync(unsigned, T value, int offset) {
+T value_of_lane(T value, unsigned from) {
   std::barrier<>& meeting = meetings_of_warps[threadIdx.x / 32];
   std::memcpy(exchanged[threadIdx.x], &value, sizeof(T));
   meeting.arrive_and_wait();
   T other;
-  std::memcpy(&other, exchanged[threadIdx.x ^ unsigned(offset)], sizeof(T));
+  std::memcpy(&other, exchanged[threadIdx.x / 32 * 32 + from], sizeof(T));
   meeting.arrive_and_wait();
   return other;
+}
+template <class T>
+T __shfl_xor_sync(unsigned, T value, int offset) {
+  return value_of_lane(value, threadIdx.x % 32 ^ unsigned(offset));
+}
+template <class T>
+T __shfl_down_sync(unsigned, T value, int offset) {
+  const unsigned lane = threadIdx.x % 32, from = lane + unsigned(offset);
+  return value_of_lane(value, from < 32 ? from : lane);
+}
+template <class T>
+T __shfl_sync(unsigned, T value, int lane) {
+  return value_of_lane(value, unsigned(lane));
 }
 inline void __threadfence() {}
 inline unsigned atomicAdd(unsigned* to, unsigned value) {

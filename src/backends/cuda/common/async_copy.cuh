@@ -1,0 +1,34 @@
+// Copies to shared memory that run beside the thread that asks for them.
+#pragma once
+
+#include <stdint.h>
+
+namespace catena::gpu {
+namespace {
+
+// Asynchronous where the hardware can; the thread sees the bytes after wait_for_copies().
+template <class P>
+__device__ void copy_ahead(P* to, const P* from) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  if constexpr (sizeof(P) >= 4) {
+    const unsigned place = unsigned(__cvta_generic_to_shared(to));
+    if constexpr (sizeof(P) == 16)
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(from) : "memory");
+    else
+      asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(place), "l"(from),
+                   "n"(sizeof(P))
+                   : "memory");
+    return;
+  }
+#endif
+  *to = *from;
+}
+
+__device__ inline void wait_for_copies() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+}  // namespace
+}  // namespace catena::gpu

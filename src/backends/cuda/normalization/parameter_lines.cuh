@@ -1,0 +1,58 @@
+// The end of the gradients of gamma and beta where kernels leave their parts of them in lines, each
+// with a number for every channel.
+#pragma once
+
+#include "backends/cuda/common/early_launch.cuh"
+#include "backends/cuda/normalization/partials.cuh"
+#include "backends/cuda/normalization/row_normalization.h"
+
+namespace catena::gpu {
+namespace {
+
+#ifndef CATENA_SUM_THREADS
+#define CATENA_SUM_THREADS 256
+#endif
+constexpr int kSumColumns = 8, kSumThreads = CATENA_SUM_THREADS;
+
+// Sums over lines of numbers, one for each channel: grid (columns, gamma or beta).
+template <class C>
+__global__ void __launch_bounds__(kSumThreads)
+    sum_lines_kernel(RowParameterSums parameters, int64_t channels, int lines) {
+  wait_for_previous_kernel();
+  __shared__ C shared[kSumThreads / 32][kSumColumns];
+  const bool beta = blockIdx.y == 1;
+  void* const to = beta ? parameters.g_beta : parameters.g_gamma;
+  if (to == nullptr) return;
+  const int column = int(threadIdx.x) % kSumColumns, line = int(threadIdx.x) / kSumColumns;
+  const int64_t channel = int64_t(blockIdx.x) * kSumColumns + column;
+  const C* const from =
+      static_cast<const C*>(parameters.partials) + (beta ? lines * channels : 0) + channel;
+  C sum = C(0);
+#pragma unroll 4
+  for (int i = channel < channels ? line : lines; i < lines; i += kSumThreads / kSumColumns)
+    sum += from[i * channels];
+#pragma unroll
+  for (int offset = 16; offset >= kSumColumns; offset /= 2)
+    sum += __shfl_xor_sync(kAllLanes, sum, offset);
+  if (threadIdx.x % 32 < kSumColumns) shared[threadIdx.x / 32][column] = sum;
+  __syncthreads();
+  if (line > 0 || channel >= channels) return;
+  for (int w = 1; w < kSumThreads / 32; ++w) sum += shared[w][column];
+  C& target = static_cast<C*>(to)[channel];
+  const bool accumulate = beta ? parameters.accumulate_beta : parameters.accumulate_gamma;
+  target = accumulate ? target + sum : sum;
+}
+
+// `parameters` has partial sums in lines of numbers, one for each channel: first those for gamma,
+// then as many for beta. They are added in a fixed order, so that equal launches give equal bits.
+template <class C>
+void sum_partials(const RowParameterSums& parameters, int64_t channels, int lines,
+                  const Launch& launch) {
+  if (parameters.g_gamma == nullptr && parameters.g_beta == nullptr) return;
+  const auto columns = unsigned((channels + kSumColumns - 1) / kSumColumns);
+  launch_kernel<sum_lines_kernel<C>>(dim3(columns, 2), kSumThreads, launch, parameters, channels,
+                                     lines);
+}
+
+}  // namespace
+}  // namespace catena::gpu
