@@ -1,5 +1,5 @@
 // The kernels of the gradients of rows that shared memory holds, compiled for the host: see
-// kept_rows_test.cpp.
+// group_rows_test.cpp.
 #define CATENA_KEPT_THREADS 128
 #define CATENA_SUM_THREADS 64
 #include "backends/cuda/common/early_launch.cuh"

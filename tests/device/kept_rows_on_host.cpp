@@ -1,4 +1,4 @@
-// The kernel of rows that shared memory holds, compiled for the host: see kept_rows_test.cpp.
+// The kernel of rows that shared memory holds, compiled for the host: see group_rows_test.cpp.
 #define CATENA_KEPT_THREADS 128
 #include "backends/cuda/common/early_launch.cuh"
 

@@ -55,9 +55,9 @@ struct ChannelSums {
   __device__ void store(const RowStatistics<C>& s, void* partials, int row, int rows) const {
     for (int c = int(threadIdx.x); c < channels; c += int(blockDim.x)) {
       const RowSums<C> own = of(c);
-      C* const to = static_cast<C*>(partials) + int64_t(row) * channels + c;
-      to[0] = s.inverse * fused(-s.rest, own.v[0], own.v[1]);
-      to[int64_t(rows) * channels] = own.v[0];
+      // Rows with their channels follow one another as the lines' numbers do.
+      store_line<C>(partials, rows, channels, row, c, own.v[0],
+                    s.inverse * fused(-s.rest, own.v[0], own.v[1]));
     }
   }
 };
@@ -145,7 +145,7 @@ void run(const RowNormalizationArgs& args, const RowParameterSums& parameters, c
          const Launch& launch) {
   launch_with_shared<kept_gradient_kernel<T, N>>(plan.blocks, plan.block, size_t(plan.bytes),
                                                  launch, args, parameters.partials, plan);
-  sum_partials<Compute<T>>(parameters, args.channels, int(args.samples), launch);
+  sum_partials<Compute<T>>(parameters, args.channels, args.samples, launch);
 }
 
 }  // namespace

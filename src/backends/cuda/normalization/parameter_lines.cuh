@@ -14,10 +14,19 @@ namespace {
 #endif
 constexpr int kSumColumns = 8, kSumThreads = CATENA_SUM_THREADS;
 
+// Sets the numbers of a channel in one of `lines` lines: the sums of gy and of gy * xhat.
+template <class C>
+__device__ void store_line(void* partials, int64_t lines, int64_t channels, int64_t line,
+                           int64_t channel, C sum, C sum_xhat) {
+  C* const to = static_cast<C*>(partials) + line * channels + channel;
+  to[0] = sum_xhat;
+  to[lines * channels] = sum;
+}
+
 // Sums over lines of numbers, one for each channel: grid (columns, gamma or beta).
 template <class C>
 __global__ void __launch_bounds__(kSumThreads)
-    sum_lines_kernel(RowParameterSums parameters, int64_t channels, int lines) {
+    sum_lines_kernel(RowParameterSums parameters, int64_t channels, int64_t lines) {
   wait_for_previous_kernel();
   __shared__ C shared[kSumThreads / 32][kSumColumns];
   const bool beta = blockIdx.y == 1;
@@ -29,7 +38,7 @@ __global__ void __launch_bounds__(kSumThreads)
       static_cast<const C*>(parameters.partials) + (beta ? lines * channels : 0) + channel;
   C sum = C(0);
 #pragma unroll 4
-  for (int i = channel < channels ? line : lines; i < lines; i += kSumThreads / kSumColumns)
+  for (int64_t i = channel < channels ? line : lines; i < lines; i += kSumThreads / kSumColumns)
     sum += from[i * channels];
 #pragma unroll
   for (int offset = 16; offset >= kSumColumns; offset /= 2)
@@ -46,7 +55,7 @@ __global__ void __launch_bounds__(kSumThreads)
 // `parameters` has partial sums in lines of numbers, one for each channel: first those for gamma,
 // then as many for beta. They are added in a fixed order, so that equal launches give equal bits.
 template <class C>
-void sum_partials(const RowParameterSums& parameters, int64_t channels, int lines,
+void sum_partials(const RowParameterSums& parameters, int64_t channels, int64_t lines,
                   const Launch& launch) {
   if (parameters.g_gamma == nullptr && parameters.g_beta == nullptr) return;
   const auto columns = unsigned((channels + kSumColumns - 1) / kSumColumns);

@@ -58,7 +58,7 @@ void run(const RowNormalizationArgs& args, const RowParameterSums& parameters,
   const PlainPlan plan = plan_plain_rows(args, kPack<T>, kPacks, kThreads, kPlainThreads, launch);
   launch_kernel<plain_channel_gradient_kernel<T>>(plan.blocks, plan.block, launch, args, parameters,
                                                   plan);
-  sum_partials<float>(parameters, args.channels, int(args.samples), launch);
+  sum_partials<float>(parameters, args.channels, args.samples, launch);
 }
 
 }  // namespace

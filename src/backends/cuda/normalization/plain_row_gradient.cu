@@ -107,7 +107,7 @@ void run(const RowNormalizationArgs& args, const RowParameterSums& parameters,
       plan_plain_rows(args, kPack<T>, kPacks, kPlainThreads, kPlainThreads, launch);
   launch_kernel<plain_gradient_kernel<T, kPacks>>(plan.blocks, plan.block, launch, args, parameters,
                                                   plan);
-  sum_partials<float>(parameters, args.channels, int(plan.blocks), launch);
+  sum_partials<float>(parameters, args.channels, plan.blocks, launch);
 }
 
 }  // namespace

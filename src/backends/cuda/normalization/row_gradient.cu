@@ -53,7 +53,6 @@ __global__ void __launch_bounds__(kRowThreads, 2)
 
 void launch_row_gradient(Float type, const RowNormalizationArgs& args, const Launch& launch) {
   if (args.parts > 1) return launch_row_parts_gradient(type, args, launch);
-  if (has_strips(args)) return launch_strip_gradient(type, args, launch);
   CATENA_FLOAT_SWITCH(type, {
     const RowGrid grid(args, kPack<T>, kKept);
     if (grid.pack == 1)

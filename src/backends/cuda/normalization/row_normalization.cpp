@@ -74,18 +74,28 @@ void find_parameters(Float type, const RowNormalizationGradCall& call, const Lau
   launch_row_parameters(type, args, launch);
 }
 
-// Where the gradient of x makes those of gamma and beta on its way: `numbers` of the compute type
-// serve it for that. Calls launch(sums).
+// Scratch of the gradients of gamma and beta where that of x makes them on its way; calls
+// launch(sums). Without those two it gets none, unless it is `needed`.
 template <class F>
-void find_all(const RowNormalizationGradCall& call, int64_t numbers, F launch) {
+void find_all(const RowNormalizationGradCall& call, int64_t numbers, bool needed, F launch) {
   RowParameterSums sums{data_of(call.g_gamma), data_of(call.g_beta), call.accumulate_gamma,
                         call.accumulate_beta, nullptr};
   Array partials;
-  if (call.g_gamma != nullptr || call.g_beta != nullptr) {
+  if (needed || call.g_gamma != nullptr || call.g_beta != nullptr) {
     partials = Array::uninitialized({numbers}, compute_dtype(call.x->dtype()), call.x->device());
     sums.partials = partials.raw_data();
   }
   launch(sums);
+}
+
+// gx alone, then the gradients of gamma and beta.
+void find_apart(Float type, const RowNormalizationGradCall& call, RowNormalizationArgs& args,
+                const Launch& launch) {
+  if (call.gx != nullptr) {
+    const Array partials = divide(type, args, *call.x, launch);
+    launch_row_gradient(type, args, launch);
+  }
+  if (call.g_gamma != nullptr || call.g_beta != nullptr) find_parameters(type, call, launch);
 }
 
 void row_normalization_grad(const RowNormalizationGradCall& call) {
@@ -95,17 +105,24 @@ void row_normalization_grad(const RowNormalizationGradCall& call) {
   args.gy = call.gy->raw_data();
   args.y = data_of(call.gx);
   args.aligned = all_aligned(call.x, call.gy, call.gamma, call.gx);
-  const Array partials = call.gx ? divide(type, args, *call.x, launch) : Array();
+  args.parts = call.gx ? row_parts(type, args, launch) : 1;
+  const int64_t samples_channels = 2 * args.samples * args.channels;
   if (has_plain_gradient(type, args)) {
-    find_all(call, plain_gradient_partials(args, launch), [&](const RowParameterSums& sums) {
-      launch_plain_gradient(type, args, sums, launch);
-    });
-  } else if (call.gx != nullptr && has_kept_gradient(type, args, launch)) {
-    find_all(call, 2 * args.samples * args.channels,
-             [&](const RowParameterSums& sums) { launch_kept_gradient(type, args, sums, launch); });
+    find_all(call, plain_gradient_partials(args, launch), false,
+             [&](const auto& sums) { launch_plain_gradient(type, args, sums, launch); });
+  } else if (call.gx == nullptr) {
+    find_apart(type, call, args, launch);
+  } else if (has_kept_gradient(type, args, launch)) {
+    find_all(call, samples_channels, false,
+             [&](const auto& sums) { launch_kept_gradient(type, args, sums, launch); });
+  } else if (has_strip_gradient(args, launch)) {
+    find_all(call, samples_channels, false,
+             [&](const auto& sums) { launch_strip_gradient(type, args, sums, launch); });
+  } else if (has_line_gradient(type, args)) {
+    find_all(call, line_gradient_partials(type, args, launch), true,
+             [&](const auto& sums) { launch_line_gradient(type, args, sums, launch); });
   } else {
-    if (call.gx != nullptr) launch_row_gradient(type, args, launch);
-    if (call.g_gamma != nullptr || call.g_beta != nullptr) find_parameters(type, call, launch);
+    find_apart(type, call, args, launch);
   }
   check_launch("row_normalization_grad");
 }

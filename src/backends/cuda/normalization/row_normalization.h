@@ -57,7 +57,10 @@ void launch_row_parts_gradient(Float type, const RowNormalizationArgs& args, con
 // The same for groups of few channels that are last in memory, for which has_strips() holds.
 bool has_strips(const RowNormalizationArgs& args);
 void launch_strips(Float type, const RowNormalizationArgs& args, const Launch& launch);
-void launch_strip_gradient(Float type, const RowNormalizationArgs& args, const Launch& launch);
+// Computes gx, g_gamma and g_beta; for strips that make enough blocks.
+bool has_strip_gradient(const RowNormalizationArgs& args, const Launch& launch);
+void launch_strip_gradient(Float type, const RowNormalizationArgs& args,
+                           const RowParameterSums& parameters, const Launch& launch);
 // The same for rows that fit the registers of a block, for which has_plain_rows() holds.
 bool has_plain_rows(Float type, const RowNormalizationArgs& args);
 void launch_plain_rows(Float type, const RowNormalizationArgs& args, const Launch& launch);
@@ -75,6 +78,12 @@ bool launch_kept_rows(Float type, const RowNormalizationArgs& args, const Launch
 // Computes gx, g_gamma and g_beta.
 bool has_kept_gradient(Float type, const RowNormalizationArgs& args, const Launch& launch);
 void launch_kept_gradient(Float type, const RowNormalizationArgs& args,
+                          const RowParameterSums& parameters, const Launch& launch);
+// The same for other rows where a channel has several positions.
+bool has_line_gradient(Float type, const RowNormalizationArgs& args);
+int64_t line_gradient_partials(Float type, const RowNormalizationArgs& args, const Launch& launch);
+// `parameters` has partials even if neither g_gamma nor g_beta is wanted.
+void launch_line_gradient(Float type, const RowNormalizationArgs& args,
                           const RowParameterSums& parameters, const Launch& launch);
 // Computes g_gamma and g_beta.
 void launch_row_parameters(Float type, const RowParameterArgs& args, const Launch& launch);

@@ -1,7 +1,9 @@
 // Normalization of small groups of channels that are last in memory, forward and the gradient of x.
 // A block takes a strip of adjacent groups of a sample, so that it reads whole lines of memory:
-// each thread keeps to its channels, and what it finds is joined by channel and then by group.
+// each thread keeps to its channels, and what it finds is joined by channel and then by group. The
+// sums of the gradient over a channel of a sample are its part of the gradients of gamma and beta.
 #include "backends/cuda/normalization/moments.cuh"
+#include "backends/cuda/normalization/parameter_lines.cuh"
 #include "backends/cuda/normalization/row_walk.cuh"
 
 namespace catena::gpu {
@@ -139,7 +141,7 @@ struct GroupGradient {
 
 template <class T, int N>
 __global__ void __launch_bounds__(kRowThreads)
-    strip_gradient_kernel(RowNormalizationArgs args, Strips strips) {
+    strip_gradient_kernel(RowNormalizationArgs args, void* partials, Strips strips) {
   wait_for_previous_kernel();
   using C = Compute<T>;
   __shared__ RowSums<C> of_channel[kStripChannels];
@@ -150,17 +152,16 @@ __global__ void __launch_bounds__(kRowThreads)
     s.read(args, place.row(args, group));
     return s;
   };
-  C mean[N], of_g[N], gamma[N];
+  C mean[N], of_g[N];
   RowSums<C> sums[N];
 #pragma unroll
   for (int k = 0; k < N; ++k) {
     sums[k] = {};
-    mean[k] = of_g[k] = gamma[k] = C(0);
+    mean[k] = of_g[k] = C(0);
     if (place.positions == 0) continue;
     const RowStatistics<C> s = statistics((place.column + k) / place.of_group);
-    gamma[k] = number_at(args.gamma, place.first_channel() + place.column + k, C(1));
     mean[k] = s.mean;
-    of_g[k] = gamma[k] * s.inverse;
+    of_g[k] = number_at(args.gamma, place.first_channel() + place.column + k, C(1)) * s.inverse;
   }
   place.each([&](const auto& at) {
     constexpr int U = sizeof(at) / sizeof(at[0]);
@@ -171,9 +172,9 @@ __global__ void __launch_bounds__(kRowThreads)
     for (int u = 0; u < U; ++u)
 #pragma unroll
       for (int k = 0; k < N; ++k) {
-        const C h = gamma[k] * widen(gy[u].v[k]);
-        sums[k].v[0] += h;
-        sums[k].v[1] = fused(h, widen(x[u].v[k]) - mean[k], sums[k].v[1]);
+        const C g = widen(gy[u].v[k]);
+        sums[k].v[0] += g;
+        sums[k].v[1] = fused(g, widen(x[u].v[k]) - mean[k], sums[k].v[1]);
       }
   });
   line_merge<C>(sums, strips.across);
@@ -181,10 +182,23 @@ __global__ void __launch_bounds__(kRowThreads)
     for (int k = 0; k < N; ++k) of_channel[place.column + k] = sums[k];
   }
   __syncthreads();
+  if (partials != nullptr) {
+    for (int c = int(threadIdx.x); c < place.groups * place.of_group; c += int(blockDim.x)) {
+      const RowStatistics<C> s = statistics(c / place.of_group);
+      const RowSums<C> own = of_channel[c];
+      store_line<C>(partials, args.samples, args.channels, place.sample, place.first_channel() + c,
+                    own.v[0], s.inverse * fused(-s.rest, own.v[0], own.v[1]));
+    }
+  }
   if (int(threadIdx.x) < place.groups) {
     const int group = threadIdx.x;
-    RowSums<C> all = of_channel[group * place.of_group];
-    for (int c = 1; c < place.of_group; ++c) all.merge(of_channel[group * place.of_group + c]);
+    RowSums<C> all{};
+    for (int c = group * place.of_group; c < (group + 1) * place.of_group; ++c) {
+      const C gamma = number_at(args.gamma, place.first_channel() + c, C(1));
+      const RowSums<C> own = of_channel[c];
+      all.v[0] = fused(gamma, own.v[0], all.v[0]);
+      all.v[1] = fused(gamma, own.v[1], all.v[1]);
+    }
     const RowGradient<C> g(statistics(group), all, C(place.of_group * args.positions),
                            args.centred);
     of_group[group] = {g.of_x, g.constant};
@@ -234,15 +248,23 @@ void launch_strips(Float type, const RowNormalizationArgs& args, const Launch& l
   })
 }
 
-void launch_strip_gradient(Float type, const RowNormalizationArgs& args, const Launch& launch) {
+bool has_strip_gradient(const RowNormalizationArgs& args, const Launch& launch) {
+  return has_strips(args) && args.samples * Strips(args, 1).count >= launch.multiprocessors;
+}
+
+void launch_strip_gradient(Float type, const RowNormalizationArgs& args,
+                           const RowParameterSums& parameters, const Launch& launch) {
   CATENA_FLOAT_SWITCH(type, {
     constexpr int N = kColumnPack<T>;
     const Strips strips(args, N);
     const auto blocks = unsigned(args.samples * strips.count);
     if (strips.pack == 1)
-      launch_kernel<strip_gradient_kernel<T, 1>>(blocks, kRowThreads, launch, args, strips);
+      launch_kernel<strip_gradient_kernel<T, 1>>(blocks, kRowThreads, launch, args,
+                                                 parameters.partials, strips);
     else
-      launch_kernel<strip_gradient_kernel<T, N>>(blocks, kRowThreads, launch, args, strips);
+      launch_kernel<strip_gradient_kernel<T, N>>(blocks, kRowThreads, launch, args,
+                                                 parameters.partials, strips);
+    sum_partials<Compute<T>>(parameters, args.channels, args.samples, launch);
   })
 }
 

@@ -142,12 +142,13 @@ struct RowSums {
 template <class C>
 struct RowGradient {
   C of_x, constant;
-  __device__ RowGradient(const RowStatistics<C>& s, const RowSums<C>& sums, C m, bool centred) {
-    const C hx = fused(-s.rest, sums.v[0], sums.v[1]);
-    of_x = -(s.inverse * (hx / m)) * s.inverse * s.inverse;
-    const C mean_h = centred ? s.inverse * (sums.v[0] / m) : C(0);
-    constant = fused(-of_x, s.rest, -mean_h);
-  }
+  __device__ RowGradient(const RowStatistics<C>& s, const RowSums<C>& sums, C m, bool centred)
+      : RowGradient(s, sums.v[0] / m, s.inverse * (fused(-s.rest, sums.v[0], sums.v[1]) / m),
+                    centred) {}
+  // From the means of h and of h * xhat.
+  __device__ RowGradient(const RowStatistics<C>& s, C mean_h, C mean_h_xhat, bool centred)
+      : of_x(-mean_h_xhat * s.inverse * s.inverse),
+        constant(fused(-of_x, s.rest, centred ? -(s.inverse * mean_h) : C(0))) {}
 };
 
 // The first packs of a thread, which it keeps in registers. All are loaded before one is used, so

@@ -1,0 +1,379 @@
+// The CUDA kernels of rows that shared memory holds, run on threads of the host, against plain
+// loops in double. Blocks have 128 threads there at most.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <sstream>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "backends/cuda/normalization/row_normalization.h"
+#include "device/guarded_memory.h"
+
+namespace catena {
+namespace {
+
+using gpu::Float;
+
+template <class T>
+using Memory = testing::GuardedMemory<T>;
+
+constexpr double kEps = 1e-3;
+
+enum class Way { kKept, kStrips, kLines };
+
+struct Case {
+  int64_t samples = 2, channels = 4, area = 256, groups = 2;
+  bool gamma = true, beta = true, g_gamma = true, g_beta = true, accumulate = false;
+  bool centred = true;
+  bool last = false;  // channels, in memory
+  int offset = 0;     // elements that x begins behind a multiple of 16 bytes
+  double mean = 0;
+  int multiprocessors = 1;
+  int shared_memory = 100 << 10;
+
+  std::string text() const {
+    std::ostringstream s;
+    s << "(" << samples << ", " << channels << ", " << area << ") in " << groups << " groups"
+      << (gamma ? " gamma" : "") << (beta ? " beta" : "") << (g_gamma ? " g_gamma" : "")
+      << (g_beta ? " g_beta" : "") << (accumulate ? " accumulate" : "")
+      << (centred ? "" : " not centred") << (last ? " last" : "") << ", offset " << offset
+      << ", mean " << mean << ", " << multiprocessors << " multiprocessors, " << shared_memory
+      << " bytes";
+    return s.str();
+  }
+};
+
+template <class T>
+double wide(T v) {
+  if constexpr (sizeof(T) > sizeof(float))
+    return v;
+  else
+    return double(float(v));
+}
+
+template <class T>
+std::vector<double> fill(const Memory<T>& m, double low, double high, std::mt19937& random) {
+  std::uniform_real_distribution<double> draw(low, high);
+  std::vector<double> numbers;
+  for (int64_t i = 0; i < m.size(); ++i) {
+    m[i] = T(float(draw(random)));
+    numbers.push_back(wide(m[i]));
+  }
+  return numbers;
+}
+
+template <class T>
+void expect_near(const char* what, const Memory<T>& found, const std::vector<double>& expected,
+                 double tolerance) {
+  EXPECT_TRUE(found.is_intact()) << what;
+  for (int64_t i = 0; i < found.size(); ++i) {
+    const double e = expected[size_t(i)];
+    ASSERT_NEAR(wide(found[i]), e, tolerance * (1 + std::abs(e))) << what << " " << i;
+  }
+}
+
+// What the kernels should find, by definition.
+struct Reference {
+  std::vector<double> y, gx, g_gamma, g_beta, inverse, means;
+
+  Reference(const Case& c, const std::vector<double>& x, const std::vector<double>& gy,
+            const std::vector<double>& gamma, const std::vector<double>& beta)
+      : y(x.size()), gx(x.size()), g_gamma(gamma.size()), g_beta(gamma.size()) {
+    const size_t area = size_t(c.area), of_group = size_t(c.channels / c.groups);
+    const double m = double(of_group * area);
+    for (size_t row = 0; row < size_t(c.samples * c.groups); ++row) {
+      const auto each = [&](auto f) {
+        for (size_t k = 0; k < of_group * area; ++k)
+          f(row * of_group * area + k, (row * of_group + k / area) % size_t(c.channels));
+      };
+      double mean = 0, variance = 0, h = 0, hx = 0;
+      if (c.centred) each([&](size_t i, size_t) { mean += x[i] / m; });
+      each([&](size_t i, size_t) { variance += (x[i] - mean) * (x[i] - mean) / m; });
+      const double scale = 1 / std::sqrt(variance + kEps);
+      inverse.push_back(scale);
+      means.push_back(mean);
+      each([&](size_t i, size_t k) {
+        const double xhat = (x[i] - mean) * scale;
+        y[i] = xhat * gamma[k] + beta[k];
+        h += gamma[k] * gy[i] / m, hx += gamma[k] * gy[i] * xhat / m;
+        g_gamma[k] += gy[i] * xhat, g_beta[k] += gy[i];
+      });
+      each([&](size_t i, size_t k) {
+        const double xhat = (x[i] - mean) * scale;
+        gx[i] = scale * (gamma[k] * gy[i] - (c.centred ? h : 0) - xhat * hx);
+      });
+    }
+  }
+};
+
+// The statistics as a forward kernel leaves them.
+template <class C>
+void set_statistics(const Memory<C>& to, const Case& c, const Reference& expected) {
+  const int64_t rows = c.samples * c.groups;
+  for (int64_t r = 0; r < rows; ++r) {
+    to[r] = C(expected.inverse[size_t(r)]);
+    if (!c.centred) continue;
+    const double mean = expected.means[size_t(r)];
+    to[rows + r] = C(mean);
+    to[2 * rows + r] = C(mean - double(C(mean)));
+  }
+}
+
+bool launch_forward(Way way, Float code, const gpu::RowNormalizationArgs& args,
+                    const gpu::Launch& launch) {
+  if (way == Way::kKept) return gpu::launch_kept_rows(code, args, launch);
+  if (!gpu::has_strips(args)) return false;
+  gpu::launch_strips(code, args, launch);
+  return true;
+}
+
+bool launch_gradient(Way way, Float code, const gpu::RowNormalizationArgs& args,
+                     const gpu::RowParameterSums& sums, const gpu::Launch& launch) {
+  switch (way) {
+    case Way::kKept:
+      if (!gpu::has_kept_gradient(code, args, launch)) return false;
+      gpu::launch_kept_gradient(code, args, sums, launch);
+      return true;
+    case Way::kStrips:
+      if (!gpu::has_strip_gradient(args, launch)) return false;
+      gpu::launch_strip_gradient(code, args, sums, launch);
+      return true;
+    case Way::kLines:
+      if (!gpu::has_line_gradient(code, args)) return false;
+      gpu::launch_line_gradient(code, args, sums, launch);
+      return true;
+  }
+  return false;
+}
+
+// Arrays of one case.
+template <class T>
+struct Arrays {
+  using C = std::conditional_t<sizeof(T) == sizeof(double), double, float>;
+  const Case& c;
+  Memory<T> x = batch(), gy = batch(), y = batch(), gx = batch();
+  Memory<C> gamma = numbers(c.channels), beta = numbers(c.channels), g_gamma = numbers(c.channels),
+            g_beta = numbers(c.channels),
+            statistics = numbers((c.centred ? 3 : 1) * c.samples * c.groups);
+
+  Memory<T> batch() const { return {c.samples, c.channels, c.area, c.last, c.offset}; }
+  static Memory<C> numbers(int64_t n) { return {1, n, 1, false, 0}; }
+  gpu::RowNormalizationArgs args() const {
+    gpu::RowNormalizationArgs args{c.samples, 1, c.channels, c.area, c.groups};
+    if (c.last) args.positions = c.area, args.inner = 1;
+    args.aligned = c.offset == 0, args.centred = c.centred, args.eps = kEps, args.parts = 1;
+    args.shared_memory = c.shared_memory;
+    args.x = x.data(), args.gy = gy.data(), args.y = y.data();
+    args.gamma = c.gamma ? gamma.data() : nullptr, args.beta = c.beta ? beta.data() : nullptr;
+    args.statistics = statistics.data();
+    return args;
+  }
+};
+
+// `eps`: of the storage type; `sums`: what sums in the compute type may be off.
+template <class T>
+void check(Way way, const Case& c, Float code, double eps, double sums) {
+  SCOPED_TRACE(c.text() + ", type " + std::to_string(int(code)));
+  std::mt19937 random(uint32_t(c.area));
+  const Arrays<T> a{c};
+  const auto x = fill(a.x, c.mean - 2, c.mean + 2, random), gy = fill(a.gy, -1, 1.5, random);
+  auto gamma = fill(a.gamma, -2, 2, random), beta = fill(a.beta, -1, 1, random);
+  const auto before_gamma = fill(a.g_gamma, -1, 1, random),
+             before_beta = fill(a.g_beta, -1, 1, random);
+  if (!c.gamma) gamma.assign(gamma.size(), 1);
+  if (!c.beta) beta.assign(beta.size(), 0);
+  fill(a.y, -1, 1, random), fill(a.gx, -1, 1, random);
+  Reference expected(c, x, gy, gamma, beta);
+
+  gpu::RowNormalizationArgs args = a.args();
+  const gpu::Launch launch{nullptr, c.multiprocessors, 0, false};
+  if (way == Way::kLines) {
+    set_statistics(a.statistics, c, expected);
+  } else {
+    ASSERT_TRUE(launch_forward(way, code, args, launch));
+    expect_near("y", a.y, expected.y, eps + sums);
+    for (int64_t r = 0; r < c.samples * c.groups; ++r) {
+      const double e = expected.inverse[size_t(r)];
+      EXPECT_NEAR(double(a.statistics[r]), e, sums * e) << r;
+    }
+  }
+  args.y = a.gx.data();
+  const auto partials =
+      a.numbers(way == Way::kLines ? gpu::line_gradient_partials(code, args, launch)
+                                   : 2 * c.samples * c.channels);
+  const bool has_partials = way == Way::kLines || c.g_gamma || c.g_beta;
+  ASSERT_TRUE(
+      launch_gradient(way, code, args,
+                      {c.g_gamma ? a.g_gamma.data() : nullptr, c.g_beta ? a.g_beta.data() : nullptr,
+                       c.accumulate, c.accumulate, has_partials ? partials.data() : nullptr},
+                      launch));
+  expect_near("gx", a.gx, expected.gx, eps + sums);
+  const auto finish = [&](const char* what, bool wanted, const auto& found, std::vector<double>& e,
+                          const std::vector<double>& before) {
+    for (size_t k = 0; k < e.size(); ++k) {
+      if (!wanted) e[k] = 0;
+      if (!wanted || c.accumulate) e[k] += before[k];
+    }
+    expect_near(what, found, e, sums);
+  };
+  finish("g_gamma", c.g_gamma, a.g_gamma, expected.g_gamma, before_gamma);
+  finish("g_beta", c.g_beta, a.g_beta, expected.g_beta, before_beta);
+  EXPECT_TRUE(a.x.is_intact() && a.gy.is_intact() && a.statistics.is_intact());
+  EXPECT_TRUE(partials.is_intact());
+}
+
+void check_float32(Way way, const Case& c) { check<float>(way, c, Float::kF32, 1e-6, 2e-5); }
+void check_float64(Way way, const Case& c) { check<double>(way, c, Float::kF64, 1e-13, 1e-13); }
+void check_float16(Way way, const Case& c) { check<__half>(way, c, Float::kF16, 1e-3, 2e-5); }
+void check_bfloat16(Way way, const Case& c) {
+  check<__nv_bfloat16>(way, c, Float::kBf16, 8e-3, 2e-5);
+}
+void check_all(Way way, const Case& c) {
+  check_float32(way, c), check_float64(way, c), check_float16(way, c), check_bfloat16(way, c);
+}
+
+TEST(KeptRowsOnHost, AllDtypes) {
+  check_all(Way::kKept, {.channels = 8, .area = 264, .groups = 2});
+  check_all(Way::kKept,
+            {.samples = 3, .channels = 6, .area = 196, .groups = 2});  // packs of 8 bytes
+}
+
+TEST(KeptRowsOnHost, RunsThatFillNoPacks) {
+  check_all(Way::kKept, {.channels = 6, .area = 49, .groups = 1});
+  check_float32(Way::kKept, {.channels = 8, .area = 144, .offset = 1});
+  check_bfloat16(Way::kKept, {.channels = 8, .area = 144, .offset = 3});
+}
+
+TEST(KeptRowsOnHost, FewAndManyChannels) {
+  check_float32(Way::kKept,
+                {.samples = 3, .channels = 2, .area = 1040, .groups = 2});  // a team of warps
+  check_bfloat16(Way::kKept, {.channels = 1, .area = 5000, .groups = 1});
+  check_float32(Way::kKept, {.channels = 3, .area = 521, .groups = 1});
+  check_float32(Way::kKept,
+                {.samples = 2, .channels = 268, .area = 4, .groups = 2});  // a thread each
+  check_float16(Way::kKept, {.samples = 2, .channels = 150, .area = 9, .groups = 1});
+}
+
+TEST(KeptRowsOnHost, RowsInTurns) {
+  // A block takes several rows, and the last turn has fewer of them than blocks.
+  check_float32(Way::kKept, {.samples = 21, .channels = 6, .area = 272, .groups = 3});
+  check_float32(Way::kKept,
+                {.samples = 7, .area = 272, .multiprocessors = 2, .shared_memory = 6500});
+  check_bfloat16(Way::kKept,
+                 {.samples = 9, .channels = 4, .area = 528, .groups = 1, .shared_memory = 11000});
+}
+
+TEST(KeptRowsOnHost, EverythingIsOptional) {
+  check_float32(Way::kKept, {.area = 256, .gamma = false, .g_gamma = false});
+  check_float32(Way::kKept, {.area = 256, .beta = false, .g_beta = false, .accumulate = true});
+  check_bfloat16(Way::kKept, {.area = 512, .g_gamma = false, .g_beta = false, .accumulate = true});
+  check_float32(Way::kKept, {.area = 256, .accumulate = true, .centred = false});
+}
+
+TEST(KeptRowsOnHost, LargeMeans) { check_float32(Way::kKept, {.area = 528, .mean = 1e4}); }
+
+TEST(KeptRowsOnHost, OthersAreNotKept) {
+  const gpu::Launch launch{nullptr, 132, 0, false};
+  gpu::RowNormalizationArgs args{2, 1, 64, 3136, 8};
+  args.aligned = true, args.parts = 1, args.shared_memory = 227 << 10;
+  EXPECT_TRUE(gpu::has_kept_gradient(Float::kF32, args, launch));
+  const auto refuses = [&](auto change) {
+    gpu::RowNormalizationArgs other = args;
+    change(other);
+    return !gpu::has_kept_gradient(Float::kF32, other, launch) &&
+           !gpu::launch_kept_rows(Float::kF32, other, launch);
+  };
+  EXPECT_TRUE(refuses([](auto& a) { a.parts = 2; }));
+  EXPECT_TRUE(refuses([](auto& a) { a.positions = 2; }));
+  EXPECT_TRUE(refuses([](auto& a) { a.inner = 1; }));
+  EXPECT_TRUE(refuses([](auto& a) { a.inner = 60; }));  // 120 packs
+  EXPECT_TRUE(refuses([](auto& a) { a.inner = 16 * 3136; }));
+  EXPECT_TRUE(refuses([](auto& a) { a.shared_memory = 48 << 10; }));
+  EXPECT_TRUE(refuses([](auto& a) { a.samples = int64_t(1) << 30; }));
+  args.groups = 4;  // x fits, x and gy do not
+  EXPECT_FALSE(gpu::has_kept_gradient(Float::kF32, args, launch));
+}
+
+TEST(StripsOnHost, AllDtypes) {
+  check_all(Way::kStrips, {.samples = 2, .channels = 16, .area = 37, .groups = 4, .last = true});
+  // Two strips, of which the last one has fewer groups.
+  check_all(Way::kStrips, {.samples = 2, .channels = 96, .area = 9, .groups = 12, .last = true});
+}
+
+TEST(StripsOnHost, OddChannelsAndAddresses) {
+  check_float32(Way::kStrips, {.channels = 9, .area = 50, .groups = 3, .last = true});
+  check_bfloat16(Way::kStrips, {.channels = 70, .area = 11, .groups = 70, .last = true});
+  check_float16(Way::kStrips, {.channels = 16, .area = 20, .groups = 2, .last = true, .offset = 1});
+  check_float32(Way::kStrips, {.samples = 3, .channels = 64, .area = 2, .groups = 2, .last = true});
+}
+
+TEST(StripsOnHost, EverythingIsOptional) {
+  check_float32(Way::kStrips, {.gamma = false, .g_gamma = false, .last = true});
+  check_float32(Way::kStrips, {.beta = false, .g_beta = false, .accumulate = true, .last = true});
+  check_bfloat16(Way::kStrips, {.g_gamma = false, .g_beta = false, .last = true});
+  check_float32(Way::kStrips, {.accumulate = true, .last = true, .mean = 1e4});
+}
+
+TEST(StripsOnHost, FewBlocksAreRefused) {
+  gpu::RowNormalizationArgs args{66, 3136, 256, 1, 32};
+  args.centred = true;
+  EXPECT_TRUE(gpu::has_strip_gradient(args, {nullptr, 264, 0, false}));
+  EXPECT_FALSE(gpu::has_strip_gradient(args, {nullptr, 265, 0, false}));
+}
+
+TEST(LinesOnHost, AllDtypes) {
+  check_all(Way::kLines, {.channels = 8, .area = 528, .groups = 2});
+  check_all(Way::kLines, {.channels = 24, .area = 96, .groups = 2, .last = true});
+}
+
+TEST(LinesOnHost, RunsInSplitsAndTeams) {
+  // Several splits of a channel, of which the threads take packs in turns, with some left over.
+  check_float32(Way::kLines,
+                {.samples = 1, .channels = 3, .area = 16404, .groups = 1, .multiprocessors = 2});
+  // A team for each channel, and more teams than channels.
+  check_bfloat16(Way::kLines, {.samples = 3, .channels = 6, .area = 360, .groups = 2});
+  check_float32(Way::kLines, {.samples = 2, .channels = 134, .area = 4, .groups = 1});
+  check_float32(Way::kLines, {.channels = 10, .area = 49, .groups = 2});
+  check_float16(Way::kLines, {.channels = 6, .area = 264, .groups = 2, .offset = 1});
+}
+
+TEST(LinesOnHost, ColumnsInSplitsAndStrips) {
+  check_float32(Way::kLines, {.samples = 2,
+                              .channels = 264,
+                              .area = 700,
+                              .groups = 2,
+                              .last = true,
+                              .multiprocessors = 4});
+  check_bfloat16(Way::kLines, {.channels = 50, .area = 300, .groups = 1, .last = true});
+  check_float32(Way::kLines,
+                {.samples = 1, .channels = 9, .area = 2000, .groups = 3, .last = true});
+}
+
+TEST(LinesOnHost, EverythingIsOptional) {
+  check_float32(Way::kLines, {.area = 1024, .gamma = false, .g_gamma = false});
+  check_float32(Way::kLines, {.area = 1024, .g_beta = false, .accumulate = true});
+  check_bfloat16(Way::kLines, {.area = 1024, .g_gamma = false, .g_beta = false});
+  check_float32(Way::kLines, {.area = 1024, .accumulate = true, .centred = false, .last = true});
+  check_float32(Way::kLines, {.area = 1024, .accumulate = true, .mean = 1e4});
+}
+
+TEST(LinesOnHost, ShortRowsAreRefused) {
+  gpu::RowNormalizationArgs args{2, 1, 8, 128, 2};
+  args.aligned = true;
+  EXPECT_TRUE(gpu::has_line_gradient(Float::kF32, args));
+  EXPECT_FALSE(gpu::has_line_gradient(Float::kBf16, args));  // 64 packs
+  args = {2, 15, 1 << 20, 1, 2};
+  EXPECT_FALSE(gpu::has_line_gradient(Float::kF32, args));
+  args.positions = 16;
+  EXPECT_TRUE(gpu::has_line_gradient(Float::kF32, args));
+  args = {2, 1, 1 << 20, 1, 1};  // a layer normalization
+  EXPECT_FALSE(gpu::has_line_gradient(Float::kF32, args));
+}
+
+}  // namespace
+}  // namespace catena
