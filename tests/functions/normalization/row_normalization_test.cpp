@@ -24,11 +24,40 @@ std::vector<std::string> names(Parameterized& layer) {
   return found;
 }
 using Names = std::vector<std::string>;
+// A normalization of x by gamma and beta.
+using Normalized = std::function<Variable(const Variable&, const Variable&, const Variable&)>;
 
 class RowNormalization : public OnDevice {
  protected:
   Array gamma(const Shape& size) const { return draw(size, 0.5, 2, 1); }
   Array beta(const Shape& size) const { return draw(size, -1, 1, 2); }
+
+  // In float32 two layers of f and their gradients, recorded or not, are those of float64. The
+  // gradients of gamma and beta add up over the layers.
+  void expect_gradients_of_float64(const Normalized& f, const Shape& shape, int64_t channels,
+                                   bool last = false) const {
+    SCOPED_TRACE(message(shape, last ? ", channels last" : ""));
+    const auto batch = [&](uint64_t from, double low, double high) {
+      const Array values = draw(shape, low, high, from, Dtype::kFloat32);
+      return last ? F::channels_last(values) : values;
+    };
+    const Array narrow = batch(1, -2, 3), gy = batch(4, -1, 1),
+                g32 = gamma({channels}).astype(Dtype::kFloat32),
+                b32 = beta({channels}).astype(Dtype::kFloat32);
+    const Variable x(narrow), g(g32), b(b32), wide_x(narrow.astype(k64)), wide_g(g32.astype(k64)),
+        wide_b(b32.astype(k64));
+    const Variable y = f(f(x, g, b), g, b), expected = f(f(wide_x, wide_g, wide_b), wide_g, wide_b);
+    EXPECT_EQ(testing::difference(y.data().astype(k64), expected.data(), 1e-5, 1e-5), "");
+    for (const bool recorded : {false, true}) {
+      y.set_grad(gy);
+      y.backward({.create_graph = recorded});
+      expected.set_grad(gy.astype(k64));
+      expected.backward({.create_graph = recorded});
+      EXPECT_EQ(testing::difference(x.grad().astype(k64), wide_x.grad(), 1e-5, 1e-5), "");
+      EXPECT_EQ(testing::difference(g.grad().astype(k64), wide_g.grad(), 1e-5, 1e-4), "");
+      EXPECT_EQ(testing::difference(b.grad().astype(k64), wide_b.grad(), 1e-5, 1e-4), "");
+    }
+  }
 
   // A step captured as a graph gives the results of the eager one for other values of x, too.
   template <class Step>
@@ -244,50 +273,48 @@ TEST_P(RowNormalization, IsCaptured) {
   expect_replays(x, step);
 }
 
-// The gradients of rows that GPUs keep in the registers of a block, recorded or not, are those of
-// float64. Those of gamma and beta add up over two layers.
+// Rows that GPUs keep in the registers of a block.
 TEST_P(RowNormalization, RowsThatFitABlockHaveTheirGradients) {
-  using Function = std::function<Variable(const Variable&, const Variable&, const Variable&)>;
-  const Function layer = [](const auto& x, const auto& g, const auto& b) {
+  const Normalized layer = [](const auto& x, const auto& g, const auto& b) {
     return F::layer_normalization(x, g, b);
   };
-  const Function instance = [](const auto& x, const auto& g, const auto& b) {
+  const Normalized instance = [](const auto& x, const auto& g, const auto& b) {
     return F::instance_normalization(x, g, b);
   };
-  const auto check = [&](const Function& f, const Shape& shape, int64_t channels) {
-    const Array narrow = draw(shape, -2, 3, 1, Dtype::kFloat32),
-                gy = draw(shape, -1, 1, 4, Dtype::kFloat32),
-                g32 = gamma({channels}).astype(Dtype::kFloat32),
-                b32 = beta({channels}).astype(Dtype::kFloat32);
-    const Variable x(narrow), g(g32), b(b32), wide_x(narrow.astype(k64)), wide_g(g32.astype(k64)),
-        wide_b(b32.astype(k64));
-    const Variable y = f(f(x, g, b), g, b), expected = f(f(wide_x, wide_g, wide_b), wide_g, wide_b);
-    EXPECT_EQ(testing::difference(y.data().astype(k64), expected.data(), 1e-5, 1e-5), "");
-    for (const bool recorded : {false, true}) {
-      y.set_grad(gy);
-      y.backward({.create_graph = recorded});
-      expected.set_grad(gy.astype(k64));
-      expected.backward({.create_graph = recorded});
-      EXPECT_EQ(testing::difference(x.grad().astype(k64), wide_x.grad(), 1e-5, 1e-5), "");
-      EXPECT_EQ(testing::difference(g.grad().astype(k64), wide_g.grad(), 1e-5, 1e-4), "");
-      EXPECT_EQ(testing::difference(b.grad().astype(k64), wide_b.grad(), 1e-5, 1e-4), "");
-    }
+  const DeviceScope scope(device());
+  expect_gradients_of_float64(layer, {3, 4096}, 4096);
+  expect_gradients_of_float64(layer, {2, 8192}, 8192);
+  expect_gradients_of_float64(instance, {2, 3, 32, 32}, 3);
+  expect_gradients_of_float64(instance, {2, 3, 8192}, 3);
+}
+
+// GPUs keep groups of images in shared memory, sum them in lines, or take them in strips.
+TEST_P(RowNormalization, GroupsOfImagesHaveTheirGradients) {
+  const auto groups = [](int64_t count) -> Normalized {
+    return [count](const auto& x, const auto& g, const auto& b) {
+      return F::group_normalization(x, count, g, b);
+    };
   };
   const DeviceScope scope(device());
-  check(layer, {3, 4096}, 4096);
-  check(layer, {2, 8192}, 8192);
-  check(instance, {2, 3, 32, 32}, 3);
-  check(instance, {2, 3, 8192}, 3);
+  for (const bool last : {false, true}) {
+    expect_gradients_of_float64(groups(4), {3, 16, 28, 28}, 16, last);  // several channels a team
+    expect_gradients_of_float64(groups(1), {2, 6, 7, 7}, 6, last);      // runs that fill no packs
+    expect_gradients_of_float64(groups(2), {2, 4, 90, 100}, 4, last);
+    expect_gradients_of_float64(groups(1), {1, 3, 300, 300}, 3, last);  // long rows
+    expect_gradients_of_float64(groups(2), {150, 8, 16, 4}, 8, last);   // many rows
+    expect_gradients_of_float64(groups(2), {2, 96, 20, 20}, 96, last);  // wide groups
+  }
 }
 
 TEST_P(RowNormalization, RowsThatFitABlockAreCaptured) {
   CATENA_NEEDS_GPU();
   if (!device().is_cuda()) GTEST_SKIP() << "graphs are of GPUs";
-  const Variable x(draw({4, 8, 64}, -2, 3, 1, Dtype::kFloat32)),
+  const Variable x(draw({4, 8, 128}, -2, 3, 1, Dtype::kFloat32)),
       g(gamma({8}).astype(Dtype::kFloat32)), b(beta({8}).astype(Dtype::kFloat32)),
-      w(gamma({64}).astype(Dtype::kFloat32)), v(beta({64}).astype(Dtype::kFloat32));
+      w(gamma({128}).astype(Dtype::kFloat32)), v(beta({128}).astype(Dtype::kFloat32));
   const auto step = [&] {
-    F::sum(F::square(F::layer_normalization(F::instance_normalization(x, g, b), w, v))).backward();
+    const Variable y = F::group_normalization(F::instance_normalization(x, g, b), 2, g, b);
+    F::sum(F::square(F::layer_normalization(y, w, v))).backward();
     return std::vector<Array>{x.grad(), g.grad(), b.grad(), w.grad(), v.grad()};
   };
   expect_replays(x, step);

@@ -21,8 +21,8 @@ namespace catena::functions {
 // Both memory layouts are first-class: where the channels of x are last in memory, so are those of
 // the result. Statistics are made in float32 or wider, without loss where the mean is large beside
 // the deviation. A group of one number has no deviation: it becomes beta. Differentiable any number
-// of times. One kernel forward; backward one for x, and two for gamma and beta. On a GPU a few
-// large groups take two kernels instead of one.
+// of times. One kernel forward, and up to three backward; on a GPU a few large groups take two
+// kernels forward. A GPU reads groups that fit the shared memory of a block once in each pass.
 //
 // InvalidType for operands that do not fit, DeviceError for operands on different devices,
 // ValueError for a negative eps, and unless `groups` divides the channels.
