@@ -115,7 +115,7 @@ void row_normalization_grad(const RowNormalizationGradCall& call) {
   } else if (has_kept_gradient(type, args, launch)) {
     find_all(call, samples_channels, false,
              [&](const auto& sums) { launch_kept_gradient(type, args, sums, launch); });
-  } else if (has_strip_gradient(args, launch)) {
+  } else if (has_strip_gradient(type, args, launch)) {
     find_all(call, samples_channels, false,
              [&](const auto& sums) { launch_strip_gradient(type, args, sums, launch); });
   } else if (has_line_gradient(type, args)) {

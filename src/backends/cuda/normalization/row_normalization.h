@@ -58,7 +58,7 @@ void launch_row_parts_gradient(Float type, const RowNormalizationArgs& args, con
 bool has_strips(const RowNormalizationArgs& args);
 void launch_strips(Float type, const RowNormalizationArgs& args, const Launch& launch);
 // Computes gx, g_gamma and g_beta; for strips that make enough blocks.
-bool has_strip_gradient(const RowNormalizationArgs& args, const Launch& launch);
+bool has_strip_gradient(Float type, const RowNormalizationArgs& args, const Launch& launch);
 void launch_strip_gradient(Float type, const RowNormalizationArgs& args,
                            const RowParameterSums& parameters, const Launch& launch);
 // The same for rows that fit the registers of a block, for which has_plain_rows() holds.

@@ -2,6 +2,9 @@
 // A block takes a strip of adjacent groups of a sample, so that it reads whole lines of memory:
 // each thread keeps to its channels, and what it finds is joined by channel and then by group. The
 // sums of the gradient over a channel of a sample are its part of the gradients of gamma and beta.
+// Strips that shared memory holds are read from memory once.
+#include "backends/cuda/common/async_copy.cuh"
+#include "backends/cuda/common/dynamic_shared.cuh"
 #include "backends/cuda/normalization/moments.cuh"
 #include "backends/cuda/normalization/parameter_lines.cuh"
 #include "backends/cuda/normalization/row_walk.cuh"
@@ -12,22 +15,52 @@ namespace {
 constexpr int kStripChannels = 64;  // at most
 constexpr int kPositionsAhead = 4;
 
+constexpr int kLeastStripBytes = 32;          // of a position: a sector of memory
+constexpr int64_t kOwnStripBytes = 18 << 10;  // of a block beside what it keeps, rounded up
+
 // How the channels are cut: `channels` of a strip, in packs for `across` threads side by side, of
 // which those behind the strip's end have nothing to do.
 struct Strips {
   int channels, groups, across, pack;
-  int64_t count;
+  int64_t turns;        // packs of a thread, at most
+  int64_t count, kept;  // kept: bytes in shared memory; 0: none
 
-  Strips(const RowNormalizationArgs& args, int widest) {
+  Strips(const RowNormalizationArgs& args, int widest, int most_groups) : groups(most_groups) {
     const int of_group = int(args.channels / args.groups);
-    groups = kStripChannels / of_group;
+    if (groups > kStripChannels / of_group) groups = kStripChannels / of_group;
     if (groups > args.groups) groups = int(args.groups);
     channels = groups * of_group;
     pack = args.aligned && channels % widest == 0 && args.channels % widest == 0 ? widest : 1;
     across = power_of_two_from(channels / pack, kStripChannels);
     count = (args.groups + groups - 1) / groups;
+    const int lines = kRowThreads / across;
+    turns = (args.positions + lines - 1) / lines;
+    kept = 0;
   }
 };
+
+// The widest strips of which shared memory holds `arrays` arrays, of two blocks of a multiprocessor
+// if possible; narrower ones where the blocks would be few. Without such strips the widest ones.
+template <class T>
+Strips choose_strips(const RowNormalizationArgs& args, int arrays, const Launch& launch) {
+  const Strips widest(args, kColumnPack<T>, kStripChannels);
+  const int64_t group_bytes = args.channels / args.groups * int64_t(sizeof(T));
+  for (const int blocks : {2, 1}) {
+    const int64_t most = args.shared_memory / blocks - kOwnStripBytes;
+    Strips best = widest;
+    for (int groups = widest.groups; groups >= 1; groups /= 2) {
+      if (groups < widest.groups && groups * group_bytes < kLeastStripBytes) break;
+      Strips strips(args, kColumnPack<T>, groups);
+      const int64_t packs = arrays * strips.turns * kRowThreads;
+      strips.kept = packs * strips.pack * int64_t(sizeof(T));
+      if (strips.kept > most) continue;
+      best = strips;
+      if (args.samples * strips.count >= 2 * launch.multiprocessors) break;
+    }
+    if (best.kept > 0) return best;
+  }
+  return widest;
+}
 
 // What a thread has of its block's strip.
 template <int N>
@@ -52,24 +85,58 @@ struct StripPlace {
   __device__ int64_t row(const RowNormalizationArgs& args, int group) const {
     return sample * args.groups + first_group + group;
   }
-  // Calls visit(at) for packs at[0], at[1], ... of the thread.
+  // Calls visit(at, turn) for packs at[0], at[1], ... of the thread, of which the first is that of
+  // this turn.
   template <class F>
   __device__ void each(F visit) const {
     int64_t p = line;
+    int turn = 0;
     for (; p + (kPositionsAhead - 1) * lines < positions; p += kPositionsAhead * lines) {
       int64_t at[kPositionsAhead];
 #pragma unroll
       for (int u = 0; u < kPositionsAhead; ++u) at[u] = base + (p + u * lines) * row_packs;
-      visit(at);
+      visit(at, turn);
+      turn += kPositionsAhead;
     }
     for (; p < positions; p += lines) {
       const int64_t one[1] = {base + p * row_packs};
-      visit(one);
+      visit(one, turn++);
     }
   }
 };
 
-template <class T, int N>
+// An array's packs of a thread: in memory, or in shared memory as it has copied them.
+template <class T, int N, bool kKept>
+struct StripPacks {
+  using P = Pack<T, N>;
+  const void* base;
+  P* kept;  // the block's
+  __device__ StripPacks(const void* base, const Strips& strips, int array) : base(base) {
+    kept = kKept ? reinterpret_cast<P*>(dynamic_shared()) + array * strips.turns * kRowThreads
+                 : nullptr;
+  }
+  __device__ void copy(const StripPlace<N>& place) const {
+    if constexpr (kKept)
+      place.each([&](const auto& at, int turn) {
+        constexpr int U = sizeof(at) / sizeof(at[0]);
+#pragma unroll
+        for (int u = 0; u < U; ++u)
+          copy_ahead(kept + (turn + u) * kRowThreads + int(threadIdx.x),
+                     static_cast<const P*>(base) + at[u]);
+      });
+  }
+  template <int U>
+  __device__ void load(const int64_t (&at)[U], int turn, P (&packs)[U]) const {
+    if constexpr (kKept) {
+#pragma unroll
+      for (int u = 0; u < U; ++u) packs[u] = kept[(turn + u) * kRowThreads + int(threadIdx.x)];
+    } else {
+      load_packs(base, at, packs);
+    }
+  }
+};
+
+template <class T, int N, bool kKept>
 __global__ void __launch_bounds__(kRowThreads)
     strip_kernel(RowNormalizationArgs args, Strips strips) {
   wait_for_previous_kernel();
@@ -77,12 +144,15 @@ __global__ void __launch_bounds__(kRowThreads)
   __shared__ Moments<C> of_channel[kStripChannels];
   __shared__ RowStatistics<C> of_group[kStripChannels];
   const StripPlace<N> place(args, strips);
+  const StripPacks<T, N, kKept> packs(args.x, strips, 0);
+  packs.copy(place);
+  if (kKept) wait_for_copies();
   ShiftedSums<C> sums[N];
   int count = 0;
-  place.each([&](const auto& at) {
+  place.each([&](const auto& at, int turn) {
     constexpr int U = sizeof(at) / sizeof(at[0]);
     Pack<T, N> p[U];
-    load_packs(args.x, at, p);
+    packs.load(at, turn, p);
     if (count == 0) {
 #pragma unroll
       for (int k = 0; k < N; ++k) sums[k].shift = widen(p[0].v[k]);
@@ -119,10 +189,10 @@ __global__ void __launch_bounds__(kRowThreads)
     scale[k] = number_at(args.gamma, channel, C(1)) * s.inverse;
     shift[k] = fused(-s.rest, scale[k], number_at(args.beta, channel, C(0)));
   }
-  place.each([&](const auto& at) {
+  place.each([&](const auto& at, int turn) {
     constexpr int U = sizeof(at) / sizeof(at[0]);
     Pack<T, N> p[U];
-    load_packs(args.x, at, p);
+    packs.load(at, turn, p);
 #pragma unroll
     for (int u = 0; u < U; ++u) {
 #pragma unroll
@@ -139,7 +209,7 @@ struct GroupGradient {
   C of_x, constant;
 };
 
-template <class T, int N>
+template <class T, int N, bool kKept>
 __global__ void __launch_bounds__(kRowThreads)
     strip_gradient_kernel(RowNormalizationArgs args, void* partials, Strips strips) {
   wait_for_previous_kernel();
@@ -147,6 +217,9 @@ __global__ void __launch_bounds__(kRowThreads)
   __shared__ RowSums<C> of_channel[kStripChannels];
   __shared__ GroupGradient<C> of_group[kStripChannels];
   const StripPlace<N> place(args, strips);
+  const StripPacks<T, N, kKept> packs_x(args.x, strips, 0), packs_gy(args.gy, strips, 1);
+  packs_x.copy(place);
+  packs_gy.copy(place);
   const auto statistics = [&](int group) {
     RowStatistics<C> s;
     s.read(args, place.row(args, group));
@@ -163,11 +236,12 @@ __global__ void __launch_bounds__(kRowThreads)
     mean[k] = s.mean;
     of_g[k] = number_at(args.gamma, place.first_channel() + place.column + k, C(1)) * s.inverse;
   }
-  place.each([&](const auto& at) {
+  if (kKept) wait_for_copies();
+  place.each([&](const auto& at, int turn) {
     constexpr int U = sizeof(at) / sizeof(at[0]);
     Pack<T, N> x[U], gy[U];
-    load_packs(args.x, at, x);
-    load_packs(args.gy, at, gy);
+    packs_x.load(at, turn, x);
+    packs_gy.load(at, turn, gy);
 #pragma unroll
     for (int u = 0; u < U; ++u)
 #pragma unroll
@@ -212,11 +286,11 @@ __global__ void __launch_bounds__(kRowThreads)
     of_x[k] = g.of_x;
     constant[k] = g.constant;
   }
-  place.each([&](const auto& at) {
+  place.each([&](const auto& at, int turn) {
     constexpr int U = sizeof(at) / sizeof(at[0]);
     Pack<T, N> x[U], gy[U];
-    load_packs(args.x, at, x);
-    load_packs(args.gy, at, gy);
+    packs_x.load(at, turn, x);
+    packs_gy.load(at, turn, gy);
 #pragma unroll
     for (int u = 0; u < U; ++u) {
 #pragma unroll
@@ -229,6 +303,28 @@ __global__ void __launch_bounds__(kRowThreads)
   });
 }
 
+template <class T, int N>
+void run(const RowNormalizationArgs& args, const Strips& strips, const Launch& launch) {
+  const auto blocks = unsigned(args.samples * strips.count);
+  if (strips.kept > 0)
+    launch_with_shared<strip_kernel<T, N, true>>(blocks, kRowThreads, size_t(strips.kept), launch,
+                                                 args, strips);
+  else
+    launch_kernel<strip_kernel<T, N, false>>(blocks, kRowThreads, launch, args, strips);
+}
+
+template <class T, int N>
+void run_gradient(const RowNormalizationArgs& args, void* partials, const Strips& strips,
+                  const Launch& launch) {
+  const auto blocks = unsigned(args.samples * strips.count);
+  if (strips.kept > 0)
+    launch_with_shared<strip_gradient_kernel<T, N, true>>(blocks, kRowThreads, size_t(strips.kept),
+                                                          launch, args, partials, strips);
+  else
+    launch_kernel<strip_gradient_kernel<T, N, false>>(blocks, kRowThreads, launch, args, partials,
+                                                      strips);
+}
+
 }  // namespace
 
 bool has_strips(const RowNormalizationArgs& args) {
@@ -238,32 +334,29 @@ bool has_strips(const RowNormalizationArgs& args) {
 
 void launch_strips(Float type, const RowNormalizationArgs& args, const Launch& launch) {
   CATENA_FLOAT_SWITCH(type, {
-    constexpr int N = kColumnPack<T>;
-    const Strips strips(args, N);
-    const auto blocks = unsigned(args.samples * strips.count);
+    const Strips strips = choose_strips<T>(args, 1, launch);
     if (strips.pack == 1)
-      launch_kernel<strip_kernel<T, 1>>(blocks, kRowThreads, launch, args, strips);
+      run<T, 1>(args, strips, launch);
     else
-      launch_kernel<strip_kernel<T, N>>(blocks, kRowThreads, launch, args, strips);
+      run<T, kColumnPack<T>>(args, strips, launch);
   })
 }
 
-bool has_strip_gradient(const RowNormalizationArgs& args, const Launch& launch) {
-  return has_strips(args) && args.samples * Strips(args, 1).count >= launch.multiprocessors;
+bool has_strip_gradient(Float type, const RowNormalizationArgs& args, const Launch& launch) {
+  if (!has_strips(args)) return false;
+  int64_t count = 0;
+  CATENA_FLOAT_SWITCH(type, count = choose_strips<T>(args, 2, launch).count;)
+  return args.samples * count >= launch.multiprocessors;
 }
 
 void launch_strip_gradient(Float type, const RowNormalizationArgs& args,
                            const RowParameterSums& parameters, const Launch& launch) {
   CATENA_FLOAT_SWITCH(type, {
-    constexpr int N = kColumnPack<T>;
-    const Strips strips(args, N);
-    const auto blocks = unsigned(args.samples * strips.count);
+    const Strips strips = choose_strips<T>(args, 2, launch);
     if (strips.pack == 1)
-      launch_kernel<strip_gradient_kernel<T, 1>>(blocks, kRowThreads, launch, args,
-                                                 parameters.partials, strips);
+      run_gradient<T, 1>(args, parameters.partials, strips, launch);
     else
-      launch_kernel<strip_gradient_kernel<T, N>>(blocks, kRowThreads, launch, args,
-                                                 parameters.partials, strips);
+      run_gradient<T, kColumnPack<T>>(args, parameters.partials, strips, launch);
     sum_partials<Compute<T>>(parameters, args.channels, args.samples, launch);
   })
 }
