@@ -215,10 +215,35 @@ TEST(RowNormalization, TakesRowsThatFitABlock) {
         }
 }
 
+// Groups of images: in GPUs' shared memory with one and several rows for a block, in strips of
+// channels that are last in memory, kept and not kept, and too long or too few for either.
+TEST(RowNormalization, TakesGroupsOfImages) {
+  const RowLayout layouts[] = {
+      {3, 1, 16, 784, 4}, {2, 1, 6, 49, 1},    {700, 1, 8, 64, 2},  {1, 1, 64, 3136, 8},
+      {2, 1, 268, 4, 2},  {2, 1, 2, 8200, 2},  {2, 1, 4, 40000, 2}, {1, 1, 3, 90001, 1},
+      {2, 784, 64, 1, 8}, {140, 49, 32, 1, 4}, {3, 3136, 16, 1, 2}, {150, 9, 30, 1, 10},
+      {2, 400, 96, 1, 2}, {1, 20000, 9, 1, 3}, {3, 130, 520, 1, 1}, {132, 3300, 8, 1, 2}};
+  for (const Device device : first_devices())
+    for (const RowLayout& layout : layouts)
+      for (const Dtype dtype : kFloats)
+        for (const bool all : {true, false}) {
+          if (layout.samples * layout.size() > 1000000 && (!all || dtype != Dtype::kFloat32))
+            continue;
+          Case c;
+          c.layout = layout, c.dtype = dtype;
+          c.gamma = c.beta = c.g_beta = all;
+          c.accumulate = c.in_place = !all;
+          check(device, c, 5);
+          if (HasFailure()) return;
+        }
+}
+
 // Equal calls give equal bits.
 TEST(RowNormalization, GivesEqualBits) {
   for (const Device device : first_devices())
-    for (const RowLayout& layout : {RowLayout{900, 1, 1024, 1, 1}, RowLayout{9, 1, 70, 3136, 70}}) {
+    for (const RowLayout& layout : {RowLayout{900, 1, 1024, 1, 1}, RowLayout{9, 1, 70, 3136, 70},
+                                    RowLayout{9, 1, 64, 784, 8}, RowLayout{140, 49, 32, 1, 4},
+                                    RowLayout{1, 1, 3, 90001, 1}, RowLayout{2, 400, 96, 1, 2}}) {
       Case c;
       c.layout = layout, c.dtype = Dtype::kBFloat16;
       const Data first(c, device, 7), second(c, device, 7);
