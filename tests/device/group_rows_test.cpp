@@ -341,6 +341,8 @@ TEST(StripsOnHost, FewBlocksAreRefused) {
   args.centred = true;
   EXPECT_TRUE(gpu::has_strip_gradient(Float::kF32, args, {nullptr, 264, 0, false}));
   EXPECT_FALSE(gpu::has_strip_gradient(Float::kF32, args, {nullptr, 265, 0, false}));
+  args.positions = 15;  // too few for lines
+  EXPECT_TRUE(gpu::has_strip_gradient(Float::kF32, args, {nullptr, 265, 0, false}));
 }
 
 TEST(LinesOnHost, AllDtypes) {

@@ -57,7 +57,7 @@ void launch_row_parts_gradient(Float type, const RowNormalizationArgs& args, con
 // The same for groups of few channels that are last in memory, for which has_strips() holds.
 bool has_strips(const RowNormalizationArgs& args);
 void launch_strips(Float type, const RowNormalizationArgs& args, const Launch& launch);
-// Computes gx, g_gamma and g_beta; for strips that make enough blocks.
+// Computes gx, g_gamma and g_beta; for strips that make enough blocks or have no lines.
 bool has_strip_gradient(Float type, const RowNormalizationArgs& args, const Launch& launch);
 void launch_strip_gradient(Float type, const RowNormalizationArgs& args,
                            const RowParameterSums& parameters, const Launch& launch);

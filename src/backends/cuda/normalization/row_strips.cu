@@ -344,6 +344,7 @@ void launch_strips(Float type, const RowNormalizationArgs& args, const Launch& l
 
 bool has_strip_gradient(Float type, const RowNormalizationArgs& args, const Launch& launch) {
   if (!has_strips(args)) return false;
+  if (!has_line_gradient(type, args)) return true;
   int64_t count = 0;
   CATENA_FLOAT_SWITCH(type, count = choose_strips<T>(args, 2, launch).count;)
   return args.samples * count >= launch.multiprocessors;
