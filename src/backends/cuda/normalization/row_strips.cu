@@ -15,8 +15,10 @@ namespace {
 constexpr int kStripChannels = 64;  // at most
 constexpr int kPositionsAhead = 4;
 
-constexpr int kLeastStripBytes = 32;          // of a position: a sector of memory
-constexpr int64_t kOwnStripBytes = 18 << 10;  // of a block beside what it keeps, rounded up
+constexpr int kLeastStripBytes = 32;  // of a position: a sector of memory
+// Bytes of a block beside what it keeps, rounded up.
+template <class T>
+constexpr int64_t kOwnStripBytes = sizeof(T) == sizeof(double) ? 18 << 10 : 31 << 9;
 
 // How the channels are cut: `channels` of a strip, in packs for `across` threads side by side, of
 // which those behind the strip's end have nothing to do.
@@ -46,7 +48,7 @@ Strips choose_strips(const RowNormalizationArgs& args, int arrays, const Launch&
   const Strips widest(args, kColumnPack<T>, kStripChannels);
   const int64_t group_bytes = args.channels / args.groups * int64_t(sizeof(T));
   for (const int blocks : {2, 1}) {
-    const int64_t most = args.shared_memory / blocks - kOwnStripBytes;
+    const int64_t most = args.shared_memory / blocks - kOwnStripBytes<T>;
     Strips best = widest;
     for (int groups = widest.groups; groups >= 1; groups /= 2) {
       if (groups < widest.groups && groups * group_bytes < kLeastStripBytes) break;
