@@ -1,19 +1,14 @@
-// The networks of the MNIST programs.
+// The networks of the MNIST programs; models.cpp computes them.
 #pragma once
 
 #include <string>
 #include <variant>
 #include <vector>
 
-#include "catena/autograd/autocast.h"
-#include "catena/functions/activation.h"
-#include "catena/functions/array.h"
 #include "catena/functions/connection/convolution_2d.h"
 #include "catena/functions/connection/linear.h"
-#include "catena/functions/math.h"
 #include "catena/functions/noise/dropout.h"
-#include "catena/functions/normalization.h"
-#include "catena/functions/pooling/max_pooling_2d.h"
+#include "catena/functions/normalization/batch_normalization.h"
 #include "options.h"
 
 namespace mnist {
@@ -32,9 +27,7 @@ struct Mlp : catena::FunctionSet {
         l2(o.units, o.units, {.dtype = o.dtype}),
         l3(o.units, 10, {.dtype = o.dtype}),
         dropout(o.dropout) {}
-  Variable operator()(const Variable& x) {
-    return l3(dropout(F::relu(l2(dropout(F::relu(l1(x)))))));
-  }
+  Variable operator()(const Variable& x);
 };
 
 // Two 5 x 5 convolutions, each with max pooling, and two linear layers, much as in LeNet-5 (Y.
@@ -51,11 +44,7 @@ struct LeNet : catena::FunctionSet {
         l1(800, 500, {.dtype = o.dtype}),
         l2(500, 10, {.dtype = o.dtype}),
         dropout(o.dropout) {}
-  Variable operator()(const Variable& x) {
-    Variable h = F::max_pooling_2d(F::relu(conv1(F::reshape(x, {-1, 1, 28, 28}))), 2);
-    h = F::max_pooling_2d(F::relu(conv2(h)), 2);
-    return l2(dropout(F::relu(l1(h))));
-  }
+  Variable operator()(const Variable& x);
 };
 
 // Two 3 x 3 convolutions beside a shortcut (K. He et al., Deep Residual Learning, CVPR 2016). Where
@@ -81,10 +70,7 @@ struct ResidualBlock : catena::FunctionSet {
         bn2(out) {
     if (stride != 1 || in != out) shortcut.emplace_back(in, out, stride, d);
   }
-  Variable operator()(const Variable& x) {
-    const Variable h = conv2(bn1.relu(conv1(x)));
-    return bn2.add_relu(h, shortcut.empty() ? x : shortcut[0](x));
-  }
+  Variable operator()(const Variable& x);
 };
 
 // A residual network for images of 28 x 28: three stages of two blocks, with 32 channels at 28 x
@@ -108,12 +94,7 @@ struct ResNet : catena::FunctionSet {
       in = out;
     }
   }
-  Variable operator()(const Variable& x) {
-    Variable h = stem(F::reshape(x, {-1, 1, 28, 28}));
-    h = bn.relu(h.dtype() == Dtype::kFloat32 ? h : F::channels_last(h));
-    for (ResidualBlock& block : blocks) h = block(h);
-    return classes(F::mean(h, {2, 3}));
-  }
+  Variable operator()(const Variable& x);
 };
 
 // The network that --model names, as one type, so that programs are written once.
@@ -126,12 +107,7 @@ class Network : public catena::Parameterized {
         low_(options.autocast ? catena::dtype::bfloat16 : catena::dtype::float32),
         model_(make(options)) {}
   // Scores in float32, which a loss needs.
-  Variable operator()(const Variable& x) {
-    const catena::AutocastScope autocast(low_);
-    const Variable input = x.astype(dtype_);
-    const Variable y = std::visit([&](auto& model) { return model(input); }, model_);
-    return y.astype(Dtype::kFloat32);
-  }
+  Variable operator()(const Variable& x);
   void visit_parameters(const Visitor& visitor, const std::string& prefix = "") override {
     std::visit([&](auto& model) { model.visit_parameters(visitor, prefix); }, model_);
   }
@@ -153,42 +129,6 @@ class Network : public catena::Parameterized {
 
   Dtype dtype_, low_;
   Any model_;
-};
-
-// One half of the model-parallel network, with `n` numbers in its layers and twice as many in the
-// third.
-struct SixLayers : catena::FunctionSet {
-  F::Linear l1, l2, l3, l4, l5, l6;
-  CATENA_FUNCTIONS(l1, l2, l3, l4, l5, l6)
-  explicit SixLayers(int64_t n)
-      : l1(784, n), l2(n, n), l3(n, 2 * n), l4(2 * n, n), l5(n, n), l6(n, 10) {}
-};
-
-// Two halves on two devices that add up their third layers and their outputs: activations cross
-// between the devices in both directions, and so do their gradients.
-struct ParallelMlp : catena::FunctionSet {
-  SixLayers first, second;
-  F::Dropout dropout;  // behind the relu of the first five layers
-  CATENA_FUNCTIONS(first, second, dropout)
-  explicit ParallelMlp(const NetworkOptions& o)
-      : first(o.units), second(o.units), dropout(o.dropout) {}
-
-  void place(catena::Device a, catena::Device b) {
-    first.to(a);
-    second.to(b);
-  }
-  Variable operator()(const Variable& x) {
-    const catena::Device a = first.device(), b = second.device();
-    const Variable x1 = F::copy(x, b);
-    const auto drop = [&](const Variable& h) { return dropout(F::relu(h)); };
-    const Variable h2_0 = drop(first.l2(drop(first.l1(x))));
-    const Variable h2_1 = drop(second.l2(drop(second.l1(x1))));
-    const Variable h3_0 = drop(first.l3(h2_0)) + F::copy(drop(second.l3(h2_1)), a);
-    const Variable h3_1 = F::copy(h3_0, b);
-    const Variable h6_0 = first.l6(drop(first.l5(drop(first.l4(h3_0)))));
-    const Variable h6_1 = second.l6(drop(second.l5(drop(second.l4(h3_1)))));
-    return h6_0 + F::copy(h6_1, a);
-  }
 };
 
 }  // namespace mnist

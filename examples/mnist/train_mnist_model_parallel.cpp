@@ -2,7 +2,7 @@
 // forward and gradients back.
 #include "catena/array/random.h"
 #include "catena/comm/run_main.h"
-#include "models.h"
+#include "parallel_mlp.h"
 #include "trainer.h"
 
 namespace {

@@ -5,7 +5,12 @@
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
 #include "catena/array/random.h"
-#include "catena/functions/functions.h"
+#include "catena/functions/connection/linear.h"
+#include "catena/functions/evaluation/accuracy.h"
+#include "catena/functions/loss/softmax_cross_entropy.h"
+#include "catena/functions/math/elementwise.h"
+#include "catena/functions/noise/dropout.h"
+#include "catena/functions/normalization/batch_normalization.h"
 #include "common/command_line.h"
 
 namespace task {

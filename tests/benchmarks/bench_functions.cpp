@@ -18,7 +18,7 @@
 #include "catena/functions/loss.h"
 #include "catena/functions/noise.h"
 #include "catena/functions/normalization.h"
-#include "catena/functions/pooling.h"
+#include "catena/functions/pooling/average_pooling_2d.h"
 #include "timing.h"
 
 namespace {

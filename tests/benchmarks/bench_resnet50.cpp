@@ -24,7 +24,7 @@
 #include "catena/functions/loss.h"
 #include "catena/functions/math.h"
 #include "catena/functions/normalization.h"
-#include "catena/functions/pooling.h"
+#include "catena/functions/pooling/max_pooling_2d.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/parallel/multi_node_optimizer.h"
 #include "catena/parallel/sync_batch_normalization.h"

@@ -5,6 +5,7 @@
 #include "catena/array/math.h"
 #include "catena/array/random.h"
 #include "catena/functions/loss.h"
+#include "catena/functions/math.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/adamw.h"
 #include "catena/optimizers/sgd.h"

@@ -1,6 +1,7 @@
 // Training takes all of its kernels from the bundle: nothing is looked for in the cache or
 // compiled. (tests/device/core_programs_test.cpp shows the same for every layer, without a GPU.)
-#include "../examples/mnist/models.h"
+#include "../examples/mnist/parallel_mlp.h"
+#include "catena/array/creation.h"
 #include "catena/array/kernel.h"
 #include "catena/array/random.h"
 #include "catena/functions/evaluation.h"

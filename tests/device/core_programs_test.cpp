@@ -3,7 +3,7 @@
 // dtype. Needs no GPU: the calls are those of the CPU's slots.
 #include <gtest/gtest.h>
 
-#include "../examples/mnist/models.h"
+#include "../examples/mnist/parallel_mlp.h"
 #include "backends/cuda/jit/tool/bundle_list.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
@@ -13,8 +13,13 @@
 #include "catena/comm/factory.h"
 #include "catena/datasets/dataset.h"
 #include "catena/datasets/prefetch.h"
+#include "catena/functions/activation/softmax.h"
+#include "catena/functions/activation/softplus.h"
+#include "catena/functions/array.h"
+#include "catena/functions/connection/linear.h"
 #include "catena/functions/evaluation.h"
 #include "catena/functions/loss.h"
+#include "catena/functions/math.h"
 #include "catena/functions/noise.h"
 #include "catena/optimizers/ada_delta.h"
 #include "catena/optimizers/ada_grad.h"

@@ -14,7 +14,7 @@
 #include "catena/functions/loss.h"
 #include "catena/functions/math.h"
 #include "catena/functions/normalization.h"
-#include "catena/functions/pooling.h"
+#include "catena/functions/pooling/max_pooling_2d.h"
 #include "catena/kernels/convolution.h"
 #include "catena/kernels/copy.h"
 #include "catena/kernels/elementwise.h"
