@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 
+#include "catena/core/abi_tag.h"
 #include "catena/core/backend.h"
 #include "catena/core/entry_scope.h"
 #include "catena/core/error.h"

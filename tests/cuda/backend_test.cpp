@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "catena/array/linalg.h"
+#include "catena/array/math.h"
 #include "catena/comm/run_main.h"
 #include "catena/core/plugin.h"
 #include "catena/core/stream.h"

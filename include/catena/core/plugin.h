@@ -1,9 +1,8 @@
-// Optional parts are shared libraries that are loaded on first use: cuda, nccl, mpi, ...
+// Optional parts are shared libraries that are loaded on first use: cuda, nccl, mpi, ... What a
+// plug-in itself begins with is in plugin_entry.h.
 #pragma once
 
 #include <string>
-
-#include "catena/core/abi_tag.h"
 
 namespace catena {
 
@@ -22,15 +21,3 @@ void wait_for_plugins();
 const char* abi_tag();
 
 }  // namespace catena
-
-// Defines a plug-in's entry point:  CATENA_PLUGIN(cuda) { register everything }
-// The body may throw; the text becomes the reason that users see.
-#define CATENA_PLUGIN(plugin_name)                                                        \
-  static void catena_plugin_body();                                                       \
-  extern "C" __attribute__((visibility("default"))) const char* catena_plugin_abi_tag() { \
-    return CATENA_ABI_TAG;                                                                \
-  }                                                                                       \
-  extern "C" __attribute__((visibility("default"))) void catena_plugin_entry() {          \
-    catena_plugin_body();                                                                 \
-  }                                                                                       \
-  static void catena_plugin_body()

@@ -1,6 +1,6 @@
 // Entry points of libcatena_cuda: they register the backend and the families of its kernels. See
 // common/family.h.
-#include "catena/core/plugin.h"
+#include "catena/core/plugin_entry.h"
 
 #include "backends/common/composed.h"
 #include "backends/cuda/runtime/backend.h"

@@ -1,5 +1,5 @@
 // Entry points of libcatena_cudnn, which put cuDNN before the built-in kernels of GPUs.
-#include "catena/core/plugin.h"
+#include "catena/core/plugin_entry.h"
 
 namespace catena::families {
 #define CATENA_ITEM(name) void cudnn_##name();

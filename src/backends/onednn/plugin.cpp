@@ -1,5 +1,5 @@
 // Entry point of libcatena_onednn, which puts oneDNN before the built-in kernels of the CPU.
-#include "catena/core/plugin.h"
+#include "catena/core/plugin_entry.h"
 
 #include "backends/onednn/convolution.h"
 #include "catena/core/error.h"

@@ -1,5 +1,5 @@
 // Entry of the mpi plug-in: create_communicator("mpi").
-#include "catena/core/plugin.h"
+#include "catena/core/plugin_entry.h"
 #include "comm/diagnosis/startup_watchdog.h"
 #include "mpi_transport.h"
 

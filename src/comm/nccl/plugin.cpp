@@ -1,5 +1,5 @@
 // Entry of the nccl plug-in: create_communicator("nccl").
-#include "catena/core/plugin.h"
+#include "catena/core/plugin_entry.h"
 
 #include <cstdlib>
 

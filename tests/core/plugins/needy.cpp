@@ -1,5 +1,5 @@
 // A plug-in whose vendor's library the loader does not find.
-#include "catena/core/plugin.h"
+#include "catena/core/plugin_entry.h"
 
 extern "C" int catena_test_vendor_version();
 

@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "catena/core/plugin.h"
+#include "catena/core/plugin_entry.h"
 
 CATENA_PLUGIN(usable) {
   const char* entered = std::getenv("CATENA_TEST_ENTERED");
