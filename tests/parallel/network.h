@@ -13,7 +13,7 @@
 #include "catena/array/math.h"
 #include "catena/comm/factory.h"
 #include "catena/functions/connection/linear.h"
-#include "catena/functions/loss.h"
+#include "catena/functions/loss/softmax_cross_entropy.h"
 #include "catena/functions/math.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/hooks.h"

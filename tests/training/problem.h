@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "catena/array/reduction.h"
-#include "catena/functions/evaluation.h"
+#include "catena/functions/evaluation/accuracy.h"
+#include "catena/functions/loss/softmax_cross_entropy.h"
 #include "catena/training/updater.h"
 #include "parallel/network.h"
 

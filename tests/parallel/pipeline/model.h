@@ -8,10 +8,10 @@
 #include "catena/array/random_source.h"
 #include "catena/comm/factory.h"
 #include "catena/functions/connection/linear.h"
-#include "catena/functions/loss.h"
+#include "catena/functions/loss/softmax_cross_entropy.h"
 #include "catena/functions/math.h"
-#include "catena/functions/noise.h"
-#include "catena/functions/normalization.h"
+#include "catena/functions/noise/dropout.h"
+#include "catena/functions/normalization/batch_normalization.h"
 #include "catena/parallel/pipeline/pipeline.h"
 #include "parallel/network.h"
 

@@ -4,6 +4,7 @@
 
 #include "catena/autograd/grad_mode.h"
 #include "catena/autograd/test_scope.h"
+#include "catena/functions/loss/mean_squared_error.h"
 #include "catena/optimizers/loss_scale.h"
 #include "error_text.h"
 #include "parallel/pipeline/model.h"
