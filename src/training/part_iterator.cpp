@@ -99,10 +99,10 @@ namespace {
 
 // Arrays of no samples. Where samples are of any shape the first one says theirs; a part without
 // samples has no arrays then.
-Arrays empty_columns(const datasets::Dataset& part) {
+datasets::Arrays empty_columns(const datasets::Dataset& part) {
   if (part.has_columns() || part.size() == 0) return part.batch({});
   const int64_t first[] = {0};
-  Arrays columns;
+  datasets::Arrays columns;
   for (const Array& column : part.batch(first)) columns.push_back(column(Slice(0, 0)));
   return columns;
 }
