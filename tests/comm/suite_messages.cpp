@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "catena/array/math.h"
+#include "catena/comm/internals.h"
+#include "catena/comm/transport.h"
+#include "catena/core/graph.h"
 #include "comm/suite.h"
 
 namespace catena::comm_suite {
@@ -95,6 +98,66 @@ void groups_against_single_calls(Communicator& comm) {
   }
 }
 
+// As large as messages that copy engines move between GPUs, and then larger: around a ring, several
+// in one group against one for each call.
+void large_messages(Communicator& comm) {
+  for (const int64_t n : {150000, 700000, 150000}) {
+    const Array x = make(comm, {n}, Dtype::kFloat32, comm.rank());
+    const Array y = make(comm, {n}, Dtype::kFloat32, 77);
+    comm.group([&] {
+      comm.recv(y, previous_of(comm));
+      comm.send(x, next_of(comm));
+    });
+    EXPECT_EQ(to_doubles(y), to_doubles(make(comm, {n}, Dtype::kFloat32, previous_of(comm))));
+  }
+  // NCCL wants the same groups at both ends.
+  if (comm.size() < 2 || comm.rank() > 1) return;
+  if (comm.name() == "nccl" && !comm::internals(comm).transport().messages_are_independent())
+    return;
+  const int other = 1 - comm.rank();
+  Array one, two, back;
+  if (comm.rank() == 0) {
+    one = make(comm, {140000}, Dtype::kFloat32, 3), two = make(comm, {900000}, Dtype::kFloat32, 4);
+    back = make(comm, {200000}, Dtype::kFloat32, 9);
+    comm.group([&] {
+      comm.recv(back, other);
+      comm.send(one, other);
+      comm.send(two, other);
+    });
+  } else {
+    one = make(comm, {140000}, Dtype::kFloat32, 9), two = make(comm, {900000}, Dtype::kFloat32, 9);
+    back = make(comm, {200000}, Dtype::kFloat32, 5);
+    comm.recv(one, other);
+    comm.recv(two, other);
+    comm.send(back, other);
+  }
+  EXPECT_EQ(to_doubles(one), to_doubles(make(comm, {140000}, Dtype::kFloat32, 3)));
+  EXPECT_EQ(to_doubles(two), to_doubles(make(comm, {900000}, Dtype::kFloat32, 4)));
+  EXPECT_EQ(to_doubles(back), to_doubles(make(comm, {200000}, Dtype::kFloat32, 5)));
+}
+
+// A captured ring, replayed with other data each time.
+void captured_messages(Communicator& comm) {
+  if (!comm.device().is_cuda() || comm.name() != "nccl") return;
+  for (const int64_t n : {300, 300000}) {
+    const Array x = make(comm, {n}, Dtype::kFloat32, comm.rank());
+    const Array y = make(comm, {n}, Dtype::kFloat32, 77);
+    const auto step = [&] {
+      comm.group([&] {
+        comm.send(x, next_of(comm));
+        comm.recv(y, previous_of(comm));
+      });
+    };
+    if (comm.size() > 1) step();
+    cuda::Graph graph = cuda::Graph::capture(comm.device(), step);
+    for (int i = 1; i < 4; ++i) {
+      x += 1;
+      graph.launch();
+      EXPECT_EQ(to_doubles(y), to_doubles(make(comm, {n}, Dtype::kFloat32, previous_of(comm)) + i));
+    }
+  }
+}
+
 void asynchronous_errors(Communicator& comm) {
   const Stream on = comm.side_stream();
   const Array x = make(comm, {4, 6}, Dtype::kFloat32, comm.rank());
@@ -116,6 +179,8 @@ std::vector<Case> message_cases() {
           {"ring_on_streams", ring_on_streams},
           {"group_takes_what_comes", group_takes_what_comes},
           {"groups_against_single_calls", groups_against_single_calls},
+          {"large_messages", large_messages},
+          {"captured_messages", captured_messages},
           {"asynchronous_errors", asynchronous_errors}};
 }
 

@@ -181,6 +181,19 @@ void train_apart(Communicator& comm, const std::string& fault) {
   }
 }
 
+// Rank 1 sends one large message of the two that rank 0 waits for.
+void end_between_messages(Communicator& comm, const std::string& fault) {
+  const Array x = zeros({300000}, {Dtype::kFloat32, comm.device()});
+  if (comm.rank() == 0) {
+    comm.recv(x, 1);
+    comm.recv(x, 1);
+  }
+  if (comm.rank() == 1) comm.send(x, 0);
+  synchronize(comm.device());
+  if (comm.rank() == 1 && fault == "kill_between_messages") std::raise(SIGKILL);
+  if (comm.rank() == 1) throw std::runtime_error("rank 1 has no disk");
+}
+
 // Sets what happens in call #2, or does it now; true when the program is to end.
 bool misbehave(Communicator& comm, const std::string& fault, const Array& x) {
   if (fault == "exit") inject_fault(comm, {.kind = Fault::Kind::kExit, .at_call = 2, .seconds = 3});
@@ -210,6 +223,7 @@ int run(const std::string& fault, const std::string& communicator) {
   if (comm->rank() == 1 && misbehave(*comm, fault, x)) return 0;
   if (fault.starts_with("pause")) reduce_with_pauses(*comm, x, fault == "pause_all");
   if (fault == "return_from_messages" && comm->rank() == 0) comm->recv(x, 1);
+  if (fault.ends_with("_between_messages")) end_between_messages(*comm, fault);
   const comm::PurposeScope purpose(comm.get(), comm->rank() == 1 ? "evaluate" : "update");
   if (fault == "weights" || fault == "skip_update") train_apart(*comm, fault);
   if (fault == "types" && comm->rank() == 1)

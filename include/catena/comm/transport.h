@@ -69,6 +69,9 @@ class Transport {
   // recorded as used on it (record_use); the transport's own memory must be. Throws CommError on
   // failure; the communicator is then dead.
   virtual void run(std::span<const Call> calls) = 0;
+  // Whether messages on one stream go on while those on another wait for their peers. Equal on all
+  // ranks.
+  virtual bool messages_are_independent() const { return false; }
   // The ranks `members` (in the order of their new ranks) form a new group. All ranks call it.
   // Ranks outside of the group pass an empty list and get null.
   virtual std::unique_ptr<Transport> split(const std::vector<int>& members, int new_rank,

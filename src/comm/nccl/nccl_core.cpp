@@ -8,12 +8,15 @@
 #include <utility>
 
 #include "catena/core/log.h"
+#include "peer_copies.h"
 
 namespace catena::comm::nccl {
 
 namespace {
 // How long the end of an aborted communicator is waited for, and at the end of the process.
 constexpr double kAbortWait = 0.3, kAbortWaitAtExit = 2;
+// How long the waits of messages that copy engines move are ended, those of graphs among them.
+constexpr double kReleaseTime = 1;
 
 std::atomic<int> aborts_running{0};
 
@@ -59,27 +62,40 @@ void Core::fail(const Problem& problem) {
   abort();
 }
 
-void Core::abort() {
-  if (!comm) return;
+namespace {
+// A thread of its own for what ends a communicator; false where there is none.
+template <class F>
+bool abort_in_thread(F work) {
   // Registered after the driver's and NCCL's own, so that it runs before them.
   [[maybe_unused]] static const int registered = std::atexit(finish_aborts);
-  const auto done = std::make_shared<std::atomic<bool>>(false);
   ++aborts_running;
+  try {
+    std::thread([work = std::move(work)]() mutable {
+      work();
+      --aborts_running;
+    }).detach();
+    return true;
+  } catch (const std::system_error& error) {
+    --aborts_running;
+    logging::error("nccl: no thread to abort the communicator with: ", error.what());
+    return false;
+  }
+}
+}  // namespace
+
+void Core::abort() {
+  if (copies)
+    abort_in_thread([copies = std::exchange(copies, nullptr)] { copies->release(kReleaseTime); });
+  if (!comm) return;
+  const auto done = std::make_shared<std::atomic<bool>>(false);
   // Detached: it returns when no graph holds calls any more.
   const auto work = [aborted = std::exchange(comm, nullptr), device = device_, done] {
     const RelaxedMode relaxed;  // for what it frees
     cudaSetDevice(device);
     ncclCommAbort(aborted);
     done->store(true, std::memory_order_release);
-    --aborts_running;
   };
-  try {
-    std::thread(work).detach();
-  } catch (const std::system_error& error) {
-    --aborts_running;
-    logging::error("nccl: no thread to abort the communicator with: ", error.what());
-    return;
-  }
+  if (!abort_in_thread(work)) return;
   // The graph that this rank's thread records is only destroyed after the rank has been notified.
   const Clock::time_point start = Clock::now();
   while (!capturing_ && !done->load(std::memory_order_acquire) && seconds_since(start) < kAbortWait)

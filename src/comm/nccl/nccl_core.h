@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -23,6 +24,8 @@ inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+class PeerCopies;
+
 // Everything but construction is done under `mutex`, unless said otherwise.
 class Core {
  public:
@@ -32,6 +35,7 @@ class Core {
 
   std::mutex mutex;
   ncclComm_t comm = nullptr;
+  std::shared_ptr<PeerCopies> copies;  // null: NCCL moves all messages
   int device() const { return device_; }
   double timeout() const { return timeout_; }
   void set_owner(const Communicator* owner) { owner_ = owner; }
@@ -128,7 +132,7 @@ class Core {
   const int device_;
   const double timeout_;
   const Communicator* owner_ = nullptr;
-  std::array<StreamProgress, 4> streams_;
+  std::array<StreamProgress, 16> streams_;
   uint64_t marks_ = 0;
   double next_busy_poll_ = 0;           // of the watchdog
   std::atomic<bool> capturing_{false};  // the watchdog reads it too

@@ -1,5 +1,6 @@
 #include "nccl_transport.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -7,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "peer_copies.h"
 #include "watchdog.h"
 
 namespace catena::comm::nccl {
@@ -109,7 +111,10 @@ std::unique_ptr<NcclTransport> NcclTransport::create(CommunicatorPtr control, De
 }
 
 NcclTransport::NcclTransport(CommunicatorPtr control, std::shared_ptr<Core> core)
-    : control_(std::move(control)), core_(std::move(core)) {}
+    : control_(std::move(control)), core_(std::move(core)) {
+  UseGpu use(core_->device());
+  copies_ = core_->copies = PeerCopies::create(control_, core_->device());
+}
 
 NcclTransport::~NcclTransport() {
   unwatch(core_);
@@ -166,6 +171,8 @@ void NcclTransport::close() {
   UseGpu use(core_->device());
   std::lock_guard lock(core_->mutex);
   core_->drain();
+  if (copies_) copies_->close();
+  core_->copies = nullptr;
   core_->close();
 }
 
@@ -173,8 +180,31 @@ void NcclTransport::close() {
 
 void NcclTransport::run(std::span<const Call> calls) {
   core_->throw_if_failed();
-  if (calls.size() != 1 || !is_simple(calls[0])) return run_group(calls);
-  const Call& call = calls[0];
+  const bool has_messages = copies_ && std::any_of(calls.begin(), calls.end(),
+                                                   [](const Call& c) { return is_message(c); });
+  std::vector<Call> others;
+  if (has_messages) {
+    others = run_copies(calls);
+    if (others.empty()) return;
+    calls = others;
+  }
+  calls.size() == 1 && is_simple(calls[0]) ? run_single(calls[0]) : run_group(calls);
+}
+
+bool NcclTransport::messages_are_independent() const { return copies_ && copies_->reaches_all(); }
+
+// Without the mutex, for it may wait for other ranks. Returns the calls that are left to NCCL.
+std::vector<Call> NcclTransport::run_copies(std::span<const Call> calls) {
+  UseGpu use(core_->device());
+  std::vector<Call> others = copies_->run(calls);
+  std::lock_guard lock(core_->mutex);
+  core_->throw_if_failed();
+  for (const Call& call : calls)
+    if (is_message(call)) core_->mark(call.stream, 0);
+  return others;
+}
+
+void NcclTransport::run_single(const Call& call) {
   std::lock_guard lock(core_->mutex);
   core_->throw_if_failed();
   const ScopedRedOp op = reduces(call.op) ? ScopedRedOp(call, core_->comm) : ScopedRedOp();

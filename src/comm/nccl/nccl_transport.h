@@ -13,7 +13,7 @@ class NcclTransport : public Transport {
   // Finds the other ranks over `control`. Throws DeviceError when two ranks have one GPU.
   static std::unique_ptr<NcclTransport> create(CommunicatorPtr control, Device device,
                                                const CommunicatorOptions& options);
-  NcclTransport(CommunicatorPtr control, std::shared_ptr<Core> core);
+  NcclTransport(CommunicatorPtr control, std::shared_ptr<Core> core);  // collective
   ~NcclTransport() override;
 
   const char* name() const override { return "nccl"; }
@@ -23,6 +23,7 @@ class NcclTransport : public Transport {
   CommunicatorPtr control() const override { return control_; }
   void attach(Communicator& owner) override;
   void run(std::span<const Call> calls) override;
+  bool messages_are_independent() const override;
   std::unique_ptr<Transport> split(const std::vector<int>& members, int new_rank,
                                    int color) override;
   void watch(const Stream& stream) override;
@@ -32,7 +33,9 @@ class NcclTransport : public Transport {
   void close() override;
 
  private:
+  void run_single(const Call& call);
   void run_group(std::span<const Call> calls);
+  std::vector<Call> run_copies(std::span<const Call> calls);
   ncclResult_t issue(const Call& call, ncclRedOp_t op);
   ncclResult_t gather(const Call& call);
   ncclResult_t scatter(const Call& call);
@@ -40,6 +43,7 @@ class NcclTransport : public Transport {
 
   CommunicatorPtr control_;
   std::shared_ptr<Core> core_;
+  std::shared_ptr<PeerCopies> copies_;  // null: NCCL moves all messages
 };
 
 }  // namespace catena::comm::nccl

@@ -1,9 +1,12 @@
 // Messages between ranks: groups of sends and receives of a communicator.
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "array/memory_order.h"
+#include "catena/comm/internals.h"
+#include "catena/comm/transport.h"
 #include "catena/core/graph.h"
 #include "parallel/pipeline/link.h"
 
@@ -13,6 +16,7 @@ namespace {
 // An array as the transport takes it, contiguous.
 struct Piece {
   bool is_send;
+  bool is_laid_out;  // anew, on the current stream
   int peer;
   Array flat;
 };
@@ -20,99 +24,116 @@ struct Piece {
 class RankLink final : public Link {
  public:
   RankLink(Communicator& comm, bool receives_wait)
-      : comm_(comm), device_(comm.device()), receives_wait_(receives_wait) {}
+      : comm_(comm),
+        device_(comm.device()),
+        receives_wait_(receives_wait),
+        apart_(device_.is_cuda() && comm::internals(comm).transport().messages_are_independent()) {}
 
-  // The side stream takes part in a capture, and ends it joined to the current one.
+  // The streams take part in a capture, and end it joined to the current one.
   void begin_step() override {
-    if (device_.is_cuda()) comm_.side_stream().wait(current_stream(device_));
+    if (!device_.is_cuda()) return;
+    joined_.clear();
+    if (!apart_) join(comm_.side_stream());
+    for (const auto& [key, wire] : wires_) join(wire);
   }
   void end_step() override {
-    if (device_.is_cuda()) current_stream(device_).wait(comm_.side_stream());
+    for (const Stream& stream : joined_) current_stream(device_).wait(stream);
   }
 
   void exchange(std::vector<Message>& group) override {
-    const std::vector<Piece> pieces = pieces_of(group);
-    begin_ = {};
-    if (recorder_) begin_ = Recorder::now(wire());
-    if (!pieces.empty()) device_.is_cuda() ? issue_beside(group, pieces) : issue(pieces);
-    const bool receives =
-        std::any_of(group.begin(), group.end(), [](const Message& m) { return !m.is_send; });
-    const Event done =
-        device_.is_cuda() && receives && !pieces.empty() ? comm_.side_stream().record() : Event();
-    if (recorder_) {
-      const Moment end = Recorder::now(wire());
-      for (const Message& message : group)
-        recorder_->message(comm_.rank(), message.action, begin_, end);
+    std::vector<Piece> pieces;
+    for (Message& message : group) add_pieces(message, pieces);
+    Moment begin = now(group);
+    if (!pieces.empty()) {
+      if (device_.is_cuda()) wait_for_operands(group, pieces);
+      if (device_.is_cuda() && recorder_) begin = now(group);
+      issue(pieces);
     }
     for (Message& message : group) {
+      const Stream wire = wire_of(message);
+      if (recorder_) recorder_->message(comm_.rank(), message.action, begin, Recorder::now(wire));
       if (message.is_send)
         *message.parcel = {};
       else
-        message.parcel->ready = done;
+        message.parcel->ready = device_.is_cuda() && !pieces.empty() ? wire.record() : Event();
     }
   }
 
  private:
-  Stream wire() { return device_.is_cuda() ? comm_.side_stream() : current_stream(device_); }
+  // Those of one peer and direction have a stream where messages are independent: a receive that
+  // waits for its sender keeps no other message waiting.
+  Stream wire_of(bool is_send, int peer) {
+    if (!device_.is_cuda()) return current_stream(device_);
+    if (!apart_) return comm_.side_stream();
+    Stream& wire = wires_[{peer, is_send}];
+    if (!wire.defined()) wire = Stream::create(device_);
+    join(wire);
+    return wire;
+  }
+  Stream wire_of(const Message& m) { return wire_of(m.is_send, m.is_send ? m.to : m.from); }
 
-  std::vector<Piece> pieces_of(std::vector<Message>& group) {
-    std::vector<Piece> pieces;
-    lays_out_ = false;
-    for (Message& message : group) {
-      const MessageInfo& info = *message.info;
-      if (!message.is_send) message.parcel->arrays.assign(info.size(), Array());
-      for (size_t i = 0; i < info.size(); ++i) {
-        if (message.is_gradient && !info[i].wants_gradient) continue;
-        Array& array = message.parcel->arrays[i];
-        if (!message.is_send) array = room_for(info[i]);
-        if (array.size() == 0) continue;
-        const Array flat = in_order(array, info[i].order);
-        lays_out_ |= message.is_send && !flat.is_contiguous();
-        pieces.push_back({message.is_send, message.is_send ? message.to : message.from,
-                          message.is_send ? flat.contiguous() : flat});
-      }
-    }
-    return pieces;
+  // Once in a step.
+  void join(const Stream& stream) {
+    if (std::find(joined_.begin(), joined_.end(), stream) != joined_.end()) return;
+    stream.wait(current_stream(device_));
+    joined_.push_back(stream);
   }
 
-  // Memory of the side stream, so that nothing waits for what is computed now. A graph has its own
-  // memory, which belongs to the current stream.
-  Array room_for(const ArrayInfo& info) {
+  Moment now(const std::vector<Message>& group) {
+    return recorder_ && !group.empty() ? Recorder::now(wire_of(group.front())) : Moment();
+  }
+
+  void add_pieces(Message& message, std::vector<Piece>& pieces) {
+    const MessageInfo& info = *message.info;
+    const int peer = message.is_send ? message.to : message.from;
+    if (!message.is_send) message.parcel->arrays.assign(info.size(), Array());
+    for (size_t i = 0; i < info.size(); ++i) {
+      if (message.is_gradient && !info[i].wants_gradient) continue;
+      Array& array = message.parcel->arrays[i];
+      if (!message.is_send) array = room_for(info[i], peer);
+      if (array.size() == 0) continue;
+      const Array flat = in_order(array, info[i].order);
+      const bool laid_out = message.is_send && !flat.is_contiguous();
+      pieces.push_back(
+          {message.is_send, laid_out, peer, message.is_send ? flat.contiguous() : flat});
+    }
+  }
+
+  // Memory of the wire, so that nothing waits for what is computed now. A graph has its own memory,
+  // which belongs to the current stream.
+  Array room_for(const ArrayInfo& info, int peer) {
     std::optional<StreamScope> scope;
-    if (device_.is_cuda() && !cuda::is_capturing(device_)) scope.emplace(comm_.side_stream());
+    if (device_.is_cuda() && !cuda::is_capturing(device_)) scope.emplace(wire_of(false, peer));
     return info.uninitialized(device_);
+  }
+
+  // Sends wait for what makes them, receives for nothing unless they are to.
+  void wait_for_operands(const std::vector<Message>& group, const std::vector<Piece>& pieces) {
+    const Stream current = current_stream(device_);
+    const bool receives_wait = receives_wait_ || cuda::is_capturing(device_);
+    for (const Piece& piece : pieces)
+      if (piece.is_send ? piece.is_laid_out : receives_wait)
+        wire_of(piece.is_send, piece.peer).wait(current);
+    for (const Message& message : group)
+      if (message.is_send) wire_of(message).wait(message.parcel->ready);
   }
 
   void issue(const std::vector<Piece>& pieces) {
     comm_.group([&] {
-      for (const Piece& piece : pieces)
+      for (const Piece& piece : pieces) {
+        const Stream wire = wire_of(piece.is_send, piece.peer);
+        const StreamScope scope(wire);
         piece.is_send ? comm_.send(piece.flat, piece.peer) : comm_.recv(piece.flat, piece.peer);
-    });
-  }
-
-  // Sends wait for what makes them, receives for nothing unless they are to.
-  void issue_beside(const std::vector<Message>& group, const std::vector<Piece>& pieces) {
-    const Stream side = comm_.side_stream();
-    const bool receives =
-        std::any_of(pieces.begin(), pieces.end(), [](const Piece& p) { return !p.is_send; });
-    if (lays_out_ || (receives && receives_wait_) || cuda::is_capturing(device_))
-      side.wait(current_stream(device_));
-    for (const Message& message : group)
-      if (message.is_send) side.wait(message.parcel->ready);
-    if (recorder_) begin_ = Recorder::now(side);
-    const StreamScope scope(side);
-    comm_.group([&] {
-      for (const Piece& piece : pieces)
-        piece.is_send ? comm_.send_async(piece.flat, piece.peer, side)
-                      : comm_.recv_async(piece.flat, piece.peer, side);
+      }
     });
   }
 
   Communicator& comm_;
   Device device_;
   bool receives_wait_;
-  Moment begin_;           // of the group that is issued, if it is recorded
-  bool lays_out_ = false;  // a send of the group is laid out anew, on the current stream
+  bool apart_;                                    // messages are independent of each other
+  std::map<std::pair<int, bool>, Stream> wires_;  // by peer and is_send
+  std::vector<Stream> joined_;                    // to the current stream, in this step
 };
 
 }  // namespace

@@ -1,0 +1,372 @@
+// See peer_copies.h.
+#include "peer_copies.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "catena/array/creation.h"
+#include "catena/core/log.h"
+#include "core/environment.h"
+
+namespace catena::comm::nccl {
+
+namespace {
+
+// A rank's word about a message in a lane is this, or 0. Waits look at the lowest bit alone, so
+// that filling the words with ones, as release() does, ends them all.
+constexpr uint32_t kSet = 1;
+constexpr int64_t kGranularity = 2 << 20;  // of the memory for messages
+
+struct StreamWords {
+  decltype(&cuStreamWaitValue32) wait = nullptr;
+  decltype(&cuStreamWriteValue32) write = nullptr;
+  bool known() const { return wait && write; }
+};
+
+template <class F>
+void find_entry(F& function, const char* name) {
+  void* address = nullptr;
+  cudaDriverEntryPointQueryResult found;
+  if (cudaGetDriverEntryPointByVersion(name, &address, 12000, cudaEnableDefault, &found) ==
+          cudaSuccess &&
+      found == cudaDriverEntryPointSuccess)
+    function = reinterpret_cast<F>(address);
+}
+
+const StreamWords& stream_words() {
+  static const StreamWords found = [] {
+    StreamWords words;
+    find_entry(words.wait, "cuStreamWaitValue32");
+    find_entry(words.write, "cuStreamWriteValue32");
+    cudaGetLastError();
+    return words;
+  }();
+  return found;
+}
+
+void check_driver(CUresult code, const char* call) {
+  CATENA_CHECK(DeviceError, code == CUDA_SUCCESS, "nccl: ", call, " failed with error ", int(code));
+}
+
+CUdeviceptr address(const uint32_t* word) { return reinterpret_cast<CUdeviceptr>(word); }
+
+void wait_for(cudaStream_t stream, const uint32_t* word) {
+  check_driver(stream_words().wait(stream, address(word), kSet, CU_STREAM_WAIT_VALUE_AND),
+               "cuStreamWaitValue32");
+}
+
+// After the work before it in the stream.
+void write(cudaStream_t stream, uint32_t* word, uint32_t value) {
+  check_driver(stream_words().write(stream, address(word), value, CU_STREAM_WRITE_VALUE_DEFAULT),
+               "cuStreamWriteValue32");
+}
+
+bool is_captured(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  CATENA_NCCL_CUDA(cudaStreamIsCapturing(stream, &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
+int64_t bytes_of(const Call& call) { return call.count * itemsize(call.dtype); }
+cudaStream_t stream_of(const Call& call) { return static_cast<cudaStream_t>(call.stream.native()); }
+
+// What each rank tells all others at first.
+struct Introduction {
+  bool takes_part = false;
+  pid_t process = 0;
+  cudaIpcMemHandle_t words{};
+};
+
+// Memory of another process, or null. Also of a GPU that this process does not see.
+void* map(const cudaIpcMemHandle_t& handle) {
+  void* mapped = nullptr;
+  if (cudaIpcOpenMemHandle(&mapped, handle, cudaIpcMemLazyEnablePeerAccess) == cudaSuccess)
+    return mapped;
+  cudaGetLastError();
+  return nullptr;
+}
+
+}  // namespace
+
+// The receiver's offer of memory, and, with bytes alone, the sender's answer.
+struct PeerCopies::Offer {
+  int64_t bytes = 0;  // 0: it cannot be done
+  cudaIpcMemHandle_t memory{};
+};
+
+struct PeerCopies::Lane {
+  int peer = 0;
+  bool sends = false;
+  bool usable = true;           // false once the two ranks have found that they cannot
+  int64_t capacity = 0;         // bytes of `memory`
+  void* memory = nullptr;       // the receiver's; mapped where this rank sends
+  uint32_t* set = nullptr;      // the word of the other rank that this one sets
+  uint32_t* await = nullptr;    // the word of this rank that the other one sets
+  std::vector<void*> outgrown;  // earlier memory
+  Stream stream;                // for groups with several messages of the lane
+};
+
+PeerCopies::PeerCopies(CommunicatorPtr control, int device)
+    : control_(std::move(control)), device_(device) {}
+
+std::shared_ptr<PeerCopies> PeerCopies::create(CommunicatorPtr control, int device) {
+  std::shared_ptr<PeerCopies> made(new PeerCopies(control, device));
+  const size_t ranks = size_t(control->size()), bytes = ranks * 2 * sizeof(uint32_t);
+  Introduction own;
+  own.process = getpid();
+  if (switch_from_environment("CATENA_P2P", true) && ranks > 1 && stream_words().known()) {
+    own.takes_part =
+        cudaMalloc(reinterpret_cast<void**>(&made->words_), bytes) == cudaSuccess &&
+        cudaMemset(made->words_, 0, bytes) == cudaSuccess &&
+        cudaDeviceSynchronize() == cudaSuccess &&
+        cudaIpcGetMemHandle(&own.words, made->words_) == cudaSuccess &&
+        cudaStreamCreateWithFlags(&made->releases_, cudaStreamNonBlocking) == cudaSuccess;
+    if (!own.takes_part) cudaGetLastError();
+  }
+  const std::vector<Introduction> all = control->all_gather_object(own);
+  const std::vector<int>& hosts = control->topology().hosts;
+  bool any = false;
+  for (size_t r = 0; r < ranks; ++r) {
+    const bool is_near = own.takes_part && all[r].takes_part && int(r) != control->rank() &&
+                         hosts[r] == hosts[size_t(control->rank())] &&
+                         all[r].process != own.process;
+    made->near_.push_back(is_near);
+    made->words_from_.push_back(all[r].words);
+    any |= is_near;
+  }
+  made->mapped_words_.resize(ranks);
+  if (any) return made;
+  if (made->words_) cudaFree(made->words_);
+  if (made->releases_) cudaStreamDestroy(made->releases_);
+  return nullptr;
+}
+
+bool PeerCopies::may_take(const Call& call) const {
+  return (call.op == CommOp::kSend || call.op == CommOp::kRecv) && near_[size_t(call.root)] &&
+         bytes_of(call) >= kLeastBytes;
+}
+
+PeerCopies::Lane& PeerCopies::lane_of(const Call& call) {
+  const bool sends = call.op == CommOp::kSend;
+  std::unique_ptr<Lane>& lane = lanes_[{call.root, sends}];
+  if (!lane) {
+    lane = std::make_unique<Lane>();
+    lane->peer = call.root;
+    lane->sends = sends;
+    lane->await = words_ + 2 * call.root + (sends ? 1 : 0);
+  }
+  return *lane;
+}
+
+bool PeerCopies::reaches_all() const {
+  return std::count(near_.begin(), near_.end(), true) == int64_t(near_.size()) - 1;
+}
+
+namespace {
+bool in_one_lane(const Call& a, const Call& b) { return a.op == b.op && a.root == b.root; }
+
+bool has_lane(std::span<const Call> messages, const Call& call) {
+  return std::any_of(messages.begin(), messages.end(),
+                     [&](const Call& other) { return in_one_lane(other, call); });
+}
+}  // namespace
+
+std::vector<Call> PeerCopies::run(std::span<const Call> group) {
+  std::vector<Call> others, messages;
+  bool lanes_differ = true;
+  for (const Call& call : group) {
+    if (!may_take(call)) {
+      others.push_back(call);
+      continue;
+    }
+    lanes_differ &= !has_lane(messages, call);
+    messages.push_back(call);
+  }
+  const RelaxedMode relaxed;  // memory may be allocated while a graph is captured
+  lanes_differ ? run_rounds(std::move(messages), others) : run_beside(std::move(messages), others);
+  return others;
+}
+
+// The second message of a lane waits for the first one, and must not wait for the others of the
+// group: each lane has a stream, and all end in the streams of the calls.
+void PeerCopies::run_beside(std::vector<Call> messages, std::vector<Call>& others) {
+  std::vector<std::pair<Stream, Stream>> joins;
+  for (Call& call : messages) {
+    Lane& lane = lane_of(call);
+    if (!lane.stream.defined()) lane.stream = Stream::create(cuda_device(device_));
+    lane.stream.wait(call.stream);
+    joins.emplace_back(lane.stream, call.stream);
+    call.stream = lane.stream;
+  }
+  run_rounds(std::move(messages), others);
+  for (const auto& [lane, of_call] : joins) of_call.wait(lane);
+}
+
+// In each round a lane has one message at most.
+void PeerCopies::run_rounds(std::vector<Call> messages, std::vector<Call>& others) {
+  std::vector<Call> round, later;
+  for (; !messages.empty(); messages = std::exchange(later, {})) {
+    round.clear();
+    for (const Call& call : messages) (has_lane(round, call) ? later : round).push_back(call);
+    meet(round);
+    const auto unusable = std::stable_partition(
+        round.begin(), round.end(), [&](const Call& call) { return lane_of(call).usable; });
+    others.insert(others.end(), unusable, round.end());
+    round.erase(unusable, round.end());
+    run_round(round);
+  }
+}
+
+// Meetings --------------------------------------------------------------------------------------
+
+// Those of a round at once: each of them may wait for a rank that waits for another one.
+void PeerCopies::meet(std::span<const Call> messages) {
+  std::vector<Lane*> lanes;
+  std::vector<Array> offers, answers;
+  for (const Call& call : messages) {
+    Lane& lane = lane_of(call);
+    if (!lane.usable || bytes_of(call) <= lane.capacity) continue;
+    lanes.push_back(&lane);
+    offers.push_back(zeros({int64_t(sizeof(Offer))}, {Dtype::kUInt8, cpu(0)}));
+    answers.push_back(zeros({1}, {Dtype::kUInt8, cpu(0)}));
+    if (lane.sends) continue;
+    const Offer own = offer(lane, bytes_of(call));
+    std::memcpy(offers.back().data<uint8_t>(), &own, sizeof own);
+  }
+  if (lanes.empty()) return;
+  control_->group([&] {
+    for (size_t i = 0; i < lanes.size(); ++i)
+      lanes[i]->sends ? control_->recv(offers[i], lanes[i]->peer)
+                      : control_->send(offers[i], lanes[i]->peer);
+  });
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    if (!lanes[i]->sends) continue;
+    Offer theirs;
+    std::memcpy(&theirs, offers[i].data<uint8_t>(), sizeof theirs);
+    *answers[i].data<uint8_t>() = accept(*lanes[i], theirs);
+  }
+  control_->group([&] {
+    for (size_t i = 0; i < lanes.size(); ++i)
+      lanes[i]->sends ? control_->send(answers[i], lanes[i]->peer)
+                      : control_->recv(answers[i], lanes[i]->peer);
+  });
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    lanes[i]->usable = *answers[i].data<uint8_t>() != 0;
+    if (!lanes[i]->usable && lanes[i]->sends)
+      logging::info("nccl: GPU memory of rank ", lanes[i]->peer,
+                    " cannot be written by this rank; NCCL moves messages to it");
+  }
+}
+
+PeerCopies::Offer PeerCopies::offer(Lane& lane, int64_t bytes) {
+  Offer made;
+  const int64_t capacity = (bytes + kGranularity - 1) / kGranularity * kGranularity;
+  void* memory = nullptr;
+  lane.set = words_of(lane.peer);
+  if (!lane.set || cudaMalloc(&memory, size_t(capacity)) != cudaSuccess ||
+      cudaIpcGetMemHandle(&made.memory, memory) != cudaSuccess) {
+    cudaGetLastError();
+    return made;
+  }
+  lane.set += 2 * control_->rank() + 1;
+  if (lane.memory) lane.outgrown.push_back(lane.memory);
+  lane.memory = memory;
+  made.bytes = lane.capacity = capacity;
+  return made;
+}
+
+bool PeerCopies::accept(Lane& lane, const Offer& offer) {
+  lane.set = words_of(lane.peer);
+  void* memory = offer.bytes > 0 && lane.set ? map(offer.memory) : nullptr;
+  if (!memory) return false;
+  lane.set += 2 * control_->rank();
+  if (lane.memory) lane.outgrown.push_back(lane.memory);
+  lane.memory = memory;
+  lane.capacity = offer.bytes;
+  return true;
+}
+
+// The words of another rank, or null where they cannot be mapped.
+uint32_t* PeerCopies::words_of(int rank) {
+  uint32_t*& words = mapped_words_[size_t(rank)];
+  if (!words) words = static_cast<uint32_t*>(map(words_from_[size_t(rank)]));
+  return words;
+}
+
+// Messages --------------------------------------------------------------------------------------
+
+// All sends begin before a recv is waited for, and end after: no order of the calls in a group can
+// keep two ranks waiting for each other.
+void PeerCopies::run_round(std::span<const Call> messages) {
+  struct Queued {
+    Lane& lane;
+    const Call& call;
+    cudaStream_t stream;
+  };
+  std::vector<Queued> queued;
+  for (const Call& call : messages) {
+    captured_ |= is_captured(stream_of(call));
+    queued.push_back({lane_of(call), call, stream_of(call)});
+  }
+  for (const Queued& q : queued) {
+    if (!q.lane.sends) continue;
+    CATENA_NCCL_CUDA(cudaMemcpyAsync(q.lane.memory, q.call.in(), size_t(bytes_of(q.call)),
+                                     cudaMemcpyDeviceToDevice, q.stream));
+    write(q.stream, q.lane.set, kSet);
+  }
+  for (const Queued& q : queued) {
+    if (q.lane.sends) continue;
+    wait_for(q.stream, q.lane.await);
+    CATENA_NCCL_CUDA(cudaMemcpyAsync(q.call.out(), q.lane.memory, size_t(bytes_of(q.call)),
+                                     cudaMemcpyDeviceToDevice, q.stream));
+    write(q.stream, q.lane.await, 0);
+    write(q.stream, q.lane.set, kSet);
+  }
+  for (const Queued& q : queued) {
+    if (!q.lane.sends) continue;
+    wait_for(q.stream, q.lane.await);
+    write(q.stream, q.lane.await, 0);
+  }
+}
+
+// End -------------------------------------------------------------------------------------------
+
+// Again and again: the GPU clears the words that it has waited for.
+void PeerCopies::release(double seconds) noexcept {
+  const RelaxedMode relaxed;
+  cudaSetDevice(device_);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  const size_t bytes = near_.size() * 2 * sizeof(uint32_t);
+  while (std::chrono::steady_clock::now() < end) {
+    if (cudaMemsetAsync(words_, kSet, bytes, releases_) != cudaSuccess ||
+        cudaStreamSynchronize(releases_) != cudaSuccess)
+      return;
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
+
+void PeerCopies::close() {
+  std::vector<void*> own{words_};
+  for (const auto& [key, lane] : lanes_) {
+    std::vector<void*> memory = lane->outgrown;
+    if (lane->memory) memory.push_back(lane->memory);
+    for (void* m : memory) {
+      if (!lane->sends)
+        own.push_back(m);
+      else if (!captured_)
+        cudaIpcCloseMemHandle(m);
+    }
+  }
+  for (uint32_t* words : mapped_words_)
+    if (words && !captured_) cudaIpcCloseMemHandle(words);
+  control_->barrier();  // the others have closed what is freed here
+  if (captured_) return;
+  for (void* m : own) cudaFree(m);
+  cudaStreamDestroy(releases_);
+}
+
+}  // namespace catena::comm::nccl
