@@ -9,6 +9,7 @@
 
 #include "catena/core/log.h"
 #include "peer_copies.h"
+#include "peer_exchange.h"
 
 namespace catena::comm::nccl {
 
@@ -84,6 +85,7 @@ bool abort_in_thread(F work) {
 }  // namespace
 
 void Core::abort() {
+  if (exchange) abort_in_thread([part = std::exchange(exchange, nullptr)] { part->release(); });
   if (copies)
     abort_in_thread([copies = std::exchange(copies, nullptr)] { copies->release(kReleaseTime); });
   if (!comm) return;

@@ -25,6 +25,7 @@ inline double seconds_since(Clock::time_point start) {
 }
 
 class PeerCopies;
+class PeerExchange;
 
 // Everything but construction is done under `mutex`, unless said otherwise.
 class Core {
@@ -35,7 +36,8 @@ class Core {
 
   std::mutex mutex;
   ncclComm_t comm = nullptr;
-  std::shared_ptr<PeerCopies> copies;  // null: NCCL moves all messages
+  std::shared_ptr<PeerCopies> copies;      // null: NCCL moves all messages
+  std::shared_ptr<PeerExchange> exchange;  // null: NCCL makes all collectives
   int device() const { return device_; }
   double timeout() const { return timeout_; }
   void set_owner(const Communicator* owner) { owner_ = owner; }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "peer_copies.h"
+#include "peer_exchange.h"
 #include "watchdog.h"
 
 namespace catena::comm::nccl {
@@ -114,6 +115,7 @@ NcclTransport::NcclTransport(CommunicatorPtr control, std::shared_ptr<Core> core
     : control_(std::move(control)), core_(std::move(core)) {
   UseGpu use(core_->device());
   copies_ = core_->copies = PeerCopies::create(control_, core_->device());
+  exchange_ = core_->exchange = PeerExchange::create(control_, core_->device());
 }
 
 NcclTransport::~NcclTransport() {
@@ -172,7 +174,9 @@ void NcclTransport::close() {
   std::lock_guard lock(core_->mutex);
   core_->drain();
   if (copies_) copies_->close();
+  if (exchange_) exchange_->close(*control_);
   core_->copies = nullptr;
+  core_->exchange = nullptr;
   core_->close();
 }
 
@@ -204,9 +208,18 @@ std::vector<Call> NcclTransport::run_copies(std::span<const Call> calls) {
   return others;
 }
 
+// Small calls between the GPUs of one host, in a group or not. Under the mutex.
+bool NcclTransport::exchange(const Call& call) {
+  if (!exchange_ || !PeerExchange::takes(call)) return false;
+  exchange_->run(call);
+  core_->mark(call.stream, number_among_all(call));
+  return true;
+}
+
 void NcclTransport::run_single(const Call& call) {
   std::lock_guard lock(core_->mutex);
   core_->throw_if_failed();
+  if (exchange(call)) return;
   const ScopedRedOp op = reduces(call.op) ? ScopedRedOp(call, core_->comm) : ScopedRedOp();
   core_->finish(issue(call, op.get()), comm::name(call.op));
   core_->mark(call.stream, number_among_all(call));
@@ -246,6 +259,7 @@ void NcclTransport::run_group(std::span<const Call> calls) {
   {
     std::lock_guard lock(core_->mutex);
     core_->throw_if_failed();
+    std::erase_if(issued, [this](const Call& call) { return exchange(call); });
     std::vector<ScopedRedOp> operations;
     for (const Call& call : issued)
       operations.push_back(reduces(call.op) ? ScopedRedOp(call, core_->comm) : ScopedRedOp());

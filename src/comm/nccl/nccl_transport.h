@@ -33,6 +33,7 @@ class NcclTransport : public Transport {
   void close() override;
 
  private:
+  bool exchange(const Call& call);
   void run_single(const Call& call);
   void run_group(std::span<const Call> calls);
   std::vector<Call> run_copies(std::span<const Call> calls);
@@ -43,7 +44,8 @@ class NcclTransport : public Transport {
 
   CommunicatorPtr control_;
   std::shared_ptr<Core> core_;
-  std::shared_ptr<PeerCopies> copies_;  // null: NCCL moves all messages
+  std::shared_ptr<PeerCopies> copies_;      // null: NCCL moves all messages
+  std::shared_ptr<PeerExchange> exchange_;  // null: NCCL makes all collectives
 };
 
 }  // namespace catena::comm::nccl
