@@ -1,12 +1,10 @@
-// One block: it writes its words to all ranks, and reads theirs once they carry the call's mark. No
-// rank can be two calls ahead of another, as it needs the other's words, so two sets of places do.
+// A block writes its words to all ranks, and reads theirs once they carry the call's mark. No block
+// can be two calls ahead of that of another rank, as it needs its words, so two sets of places do.
 #include "exchange_kernel.h"
 
 namespace catena::comm::nccl {
 
 namespace {
-
-constexpr int kThreads = 512;
 
 __device__ bool stopped(const ExchangeState* state) {
   return *reinterpret_cast<const volatile uint32_t*>(&state->stop) != 0;
@@ -29,29 +27,28 @@ __device__ uint32_t wait_for(const MarkedWord* place, uint32_t mark, const Excha
 }
 
 template <bool kSums>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kWordsOfBlock)
     exchange_kernel(Exchange parts, const uint32_t* in, uint32_t* out, size_t words,
                     uint32_t number) {
   __shared__ uint32_t call;
+  ExchangeState* const state = parts.states + blockIdx.x;
   if (threadIdx.x == 0) {
-    lock(parts.state);
-    call = *reinterpret_cast<volatile uint32_t*>(&parts.state->calls) + 1;
+    lock(state);
+    call = *reinterpret_cast<volatile uint32_t*>(&state->calls) + 1;
   }
   __syncthreads();
   const uint32_t mark = call ^ number;
   const size_t set = (call & 1) * static_cast<size_t>(parts.ranks);
-  const MarkedWord high = static_cast<MarkedWord>(mark) << 32;
-  for (size_t i = threadIdx.x; i < words; i += kThreads) {
-    const MarkedWord own = high | in[i];
+  const size_t i = blockIdx.x * kWordsOfBlock + threadIdx.x;
+  if (i < words) {
+    const MarkedWord own = static_cast<MarkedWord>(mark) << 32 | in[i];
     for (int r = 0; r < parts.ranks; ++r)
       *static_cast<volatile MarkedWord*>(parts.words[r] + (set + parts.rank) * kWordsOfCall + i) =
           own;
-  }
-  const MarkedWord* received = parts.words[parts.rank] + set * kWordsOfCall;
-  for (size_t i = threadIdx.x; i < words; i += kThreads) {
+    const MarkedWord* received = parts.words[parts.rank] + set * kWordsOfCall + i;
     float sum = 0;
     for (int r = 0; r < parts.ranks; ++r) {
-      const uint32_t word = wait_for(received + r * kWordsOfCall + i, mark, parts.state);
+      const uint32_t word = wait_for(received + r * kWordsOfCall, mark, state);
       if (kSums)
         sum = r == 0 ? __uint_as_float(word) : sum + __uint_as_float(word);
       else
@@ -61,9 +58,9 @@ __global__ void __launch_bounds__(kThreads)
   }
   __syncthreads();
   if (threadIdx.x == 0) {
-    parts.state->calls = call;
+    state->calls = call;
     __threadfence();
-    atomicExch(&parts.state->lock, 0u);
+    atomicExch(&state->lock, 0u);
   }
 }
 
@@ -72,8 +69,9 @@ __global__ void __launch_bounds__(kThreads)
 cudaError_t launch_exchange(const Exchange& parts, bool sums, const void* in, void* out,
                             size_t words, uint32_t number, cudaStream_t stream) {
   const auto kernel = sums ? exchange_kernel<true> : exchange_kernel<false>;
-  kernel<<<1, kThreads, 0, stream>>>(parts, static_cast<const uint32_t*>(in),
-                                     static_cast<uint32_t*>(out), words, number);
+  const unsigned blocks = static_cast<unsigned>((words + kWordsOfBlock - 1) / kWordsOfBlock);
+  kernel<<<blocks, kWordsOfBlock, 0, stream>>>(parts, static_cast<const uint32_t*>(in),
+                                               static_cast<uint32_t*>(out), words, number);
   return cudaGetLastError();
 }
 

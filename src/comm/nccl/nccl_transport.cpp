@@ -114,8 +114,8 @@ std::unique_ptr<NcclTransport> NcclTransport::create(CommunicatorPtr control, De
 NcclTransport::NcclTransport(CommunicatorPtr control, std::shared_ptr<Core> core)
     : control_(std::move(control)), core_(std::move(core)) {
   UseGpu use(core_->device());
-  copies_ = core_->copies = PeerCopies::create(control_, core_->device());
-  exchange_ = core_->exchange = PeerExchange::create(control_, core_->device());
+  copies_ = core_->copies = PeerCopies::create(*control_, core_->device());
+  exchange_ = core_->exchange = PeerExchange::create(*control_, core_->device());
 }
 
 NcclTransport::~NcclTransport() {
@@ -173,7 +173,7 @@ void NcclTransport::close() {
   UseGpu use(core_->device());
   std::lock_guard lock(core_->mutex);
   core_->drain();
-  if (copies_) copies_->close();
+  if (copies_) copies_->close(*control_);
   if (exchange_) exchange_->close(*control_);
   core_->copies = nullptr;
   core_->exchange = nullptr;
@@ -200,7 +200,7 @@ bool NcclTransport::messages_are_independent() const { return copies_ && copies_
 // Without the mutex, for it may wait for other ranks. Returns the calls that are left to NCCL.
 std::vector<Call> NcclTransport::run_copies(std::span<const Call> calls) {
   UseGpu use(core_->device());
-  std::vector<Call> others = copies_->run(calls);
+  std::vector<Call> others = copies_->run(*control_, calls);
   std::lock_guard lock(core_->mutex);
   core_->throw_if_failed();
   for (const Call& call : calls)

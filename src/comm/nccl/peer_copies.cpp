@@ -110,12 +110,12 @@ struct PeerCopies::Lane {
   Stream stream;                // for groups with several messages of the lane
 };
 
-PeerCopies::PeerCopies(CommunicatorPtr control, int device)
-    : control_(std::move(control)), device_(device) {}
+PeerCopies::PeerCopies(int rank, int device) : rank_(rank), device_(device) {}
+PeerCopies::~PeerCopies() = default;
 
-std::shared_ptr<PeerCopies> PeerCopies::create(CommunicatorPtr control, int device) {
-  std::shared_ptr<PeerCopies> made(new PeerCopies(control, device));
-  const size_t ranks = size_t(control->size()), bytes = ranks * 2 * sizeof(uint32_t);
+std::shared_ptr<PeerCopies> PeerCopies::create(Communicator& control, int device) {
+  std::shared_ptr<PeerCopies> made(new PeerCopies(control.rank(), device));
+  const size_t ranks = size_t(control.size()), bytes = ranks * 2 * sizeof(uint32_t);
   Introduction own;
   own.process = getpid();
   if (switch_from_environment("CATENA_P2P", true) && ranks > 1 && stream_words().known()) {
@@ -127,13 +127,12 @@ std::shared_ptr<PeerCopies> PeerCopies::create(CommunicatorPtr control, int devi
         cudaStreamCreateWithFlags(&made->releases_, cudaStreamNonBlocking) == cudaSuccess;
     if (!own.takes_part) cudaGetLastError();
   }
-  const std::vector<Introduction> all = control->all_gather_object(own);
-  const std::vector<int>& hosts = control->topology().hosts;
+  const std::vector<Introduction> all = control.all_gather_object(own);
+  const std::vector<int>& hosts = control.topology().hosts;
   bool any = false;
   for (size_t r = 0; r < ranks; ++r) {
-    const bool is_near = own.takes_part && all[r].takes_part && int(r) != control->rank() &&
-                         hosts[r] == hosts[size_t(control->rank())] &&
-                         all[r].process != own.process;
+    const bool is_near = own.takes_part && all[r].takes_part && int(r) != control.rank() &&
+                         hosts[r] == hosts[size_t(control.rank())] && all[r].process != own.process;
     made->near_.push_back(is_near);
     made->words_from_.push_back(all[r].words);
     any |= is_near;
@@ -175,7 +174,7 @@ bool has_lane(std::span<const Call> messages, const Call& call) {
 }
 }  // namespace
 
-std::vector<Call> PeerCopies::run(std::span<const Call> group) {
+std::vector<Call> PeerCopies::run(Communicator& control, std::span<const Call> group) {
   std::vector<Call> others, messages;
   bool lanes_differ = true;
   for (const Call& call : group) {
@@ -187,13 +186,15 @@ std::vector<Call> PeerCopies::run(std::span<const Call> group) {
     messages.push_back(call);
   }
   const RelaxedMode relaxed;  // memory may be allocated while a graph is captured
-  lanes_differ ? run_rounds(std::move(messages), others) : run_beside(std::move(messages), others);
+  lanes_differ ? run_rounds(control, std::move(messages), others)
+               : run_beside(control, std::move(messages), others);
   return others;
 }
 
 // The second message of a lane waits for the first one, and must not wait for the others of the
 // group: each lane has a stream, and all end in the streams of the calls.
-void PeerCopies::run_beside(std::vector<Call> messages, std::vector<Call>& others) {
+void PeerCopies::run_beside(Communicator& control, std::vector<Call> messages,
+                            std::vector<Call>& others) {
   std::vector<std::pair<Stream, Stream>> joins;
   for (Call& call : messages) {
     Lane& lane = lane_of(call);
@@ -202,17 +203,18 @@ void PeerCopies::run_beside(std::vector<Call> messages, std::vector<Call>& other
     joins.emplace_back(lane.stream, call.stream);
     call.stream = lane.stream;
   }
-  run_rounds(std::move(messages), others);
+  run_rounds(control, std::move(messages), others);
   for (const auto& [lane, of_call] : joins) of_call.wait(lane);
 }
 
 // In each round a lane has one message at most.
-void PeerCopies::run_rounds(std::vector<Call> messages, std::vector<Call>& others) {
+void PeerCopies::run_rounds(Communicator& control, std::vector<Call> messages,
+                            std::vector<Call>& others) {
   std::vector<Call> round, later;
   for (; !messages.empty(); messages = std::exchange(later, {})) {
     round.clear();
     for (const Call& call : messages) (has_lane(round, call) ? later : round).push_back(call);
-    meet(round);
+    meet(control, round);
     const auto unusable = std::stable_partition(
         round.begin(), round.end(), [&](const Call& call) { return lane_of(call).usable; });
     others.insert(others.end(), unusable, round.end());
@@ -224,7 +226,7 @@ void PeerCopies::run_rounds(std::vector<Call> messages, std::vector<Call>& other
 // Meetings --------------------------------------------------------------------------------------
 
 // Those of a round at once: each of them may wait for a rank that waits for another one.
-void PeerCopies::meet(std::span<const Call> messages) {
+void PeerCopies::meet(Communicator& control, std::span<const Call> messages) {
   std::vector<Lane*> lanes;
   std::vector<Array> offers, answers;
   for (const Call& call : messages) {
@@ -238,10 +240,10 @@ void PeerCopies::meet(std::span<const Call> messages) {
     std::memcpy(offers.back().data<uint8_t>(), &own, sizeof own);
   }
   if (lanes.empty()) return;
-  control_->group([&] {
+  control.group([&] {
     for (size_t i = 0; i < lanes.size(); ++i)
-      lanes[i]->sends ? control_->recv(offers[i], lanes[i]->peer)
-                      : control_->send(offers[i], lanes[i]->peer);
+      lanes[i]->sends ? control.recv(offers[i], lanes[i]->peer)
+                      : control.send(offers[i], lanes[i]->peer);
   });
   for (size_t i = 0; i < lanes.size(); ++i) {
     if (!lanes[i]->sends) continue;
@@ -249,10 +251,10 @@ void PeerCopies::meet(std::span<const Call> messages) {
     std::memcpy(&theirs, offers[i].data<uint8_t>(), sizeof theirs);
     *answers[i].data<uint8_t>() = accept(*lanes[i], theirs);
   }
-  control_->group([&] {
+  control.group([&] {
     for (size_t i = 0; i < lanes.size(); ++i)
-      lanes[i]->sends ? control_->send(answers[i], lanes[i]->peer)
-                      : control_->recv(answers[i], lanes[i]->peer);
+      lanes[i]->sends ? control.send(answers[i], lanes[i]->peer)
+                      : control.recv(answers[i], lanes[i]->peer);
   });
   for (size_t i = 0; i < lanes.size(); ++i) {
     lanes[i]->usable = *answers[i].data<uint8_t>() != 0;
@@ -272,7 +274,7 @@ PeerCopies::Offer PeerCopies::offer(Lane& lane, int64_t bytes) {
     cudaGetLastError();
     return made;
   }
-  lane.set += 2 * control_->rank() + 1;
+  lane.set += 2 * rank_ + 1;
   if (lane.memory) lane.outgrown.push_back(lane.memory);
   lane.memory = memory;
   made.bytes = lane.capacity = capacity;
@@ -283,7 +285,7 @@ bool PeerCopies::accept(Lane& lane, const Offer& offer) {
   lane.set = words_of(lane.peer);
   void* memory = offer.bytes > 0 && lane.set ? map(offer.memory) : nullptr;
   if (!memory) return false;
-  lane.set += 2 * control_->rank();
+  lane.set += 2 * rank_;
   if (lane.memory) lane.outgrown.push_back(lane.memory);
   lane.memory = memory;
   lane.capacity = offer.bytes;
@@ -349,7 +351,7 @@ void PeerCopies::release(double seconds) noexcept {
   }
 }
 
-void PeerCopies::close() {
+void PeerCopies::close(Communicator& control) {
   std::vector<void*> own{words_};
   for (const auto& [key, lane] : lanes_) {
     std::vector<void*> memory = lane->outgrown;
@@ -363,7 +365,7 @@ void PeerCopies::close() {
   }
   for (uint32_t* words : mapped_words_)
     if (words && !captured_) cudaIpcCloseMemHandle(words);
-  control_->barrier();  // the others have closed what is freed here
+  control.barrier();  // the others have closed what is freed here
   if (captured_) return;
   for (void* m : own) cudaFree(m);
   cudaStreamDestroy(releases_);

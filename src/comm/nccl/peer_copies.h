@@ -26,9 +26,9 @@ class PeerCopies {
 
   // Collective. Null where no two ranks can do it: they must share a host, be processes of their
   // own and allow direct copies (CATENA_P2P). `control` moves host data between the same ranks.
-  static std::shared_ptr<PeerCopies> create(CommunicatorPtr control, int device);
+  static std::shared_ptr<PeerCopies> create(Communicator& control, int device);
   // Frees nothing: work that failed may use it. See close().
-  ~PeerCopies() = default;
+  ~PeerCopies();
   PeerCopies(const PeerCopies&) = delete;
   PeerCopies& operator=(const PeerCopies&) = delete;
 
@@ -36,30 +36,29 @@ class PeerCopies {
   bool reaches_all() const;
   // Queues those messages of a group that go this way, and returns the other calls. Before the
   // first message of a pair, and before one larger than all before, it waits for the other rank.
-  std::vector<Call> run(std::span<const Call> group);
+  std::vector<Call> run(Communicator& control, std::span<const Call> group);
   // Ends the waits of the GPU, with wrong data: for a communicator that has failed. Any thread;
   // takes up to `seconds`.
   void release(double seconds) noexcept;
   // Collective, with all work done. Memory that a graph may use is kept until the process ends.
-  void close();
+  void close(Communicator& control);
 
  private:
   // Messages in one direction between this rank and another.
   struct Lane;
   struct Offer;
-  PeerCopies(CommunicatorPtr control, int device);
+  PeerCopies(int rank, int device);
   bool may_take(const Call& call) const;
   Lane& lane_of(const Call& call);
   void run_round(std::span<const Call> messages);
-  void run_beside(std::vector<Call> messages, std::vector<Call>& others);
-  void run_rounds(std::vector<Call> messages, std::vector<Call>& others);
-  void meet(std::span<const Call> messages);
+  void run_beside(Communicator& control, std::vector<Call> messages, std::vector<Call>& others);
+  void run_rounds(Communicator& control, std::vector<Call> messages, std::vector<Call>& others);
+  void meet(Communicator& control, std::span<const Call> messages);
   Offer offer(Lane& lane, int64_t bytes);
   bool accept(Lane& lane, const Offer& offer);
   uint32_t* words_of(int rank);
 
-  CommunicatorPtr control_;
-  const int device_;
+  const int rank_, device_;
   // Two words of this rank for each other: that data has come from it, that it has fetched data.
   uint32_t* words_ = nullptr;
   std::vector<bool> near_;                      // the ranks that may take part

@@ -48,17 +48,17 @@ Introduction introduce(void** memory, size_t bytes, int host) {
 
 }  // namespace
 
-std::shared_ptr<PeerExchange> PeerExchange::create(const CommunicatorPtr& control, int device) {
-  const int ranks = control->size(), rank = control->rank();
+std::shared_ptr<PeerExchange> PeerExchange::create(Communicator& control, int device) {
+  const int ranks = control.size(), rank = control.rank();
   if (ranks < 2 || ranks > kMostRanks) return nullptr;
   std::shared_ptr<PeerExchange> made(new PeerExchange);
   made->device_ = device;
   made->parts_.rank = rank;
   made->parts_.ranks = ranks;
   void* memory = nullptr;
-  const std::vector<Introduction> all = control->all_gather_object(
-      introduce(&memory, exchange_bytes(ranks), control->topology().hosts[size_t(rank)]));
-  made->parts_.state = static_cast<ExchangeState*>(memory);
+  const std::vector<Introduction> all = control.all_gather_object(
+      introduce(&memory, exchange_bytes(ranks), control.topology().hosts[size_t(rank)]));
+  made->parts_.states = static_cast<ExchangeState*>(memory);
   bool works = cudaStreamCreateWithFlags(&made->releases_, cudaStreamNonBlocking) == cudaSuccess;
   for (int r = 0; r < ranks; ++r)
     works &= all[size_t(r)].takes_part && all[size_t(r)].host == all[0].host;
@@ -73,7 +73,7 @@ std::shared_ptr<PeerExchange> PeerExchange::create(const CommunicatorPtr& contro
   cudaGetLastError();
   const std::vector<bool> work = [&] {
     std::vector<bool> found;
-    for (const int one : control->all_gather_object(int(works))) found.push_back(one != 0);
+    for (const int one : control.all_gather_object(int(works))) found.push_back(one != 0);
     return found;
   }();
   if (std::find(work.begin(), work.end(), false) == work.end()) return made;
@@ -109,7 +109,8 @@ void PeerExchange::wait_for_earlier(const Stream& stream) {
 void PeerExchange::release() noexcept {
   const RelaxedMode relaxed;
   cudaSetDevice(device_);
-  cudaMemsetAsync(&parts_.state->stop, 1, sizeof parts_.state->stop, releases_);
+  for (size_t block = 0; block < kMostBlocks; ++block)
+    cudaMemsetAsync(&parts_.states[block].stop, 1, sizeof(uint32_t), releases_);
   cudaStreamSynchronize(releases_);
 }
 
@@ -120,7 +121,7 @@ void PeerExchange::close(Communicator& control) {
         cudaIpcCloseMemHandle(reinterpret_cast<char*>(parts_.words[r]) - kStateBytes);
   control.barrier();  // the others have closed what is freed here
   if (captured_) return;
-  cudaFree(parts_.state);
+  cudaFree(parts_.states);
   cudaStreamDestroy(releases_);
 }
 

@@ -18,7 +18,7 @@ class PeerExchange {
  public:
   // Collective. Null unless all ranks can do it: at most kMostRanks processes of one host that may
   // write into each other's GPUs (CATENA_P2P). `control` moves host data between the same ranks.
-  static std::shared_ptr<PeerExchange> create(const CommunicatorPtr& control, int device);
+  static std::shared_ptr<PeerExchange> create(Communicator& control, int device);
   // Frees nothing: work that failed may use it. See close().
   ~PeerExchange() = default;
   PeerExchange(const PeerExchange&) = delete;
