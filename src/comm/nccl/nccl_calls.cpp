@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/environment.h"
+
 namespace catena::comm::nccl {
 
 void check_cuda(cudaError_t code, const char* call) {
@@ -9,6 +11,11 @@ void check_cuda(cudaError_t code, const char* call) {
   cudaGetLastError();  // not an error of the next call
   fail<DeviceError>("nccl: ", call, " failed: ", cudaGetErrorName(code), ": ",
                     cudaGetErrorString(code));
+}
+
+bool copies_directly() {
+  return switch_from_environment("CATENA_P2P", true) &&
+         !switch_from_environment("NCCL_P2P_DISABLE", false);
 }
 
 std::string nccl_text(ncclResult_t code, const char* call, ncclComm_t comm) {

@@ -42,6 +42,9 @@ class RelaxedMode {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
+// Whether GPUs may write each other's memory: not with CATENA_P2P=0 or NCCL_P2P_DISABLE=1.
+bool copies_directly();
+
 // "ncclAllReduce: unhandled cuda error (NCCL's last words: ...)"
 std::string nccl_text(ncclResult_t code, const char* call, ncclComm_t comm);
 

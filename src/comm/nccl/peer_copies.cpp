@@ -10,7 +10,6 @@
 
 #include "catena/array/creation.h"
 #include "catena/core/log.h"
-#include "core/environment.h"
 
 namespace catena::comm::nccl {
 
@@ -118,7 +117,7 @@ std::shared_ptr<PeerCopies> PeerCopies::create(Communicator& control, int device
   const size_t ranks = size_t(control.size()), bytes = ranks * 2 * sizeof(uint32_t);
   Introduction own;
   own.process = getpid();
-  if (switch_from_environment("CATENA_P2P", true) && ranks > 1 && stream_words().known()) {
+  if (copies_directly() && ranks > 1 && stream_words().known()) {
     own.takes_part =
         cudaMalloc(reinterpret_cast<void**>(&made->words_), bytes) == cudaSuccess &&
         cudaMemset(made->words_, 0, bytes) == cudaSuccess &&

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "core/environment.h"
-
 namespace catena::comm::nccl {
 
 namespace {
@@ -38,10 +36,10 @@ Introduction introduce(void** memory, size_t bytes, int host) {
   Introduction own;
   own.host = host;
   own.process = getpid();
-  own.takes_part =
-      switch_from_environment("CATENA_P2P", true) && cudaMalloc(memory, bytes) == cudaSuccess &&
-      cudaMemset(*memory, 0, bytes) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess &&
-      cudaIpcGetMemHandle(&own.memory, *memory) == cudaSuccess;
+  own.takes_part = copies_directly() && cudaMalloc(memory, bytes) == cudaSuccess &&
+                   cudaMemset(*memory, 0, bytes) == cudaSuccess &&
+                   cudaDeviceSynchronize() == cudaSuccess &&
+                   cudaIpcGetMemHandle(&own.memory, *memory) == cudaSuccess;
   if (!own.takes_part) cudaGetLastError();
   return own;
 }
