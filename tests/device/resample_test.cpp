@@ -24,6 +24,19 @@ testing::GuardedMemory<T> memory_of(const ResampleCase& c, const Shape& shape, i
   return {shape[0], shape[1], shape[2] * shape[3], c.last, offset};
 }
 
+// Runs a call of the case.
+template <class T>
+void run(const ResampleCase& c, Float code, const testing::GuardedMemory<T>& x,
+         const testing::GuardedMemory<T>& y, bool aligned) {
+  gpu::ResampleArgs args{};
+  args.images = c.images * (c.last ? 1 : c.channels), args.channels = c.last ? c.channels : 1;
+  args.row_map = c.rows, args.column_map = c.columns, args.adjoint = c.adjoint;
+  args.rows = axis_ranges(c.rows, c.adjoint), args.columns = axis_ranges(c.columns, c.adjoint);
+  args.divisor = c.divisor, args.aligned = aligned, args.accumulate = c.accumulate;
+  args.x = x.data(), args.y = y.data();
+  gpu::launch_resample(code, args, {nullptr, 4, 0, false});
+}
+
 template <class T>
 void check(const ResampleCase& c, Float code, double eps, int offset, std::mt19937& random) {
   const auto x = memory_of<T>(c, c.in(), offset), y = memory_of<T>(c, c.out(), offset);
@@ -33,13 +46,7 @@ void check(const ResampleCase& c, Float code, double eps, int offset, std::mt199
     x[i] = T(float(numbers.back()));
   }
   for (int64_t i = 0; i < y.size(); ++i) y[i] = T(3.0f);
-  gpu::ResampleArgs args{};
-  args.images = c.images * (c.last ? 1 : c.channels), args.channels = c.last ? c.channels : 1;
-  args.row_map = c.rows, args.column_map = c.columns, args.adjoint = c.adjoint;
-  args.rows = axis_ranges(c.rows, c.adjoint), args.columns = axis_ranges(c.columns, c.adjoint);
-  args.divisor = c.divisor, args.aligned = offset == 0, args.accumulate = c.accumulate;
-  args.x = x.data(), args.y = y.data();
-  gpu::launch_resample(code, args, {nullptr, 4, 0, false});
+  run(c, code, x, y, offset == 0);
   const testing::Resampled expected = testing::resampled(c, numbers);
   for (int64_t i = 0; i < y.size(); ++i) {
     const double before = c.accumulate ? 3 : 0;
@@ -97,6 +104,20 @@ TEST(ResampleOnHost, SmallWindows) {
     c.divisor = double(kernel * kernel), c.last = pick(0, 2) != 0;
     c.adjoint = pick(0, 1), c.accumulate = pick(0, 1);
     check_all(c, random);
+  }
+}
+
+TEST(ResampleOnHost, SumsAreMadeInTheOrderOfTheSlot) {
+  std::mt19937 random(4);
+  std::uniform_real_distribution<float> draw(-4, 4);
+  for (const ResampleCase& c : testing::wide_windows()) {
+    SCOPED_TRACE(c.text());
+    const auto x = memory_of<float>(c, c.in(), 0), y = memory_of<float>(c, c.out(), 0);
+    std::vector<float> numbers;
+    for (int64_t i = 0; i < x.size(); ++i) numbers.push_back(x[i] = draw(random));
+    run(c, Float::kF32, x, y, true);
+    const std::vector<float> expected = testing::summed_in_order(c, numbers);
+    for (int64_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], expected[size_t(i)]) << i;
   }
 }
 

@@ -98,6 +98,56 @@ inline Resampled resampled(const ResampleCase& c, const std::vector<double>& x) 
   return r;
 }
 
+// y in float32, its sums made in the order that catena/kernels/resample.h promises; of
+// rules without weights, and means of bins.
+inline std::vector<float> summed_in_order(const ResampleCase& c, const std::vector<float>& x) {
+  const Shape in = c.in();
+  const auto rows = sums_of(c.rows, c.adjoint), columns = sums_of(c.columns, c.adjoint);
+  std::vector<float> y;
+  for (int64_t plane = 0; plane < c.images * c.channels; ++plane)
+    for (const auto& row : rows)
+      for (const auto& column : columns) {
+        const bool by_rows = c.last && column.size() >= 4;
+        const auto &outer = by_rows ? row : column, &inner = by_rows ? column : row;
+        float sum = 0;
+        for (const Weighted& o : outer) {
+          float part = 0;
+          for (const Weighted& i : inner) {
+            const int64_t h = (by_rows ? o : i).element, w = (by_rows ? i : o).element;
+            part += x[size_t((plane * in[2] + h) * in[3] + w)];
+          }
+          sum += part;
+        }
+        const bool mean = c.rows.rule == AxisRule::kBins;
+        y.push_back(sum / float(c.divisor * double(mean ? row.size() * column.size() : 1)));
+      }
+  return y;
+}
+
+// Sums of three to five columns: of windows in both directions, of bins, and of repeated elements.
+inline std::vector<ResampleCase> wide_windows() {
+  std::vector<ResampleCase> all;
+  for (const int64_t columns : {3, 4, 5})
+    for (const bool last : {false, true})
+      for (const int64_t channels : {5, 24}) {
+        ResampleCase c;
+        c.channels = channels, c.last = last, c.divisor = double(5 * columns);
+        c.rows = {AxisRule::kWindow, 11, 9, 5, 1, 1};
+        c.columns = {AxisRule::kWindow, 13, 13 - columns + 3, columns, 1, 1};
+        for (const bool adjoint : {false, true}) {
+          c.adjoint = adjoint;
+          all.push_back(c);
+        }
+        c.divisor = 1, c.adjoint = false;
+        c.rows = {AxisRule::kBins, 11, 3}, c.columns = {AxisRule::kBins, 3 * columns - 1, 3};
+        all.push_back(c);
+        c.adjoint = true;
+        c.rows = {AxisRule::kNearest, 3, 11}, c.columns = {AxisRule::kNearest, 3, 3 * columns};
+        all.push_back(c);
+      }
+  return all;
+}
+
 inline ResampleCase random_resampling(std::mt19937& random) {
   const auto pick = [&](int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(random);

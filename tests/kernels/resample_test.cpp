@@ -131,6 +131,21 @@ TEST(Resample, RepeatsANumber) {
   });
 }
 
+TEST(Resample, SumsAreMadeInTheOrderOfTheSlot) {
+  for_each_provider([](Device device, const std::string& provider) {
+    const auto run = kernels::resample.provider(device.type(), provider);
+    for (const ResampleCase& c : testing::wide_windows()) {
+      SCOPED_TRACE(c.text());
+      const Array drawn = testing::random_array(c.in(), -4, 4, Dtype::kFloat32, cpu(0), 1);
+      const Array x = laid_out(c, drawn.to(device), false);
+      const Array y = laid_out(c, zeros(c.out(), {Dtype::kFloat32, device}), false);
+      ASSERT_TRUE(run({&x, &y, c.rows, c.columns, c.divisor, c.adjoint}));
+      EXPECT_EQ(y.to_cpu().to_vector<float>(),
+                testing::summed_in_order(c, drawn.to_vector<float>()));
+    }
+  });
+}
+
 TEST(Resample, DistancesBeyond32Bits) {
   for_each_provider([](Device device, const std::string& provider) {
     for (const ResampleCase& c : testing::far_resamplings()) {

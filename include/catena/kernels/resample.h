@@ -14,7 +14,9 @@ class Array;
 // `adjoint` the transposed matrices: x has the extents `out` and y those `in`. Both axes have the
 // same rule. x and y are of one floating dtype and not empty; both are contiguous, or both have
 // channels last. Sums are made in float32 or wider, first down the rows of a column, then over the
-// columns, so that equal calls give equal bits. Elements of no weight are not read.
+// columns, so that equal calls give equal bits; with channels last, sums of four columns or more
+// without weights first along a row, then over the rows, as they are in memory. Elements of no
+// weight are not read.
 struct ResampleCall {
   const Array* x;
   const Array* y;

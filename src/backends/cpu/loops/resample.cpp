@@ -10,7 +10,7 @@ namespace {
 // Channels last ----------------------------------------------------------------------------------
 
 // Wide windows without weights are read row by row, as they are in memory, and all others column by
-// column.
+// column: the order that the slot promises.
 CATENA_FN bool is_read_by_rows(const ResampleLoops::Position& p) {
   return p.count[1] >= 4 && p.weights[0] == nullptr;
 }

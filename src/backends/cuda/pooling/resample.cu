@@ -129,6 +129,52 @@ __global__ void __launch_bounds__(kPoolingThreads)
   }
 }
 
+// Columns of a range that the slot promises to sum along its rows: see catena/kernels/resample.h.
+constexpr int kWideRange = 4;
+
+// The same of ranges without weights, of which some are wide. Each of the outer sums is one of
+// inner ones: along the rows of a wide range, down the columns of others.
+template <class T, int N, class Index>
+__global__ void __launch_bounds__(kPoolingThreads)
+    wide_ranges_kernel(ResampleArgs args, Images<Index> images, Axis<Index> rows,
+                       Axis<Index> columns, Grid<Index> grid) {
+  wait_for_previous_kernel();
+  using C = Compute<T>;
+  using D = Signed<Index>;
+  const int64_t number = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (number >= grid.count * images.threads) return;
+  Index first_image = Index(number);
+  const Index pack = images.packs.split(first_image);
+  const Point<Index> point(pack, grid);
+  const AxisSpan<D> down = rows.span(D(point.h)), along = columns.span(D(point.w));
+  const D height = down.end - down.begin, width = along.end - along.begin;
+  const bool wide = width >= D(kWideRange);
+  const D outer = wide ? height : width, inner = wide ? width : height;
+  const int64_t column = int64_t(images.channels), row = int64_t(images.width) * column;
+  const int64_t outer_step = wide ? row : column, inner_step = wide ? column : row;
+  const int64_t in_image =
+      int64_t(down.begin) * row + int64_t(along.begin) * column + int64_t(point.pack) * N;
+  C divisor = C(args.divisor);
+  if (rows.weights == AxisWeights::kMean) divisor *= C(height * width);
+  for (Index image = first_image; image < images.count; image += images.threads) {
+    C sums[N] = {};
+    int64_t first = int64_t(image) * images.x_size + in_image;
+    for (D o = 0; o < outer; ++o, first += outer_step) {
+      C part[N] = {};
+      int64_t at = first;
+#pragma unroll 4
+      for (D i = 0; i < inner; ++i, at += inner_step) {
+        const Pack<T, N> v = load_pack<T, N>(args.x, at);
+#pragma unroll
+        for (int c = 0; c < N; ++c) part[c] += widen(v.v[c]);
+      }
+#pragma unroll
+      for (int c = 0; c < N; ++c) sums[c] += part[c];
+    }
+    give_sums<T, N>(args, int64_t(image) * images.y_size + int64_t(pack) * N, sums, divisor);
+  }
+}
+
 // Whether all numbers that an axis computes with fit 31 bits.
 bool is_small(const AxisRanges& r) {
   constexpr int64_t kMost = int64_t{1} << 29;
@@ -157,9 +203,13 @@ void run(const ResampleArgs& args, const Launch& launch) {
   const int64_t wanted = (busy + grid.count - 1) / grid.count;
   const Images<Index> images(args, wanted < args.images ? wanted : args.images, grid.count);
   const int64_t blocks = (grid.count * images.threads + kPoolingThreads - 1) / kPoolingThreads;
-  launch_kernel<&resample_kernel<T, N, Index>>(unsigned(blocks), kPoolingThreads, launch, args,
-                                               images, Axis<Index>(args.rows),
-                                               Axis<Index>(args.columns), grid);
+  const Axis<Index> rows(args.rows), columns(args.columns);
+  if (args.channels > 1 && !columns.weighted && longest(args.columns) >= kWideRange)
+    launch_kernel<&wide_ranges_kernel<T, N, Index>>(unsigned(blocks), kPoolingThreads, launch, args,
+                                                    images, rows, columns, grid);
+  else
+    launch_kernel<&resample_kernel<T, N, Index>>(unsigned(blocks), kPoolingThreads, launch, args,
+                                                 images, rows, columns, grid);
 }
 
 template <class T, int N>

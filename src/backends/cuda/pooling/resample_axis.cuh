@@ -6,6 +6,12 @@
 
 namespace catena::gpu {
 
+// The elements of the longest range, or a few more.
+inline int64_t longest(const AxisRanges& r) {
+  const int64_t most = (r.end_shift - r.begin_shift + r.divisor - 1) / r.divisor;
+  return most < r.limit ? most : r.limit;
+}
+
 // An axis in the type of the indices.
 template <class Index>
 struct Axis {

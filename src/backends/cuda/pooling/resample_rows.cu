@@ -24,12 +24,6 @@ struct RowPlan {
   int weights, row_weights, sums, elements;  // places in memory, in numbers of the sums' type
 };
 
-// The elements of the longest range.
-int64_t longest(const AxisRanges& r) {
-  const int64_t most = (r.end_shift - r.begin_shift + r.divisor - 1) / r.divisor;
-  return most < r.limit ? most : r.limit;
-}
-
 int lanes_for(int64_t columns) {
   int lanes = 4;
   while (lanes < 32 && lanes * 3 / 2 < columns) lanes *= 2;
