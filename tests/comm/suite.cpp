@@ -159,6 +159,23 @@ void gathers(Communicator& comm) {
     }
 }
 
+// Of elements smaller than a word, that begin at another place of it on each rank.
+void gathers_of_views(Communicator& comm) {
+  for (Dtype dtype : {Dtype::kUInt8, Dtype::kFloat16}) {
+    constexpr int64_t kCount = 8;
+    const int64_t size = comm.size(), offset = comm.rank() % 4;
+    const Array x = make(comm, {kCount}, dtype, comm.rank());
+    const Array own = make(comm, {kCount + offset}, dtype, 0)(Slice(offset, kCount + offset));
+    own.assign(x);
+    const Array room = make(comm, {kCount * size + offset}, dtype, 0);
+    const Array all = room(Slice(offset, kCount * size + offset));
+    const Doubles want = gathered(dtype, comm.size(), kCount);
+    EXPECT_EQ(to_doubles(comm.all_gather(own)), want) << dtype;
+    comm.all_gather(x, all);
+    EXPECT_EQ(to_doubles(all), want) << dtype;
+  }
+}
+
 void broadcast_and_scatter(Communicator& comm) {
   for (Dtype dtype : kDtypes)
     for (int64_t n : {int64_t(0), int64_t(1), int64_t(6), int64_t(5000)})
@@ -424,6 +441,7 @@ std::vector<Case> collective_cases() {
                           {"reduce", reduce},
                           {"reduce_scatter", reduce_scatter},
                           {"gathers", gathers},
+                          {"gathers_of_views", gathers_of_views},
                           {"broadcast_and_scatter", broadcast_and_scatter},
                           {"all_to_all", all_to_all},
                           {"strided", strided},

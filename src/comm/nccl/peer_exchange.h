@@ -24,7 +24,8 @@ class PeerExchange {
   PeerExchange(const PeerExchange&) = delete;
   PeerExchange& operator=(const PeerExchange&) = delete;
 
-  // Whether it makes this call: a sum of float32, or a gather, of at most kMostBytes a rank.
+  // Whether it makes this call: a sum of float32, or a gather of elements of 4 bytes or more, of at
+  // most kMostBytes a rank.
   static bool takes(const Call& call);
   void run(const Call& call);
   // Ends the kernels that wait, with wrong data: for a communicator that has failed. Any thread.
