@@ -62,7 +62,7 @@ class Watchdog {
     std::unique_lock lock(core.mutex, std::try_to_lock);
     for (int attempt = 0; !lock && attempt < 20; ++attempt) {
       std::this_thread::sleep_for(std::chrono::microseconds(20));
-      lock.try_lock();
+      if (lock.try_lock()) break;
     }
     return lock;
   }
