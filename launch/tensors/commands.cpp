@@ -119,7 +119,7 @@ int convert(const Options& options) {
   std::vector<std::string> wanted;
   for (const std::string& name : file->names())
     if (names(name)) wanted.push_back(name);
-  const NamedArrays arrays = names(file->read_all(wanted));
+  const NamedArrays arrays = names(file->read_many(wanted));
   if (npz)
     save_npz(out, arrays, options.compressed);
   else

@@ -161,7 +161,7 @@ void load_into(Parameterized& model, const TensorFile& file, const NameMap& name
   std::vector<std::string> wanted;
   for (const TensorInfo& tensor : file.tensors())
     if (names(tensor.name, targets)) wanted.push_back(tensor.name);
-  const NamedArrays arrays = names(file.read_all(wanted), targets);
+  const NamedArrays arrays = names(file.read_many(wanted), targets);
   from_arrays({arrays.begin(), arrays.end()}, model, source);
 }
 

@@ -27,6 +27,8 @@ constexpr ElementType kTypes[] = {{"F64", Dtype::kFloat64, 64}, {"F32", Dtype::k
                                   {"F8_E8M0", {}, 8},           {"F8_E4M3FNUZ", {}, 8},
                                   {"F8_E5M2FNUZ", {}, 8},       {"F6_E2M3", {}, 6},
                                   {"F6_E3M2", {}, 6},           {"F4", {}, 4}};
+// So that sizes and strides in bytes fit 63 bits, of shapes with an extent of 0 as well.
+constexpr uint64_t kMostBits = uint64_t{INT64_MAX} / 2;
 constexpr char kMetadata[] = "__metadata__";
 
 const ElementType* find_type(std::string_view name) {
@@ -163,9 +165,10 @@ class HeaderReader {
     bool overflow = false, empty = false;
     for (const int64_t extent : tensor.shape) {
       empty = empty || extent == 0;
-      overflow = __builtin_mul_overflow(bits, static_cast<uint64_t>(extent), &bits) || overflow;
+      const auto factor = static_cast<uint64_t>(std::max<int64_t>(extent, 1));
+      overflow = __builtin_mul_overflow(bits, factor, &bits) || bits > kMostBits || overflow;
     }
-    if (empty) bits = 0, overflow = false;
+    if (empty) bits = 0;
     bad_if(overflow || bits / 8 != tensor.bytes || bits % 8 != 0,
            message("shape ", tensor.shape, " of ", tensor.type, ", which needs ",
                    overflow ? std::string("too many") : message(bits / 8), " bytes, but ",

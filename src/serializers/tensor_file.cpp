@@ -127,9 +127,9 @@ Array TensorFile::read(std::string_view name, Device device) const {
   return read_elements(index, known_dtype(index)).to(device);
 }
 
-NamedArrays TensorFile::read_all(Device device) const { return read_all(names(), device); }
+NamedArrays TensorFile::read_all(Device device) const { return read_many(names(), device); }
 
-NamedArrays TensorFile::read_all(const std::vector<std::string>& names, Device device) const {
+NamedArrays TensorFile::read_many(const std::vector<std::string>& names, Device device) const {
   std::vector<size_t> indices;
   for (const std::string& name : names) indices.push_back(index_of(name));
   // Before the first element is read.

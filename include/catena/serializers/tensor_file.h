@@ -62,9 +62,9 @@ class TensorFile {
   // catena does not have.
   Array read(std::string_view name, Device device = cpu(0)) const;
   Array operator[](std::string_view name) const { return read(name); }
-  // Reads all, or those of the given names in that order.
+  // Reads all, or those of the given names, in that order.
   NamedArrays read_all(Device device = cpu(0)) const;
-  NamedArrays read_all(const std::vector<std::string>& names, Device device = cpu(0)) const;
+  NamedArrays read_many(const std::vector<std::string>& names, Device device = cpu(0)) const;
 
  protected:
   TensorFile(std::string path, std::string format);

@@ -1,0 +1,356 @@
+// .pt files: one that PyTorch wrote, and others put together by hand, damaged and hostile ones too.
+#include "catena/serializers/pytorch.h"
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <filesystem>
+
+#include "catena/array/creation.h"
+#include "catena/array/io.h"
+#include "error_text.h"
+#include "serializers/tensor_bytes.h"
+#include "temp_folder.h"
+
+namespace catena::serializers {
+namespace {
+
+using namespace tensor_bytes::pickle;
+using tensor_bytes::bytes_of;
+using tensor_bytes::from_base64;
+using tensor_bytes::Members;
+using tensor_bytes::number;
+using tensor_bytes::torch_file;
+using tensor_bytes::zip;
+using Values = std::vector<double>;
+using Names = std::vector<std::string>;
+
+std::string sample() {
+  const std::string packed = from_base64(tensor_bytes::kSample);
+  std::string bytes(tensor_bytes::kSampleBytes, '\0');
+  uLongf size = bytes.size();
+  EXPECT_EQ(uncompress(reinterpret_cast<Bytef*>(bytes.data()), &size,
+                       reinterpret_cast<const Bytef*>(packed.data()), packed.size()),
+            Z_OK);
+  EXPECT_EQ(size, bytes.size());
+  return bytes;
+}
+
+class Pytorch : public ::testing::Test {
+ protected:
+  const PytorchFile& open(const std::string& bytes) {
+    write_file(path_, bytes);
+    return *(file_ = std::make_unique<PytorchFile>(path_));
+  }
+  std::string told(const std::string& bytes) {
+    write_file(path_, bytes);
+    return error_of<IoError>([&] { PytorchFile(path_).read_all(); });
+  }
+  // Of a file whose outermost value this is.
+  std::string told_of(const std::string& value, const Members& storages = {}) {
+    return told(torch_file(value, storages));
+  }
+
+  TempFolder folder_;
+  std::string path_ = folder_ / "net.pt";
+  std::unique_ptr<PytorchFile> file_;
+};
+
+TEST_F(Pytorch, ReadsWhatPytorchWrote) {
+  const PytorchFile& file = open(sample());
+  EXPECT_EQ(file.names(), (Names{"model.weight", "model.bias", "view", "part", "whole", "wide",
+                                 "half", "flag", "step", "ids", "z", "list.0", "w", "none"}));
+  EXPECT_EQ(file.skipped(), (Names{"epoch (int)", "lr (list)"}));
+  EXPECT_EQ(file.format(), "PyTorch");
+  const auto expect = [&](const char* name, Dtype dtype, const Shape& shape, const Values& values) {
+    SCOPED_TRACE(name);
+    EXPECT_EQ(file.info(name).shape, shape);
+    const Array a = file[name];
+    EXPECT_EQ(a.dtype(), dtype);
+    EXPECT_EQ(a.shape(), shape);
+    EXPECT_EQ(a.to_vector<double>(), values);
+  };
+  expect("model.weight", dtype::float32, {2, 3}, {1, 2, 3, 4, 5, 6});
+  expect("model.bias", dtype::float32, {2}, {7, 8});
+  expect("view", dtype::int64, {3, 2}, {0, 3, 1, 4, 2, 5});
+  expect("part", dtype::float32, {2, 2}, {2, 3, 4, 5});
+  expect("whole", dtype::float32, {3, 4}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  expect("wide", dtype::float64, {2, 3}, {1.5, 1.5, 1.5, -2, -2, -2});
+  expect("half", dtype::bfloat16, {2}, {1, -0.5});
+  expect("flag", dtype::bool_, {2}, {1, 0});
+  expect("step", dtype::int32, {}, {3});
+  expect("ids", dtype::uint16, {2}, {1, 65535});
+  expect("list.0", dtype::int8, {1}, {1});
+  expect("w", dtype::float32, {1}, {0.25});
+  expect("none", dtype::float32, {0, 4}, {});
+  EXPECT_EQ(file.info("view").type, "torch.int64");
+  EXPECT_EQ(file.info("wide").bytes, 48u);
+  EXPECT_EQ(file.info("z").type, "torch.complex64");
+  expect_contains(error_of<IoError>([&] { file["z"]; }),
+                  {"net.pt", "tensor 'z' is of torch.complex64", "catena does not have"});
+}
+
+TEST_F(Pytorch, ArraysDoNotShareMemory) {
+  const PytorchFile& file = open(sample());
+  const NamedArrays arrays = file.read_many({"part", "whole", "wide"});
+  arrays[0].second.fill(-1);
+  EXPECT_EQ(arrays[1].second.to_vector<double>()[2], 2);
+  EXPECT_EQ(arrays[0].second.nbytes(), 16);
+  EXPECT_EQ(arrays[2].second.strides(), (Strides{8, 0})) << "expanded";
+  const NamedArrays again = file.read_many({"whole", "part"});
+  again[0].second.fill(-1);
+  EXPECT_EQ(again[1].second.to_vector<double>(), (Values{2, 3, 4, 5}));
+}
+
+// The frames, texts and names of newer protocols.
+TEST_F(Pytorch, ReadsProtocol4) {
+  const auto short_text = [](const std::string& text) {
+    return "\x8c" + std::string(1, char(text.size())) + text + "\x94";
+  };
+  const auto stack_global = [&](const std::string& module, const std::string& name) {
+    return short_text(module) + short_text(name) + "\x93\x94";
+  };
+  const std::string body =
+      "}\x94(" + short_text("x") + stack_global("torch._utils", "_rebuild_tensor_v3") + "((" +
+      short_text("storage") + stack_global("torch.storage", "UntypedStorage") + short_text("0") +
+      short_text("cpu") + "K\x08tQK\x01K\x03\x85K\x01\x85\x89}" + stack_global("torch", "uint16") +
+      "tRh\x02\x8a\x02\x39\x30u.";
+  const std::string pickle = "\x80\x04\x95" + number<uint64_t>(body.size()) + body;
+  const PytorchFile& file =
+      open(zip({{"a/data.pkl", pickle}, {"a/data/0", bytes_of<uint16_t>({1, 2, 3, 65535})}}));
+  EXPECT_EQ(file["x"].to_vector<double>(), (Values{2, 3, 65535}));
+  EXPECT_EQ(file["x"].dtype(), dtype::uint16);
+  EXPECT_EQ(file.skipped(), (Names{"torch._utils (int)"})) << "value 2 of the memo";
+}
+
+TEST_F(Pytorch, BigEndianFiles) {
+  const std::string value = dict({{"x", tensor(storage("IntStorage", "0", 2), 0, {2}, {1})},
+                                  {"y", tensor(storage("ByteStorage", "1", 2), 0, {2}, {1})}});
+  const Members storages{{"0", std::string("\0\0\0\1\0\0\1\0", 8)}, {"1", "\1\2"}};
+  EXPECT_EQ(open(torch_file(value, storages, {{"net/byteorder", "big"}}))["x"].to_vector<double>(),
+            (Values{1, 256}));
+  EXPECT_EQ((*file_)["y"].to_vector<double>(), (Values{1, 2}));
+  EXPECT_EQ(
+      open(torch_file(value, storages, {{"net/byteorder", "little"}}))["x"].to_vector<double>(),
+      (Values{16777216, 65536}));
+  expect_contains(told(torch_file(value, storages, {{"net/byteorder", "middle"}})),
+                  {"its byte order is 'middle'"});
+}
+
+TEST_F(Pytorch, ReadsAttributesOfTorchScript) {
+  const auto object = [](const std::string& type, const std::string& attributes) {
+    return global("__torch__.net", type) + ")\x81" + attributes + "b";
+  };
+  const std::string value = object(
+      "Net", dict({{"training", "\x88"},
+                   {"sizes", global("torch.jit._pickle", "build_intlist") + "]K\x01" + "a\x85R"},
+                   {"fc", object("Linear", dict({{"weight", tensor(storage("FloatStorage", "0", 2),
+                                                                   0, {2}, {1})}}))}}));
+  const Members storages{{"0", bytes_of<float>({1, 2})}};
+  const PytorchFile& file = open(torch_file(value, storages, {{"net/constants.pkl", whole(")")}}));
+  EXPECT_EQ(file.names(), (Names{"fc.weight"}));
+  EXPECT_EQ(file["fc.weight"].to_vector<double>(), (Values{1, 2}));
+  EXPECT_EQ(file.skipped(), (Names{"training (bool)", "sizes (list)"}));
+  // Elsewhere such classes are as foreign as any other.
+  expect_contains(told(torch_file(value, storages)),
+                  {"'__torch__.net.Net'", "nothing was executed"});
+}
+
+TEST_F(Pytorch, OtherOutermostValues) {
+  const Members storages{{"0", bytes_of<float>({1, 2})}};
+  const std::string x = tensor(storage("FloatStorage", "0", 2), 0, {2}, {1});
+  EXPECT_EQ(open(torch_file(x, storages)).names(), (Names{"tensor"}));
+  EXPECT_EQ(open(torch_file(tuple({x, "N", dict({{"b", x}})}), storages)).names(),
+            (Names{"0", "2.b"}));
+  EXPECT_EQ(open(torch_file("K\x01", {})).skipped(), (Names{"the outermost value (int)"}));
+  EXPECT_EQ(open(torch_file("}", {})).size(), 0u);
+  // Keys of numbers, the last of equal keys, and keys that are neither texts nor numbers.
+  EXPECT_EQ(open(torch_file("}(K\x05" + x + "K\x05Nu", storages)).skipped(), (Names{"5 (None)"}));
+  EXPECT_EQ(open(torch_file("}(N" + x + "u", storages)).skipped(),
+            (Names{"[a key of kind None] (tensor)"}));
+  // OrderedDict of pairs, as Python 2 wrote it.
+  EXPECT_EQ(
+      open(torch_file(global("collections", "OrderedDict") + "](](" + text("a") + x + "ee\x85R",
+                      storages))
+          .names(),
+      (Names{"a"}));
+  expect_contains(told_of(dict({{"a", dict({{"b", x}})}, {"a.b", x}}), storages),
+                  {"two tensors are named 'a.b'"});
+}
+
+// A pickle may name any function of Python. None of them is called.
+TEST_F(Pytorch, NothingIsExecuted) {
+  const std::string touched = folder_ / "touched";
+  const std::string command = "(" + text("touch " + touched) + "tR";
+  for (const auto& [module, name] : {std::pair{"os", "system"},
+                                     {"posix", "system"},
+                                     {"builtins", "eval"},
+                                     {"torch._utils", "_rebuild_qtensor"},
+                                     {"torch.storage", "_load_from_bytes"},
+                                     {"__main__", "Net"}}) {
+    const std::string full = message("'", module, ".", name, "'");
+    for (const std::string& value :
+         {global(module, name) + command, text(module) + text(name) + "\x93" + command,
+          dict({{"x", global(module, name)}})})
+      expect_contains(told_of(value), {"net.pt", "net/data.pkl", "at offset", full.c_str(),
+                                       "nothing was executed", "model.state_dict()"});
+  }
+  EXPECT_FALSE(std::filesystem::exists(touched));
+  const std::string system = global("os", "system");
+  expect_contains(told_of("(" + text("x") + "ios\nsystem\n"), {"opcode 105"});
+  expect_contains(told_of("(" + global("torch", "Tensor") + "o"), {"opcode 111"});
+  expect_contains(told_of("\x82\x01"), {"opcode 130"});
+  expect_contains(told_of(global("torch", "Tensor") + ")R"),
+                  {"it calls 'torch.Tensor'", "nothing was executed"});
+  expect_contains(told_of(global("torch", "float32") + ")\x81"),
+                  {"an object of a class", "nothing was executed"});
+  expect_contains(told_of(global("torch._tensor", "_rebuild_from_type_v2") +
+                          tuple({global("torch._tensor", "_rebuild_from_type_v2"),
+                                 global("torch", "Tensor"), ")", "}"}) +
+                          "R"),
+                  {"nothing was executed"});
+  expect_contains(told_of("]}b"), {"attributes of a list", "nothing was executed"});
+}
+
+TEST_F(Pytorch, DamagedPickles) {
+  const std::string x = tensor(storage("FloatStorage", "0", 6), 0, {2, 3}, {3, 1});
+  EXPECT_EQ(told(tensor_bytes::small_torch_file()), "no error");
+  for (const auto& [value, part] : std::vector<std::pair<std::string, const char*>>{
+           {"", "a value is missing"},
+           {"0", "a value is missing"},
+           {"(0", "a value is missing"},
+           {"t", "a mark is missing"},
+           {"u", "a mark is missing"},
+           {"h\x07", "value 7 is not known"},
+           {"}a", "a value is missing"},
+           {"}Na", "items are added to a dict"},
+           {"]NNs", "2 keys and values are added to a list"},
+           {"}(Nu", "1 keys and values"},
+           {"X\xff\xff\xff\xff", "4294967295 bytes expected"},
+           {"\x8d\xff\xff\xff\xff\xff\xff\xff\xff", "bytes expected"},
+           {"\x80\x01", "protocol 1, expected 2 to 5"},
+           {"cos", "a line without an end"},
+           {"NN\x93", "a name that is not a text"},
+           {"NNR", "a call of what is not a function"},
+           {"NQ", "a stored object that is not a tensor's storage"},
+           {tuple({text("module"), global("torch", "FloatStorage"), text("0"), text("cpu"),
+                   integer(1)}) +
+                "Q",
+            "a stored object that is not a tensor's storage"},
+           {global("torch._utils", "_rebuild_tensor_v2") + ")R", "a tensor without storage"},
+           {global("torch._utils", "_rebuild_tensor_v3") + tuple({"N", "N", "N", "N"}) + "R",
+            "a tensor without storage"},
+           {global("torch._utils", "_rebuild_parameter") + ")R",
+            "'torch._utils._rebuild_parameter' with 0 arguments"},
+           {global("collections", "OrderedDict") + "](](NNNee\x85R", "OrderedDict"},
+           {global("collections", "OrderedDict") + "N\x85R", "OrderedDict"},
+       }) {
+    SCOPED_TRACE(value);
+    const std::string text = told_of(value);
+    EXPECT_NE(text.find(part), text.npos) << text;
+    EXPECT_NE(text.find("at offset"), text.npos) << text;
+  }
+  expect_contains(told(zip({{"net/data.pkl", "\x80\x02N"}})), {"1 bytes expected, but 0 follow"});
+}
+
+TEST_F(Pytorch, ContainersInThemselves) {
+  expect_contains(told_of("]q" + std::string(1, '\0') + "h" + std::string(1, '\0') + "a"),
+                  {"more than 64 containers deep, or inside itself"});
+  std::string deep = "]";
+  for (int i = 0; i < 100; ++i) deep = "]" + deep + "a";
+  expect_contains(told_of(deep), {"more than 64 containers deep"});
+  // Each dict has the one before twice: 2^60 empty ones in 600 bytes.
+  std::string doubled = "}";
+  for (int i = 0; i < 60; ++i)
+    doubled = doubled + "q" + char(i) + "0}(" + text("a") + "h" + char(i) + text("b") + "h" +
+              char(i) + "u";
+  expect_contains(told_of(doubled), {"more than 1000000 entries"});
+  // One list that is copied again and again.
+  const std::string grown = global("collections", "OrderedDict") + "q\1" + "0](" + [] {
+    std::string pairs;
+    for (int i = 0; i < 1000; ++i) pairs += "NN\x86";
+    return pairs;
+  }() + "e\x85q\2" + "0";
+  std::string calls;
+  for (int i = 0; i < 5000; ++i) calls += "h\1h\2R0";
+  expect_contains(told_of(grown + calls + "N"), {"more than 8000000 values"});
+}
+
+TEST_F(Pytorch, TensorsThatDoNotFitTheirStorage) {
+  const Members six{{"0", bytes_of<float>({1, 2, 3, 4, 5, 6})}};
+  const auto x = [&](int32_t offset, const std::vector<int32_t>& shape,
+                     const std::vector<int32_t>& strides, const std::string& type = "FloatStorage",
+                     int32_t elements = 6) {
+    return told_of(dict({{"x", tensor(storage(type, "0", elements), offset, shape, strides)}}),
+                   six);
+  };
+  EXPECT_EQ(x(0, {2, 3}, {3, 1}), "no error");
+  EXPECT_EQ(x(5, {3, 1}, {0, 9}), "no error") << "expanded";
+  EXPECT_EQ(x(0, {0, 1 << 30}, {1, 1}), "no error") << "empty";
+  expect_contains(x(0, {0, 1 << 30, 1 << 30, 1 << 30}, {1, 1, 1, 1}), {"too large"});
+  for (const std::string& text :
+       {x(1, {2, 3}, {3, 1}), x(0, {2, 3}, {4, 1}), x(-1, {2, 3}, {3, 1}), x(0, {7}, {1}),
+        x(0, {2, 2}, {2147483647, 2147483647}), x(0, {6}, {1}, "FloatStorage", -6),
+        x(0, {1}, {1}, "DoubleStorage", 0)})
+    expect_contains(text, {"net.pt", "tensor 'x' reads beyond its storage"});
+  expect_contains(x(0, {2, 3}, {-3, 1}), {"'x' has extents or strides below 0"});
+  expect_contains(x(0, {-2, 3}, {3, 1}), {"'x' has extents or strides below 0"});
+  expect_contains(x(0, {1 << 30, 1 << 30, 1 << 30}, {0, 0, 0}), {"'x' has extents or strides"});
+  expect_contains(x(0, {2, 3}, {1}), {"'x' has 2 axes and 1 strides"});
+  expect_contains(x(0, std::vector<int32_t>(25, 1), std::vector<int32_t>(25, 1)),
+                  {"'x' has 25 axes", "at most 24"});
+  expect_contains(x(0, {5}, {1}, "FloatStorage", 5),
+                  {"'x' is in member 'net/data/0' of 24 bytes, expected 20"});
+  expect_contains(x(0, {6}, {1}, "QInt8Storage"), {"'x' is of torch.QInt8Storage"});
+  expect_contains(x(0, {6}, {1}, "UntypedStorage"), {"'x' is of torch.UntypedStorage"});
+  expect_contains(told_of(dict({{"x", tensor(storage("FloatStorage", "9", 1), 0, {1}, {1})}}), six),
+                  {"'x' is in member 'net/data/9', which is missing"});
+  // A view of more than the machine has is listed, and stays a view.
+  EXPECT_EQ(open(torch_file(dict({{"x", tensor(storage("FloatStorage", "0", 6), 0,
+                                               {1 << 20, 1 << 20, 6}, {0, 0, 1})}}),
+                            six))["x"]
+                .shape(),
+            (Shape{1 << 20, 1 << 20, 6}));
+}
+
+TEST_F(Pytorch, ForeignAndCutFiles) {
+  expect_contains(told(""), {"net.pt", "it is empty"});
+  expect_contains(told("abc"), {"begins with the bytes 61 62 63"});
+  const std::string legacy =
+      "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.\x80\x02}q";
+  for (const std::string& text :
+       {told(legacy), error_of<IoError>([&] { open_tensor_file(path_); })})
+    expect_contains(text, {"format of before 1.6", "torch.save(torch.load(path"});
+  expect_contains(told("\x80\x02}q."), {"a Python pickle"});
+  expect_contains(told(zip({{"a.npy", "x"}})), {"a zip archive without a data.pkl"});
+  const std::string pickle = whole("}");
+  expect_contains(told(zip({{"a/data.pkl", pickle}, {"b/data.pkl", pickle}})),
+                  {"two members are named data.pkl: 'a/data.pkl' and 'b/data.pkl'"});
+  expect_contains(told(zip({{"a/data.pkl", pickle}, {"a/data.pkl", pickle}})),
+                  {"two members are named 'a/data.pkl'"});
+  const std::string whole_file = tensor_bytes::small_torch_file();
+  for (size_t size = 0; size < whole_file.size(); ++size)
+    EXPECT_NE(told(whole_file.substr(0, size)), "no error") << size;
+  std::string flipped = whole_file;
+  flipped[flipped.find(bytes_of<float>({1, 2, 3, 4, 5, 6}))] ^= 1;
+  expect_contains(told(flipped), {"net/data/0", "the checksum does not match"});
+  EXPECT_EQ(load_pytorch((write_file(path_, whole_file), path_))[0].second.to_vector<double>(),
+            (Values{1, 2, 3, 4, 5, 6}));
+}
+
+TEST_F(Pytorch, OpenedByContent) {
+  write_file(path_, tensor_bytes::small_torch_file());
+  EXPECT_EQ(open_tensor_file(path_)->format(), "PyTorch");
+  save_npz(path_, {{"a/W", ones({2, 3})}, {"n", full({}, 3, dtype::int8)}});
+  const auto npz = open_tensor_file(path_);
+  EXPECT_EQ(npz->format(), "npz");
+  EXPECT_EQ(npz->info("a/W").shape, (Shape{2, 3}));
+  EXPECT_EQ(npz->info("a/W").type, "float64");
+  EXPECT_EQ((*npz)["n"].item<int>(), 3);
+  EXPECT_EQ(load_tensors(path_).size(), 2u);
+  write_file(path_, zip({{"a.npy", dumps(ones({2}))}, {"b.txt", "x"}}));
+  EXPECT_EQ(open_tensor_file(path_)->skipped(), (Names{"b.txt (not an .npy array)"}));
+}
+
+}  // namespace
+}  // namespace catena::serializers
