@@ -1,6 +1,6 @@
 # cmake --build <build> --target package: packages for Debian and Ubuntu, in <build>/packages.
 #   libcatena0.1    the library, and what is compiled for it: its plug-ins lie in <libdir>/catena
-#   libcatena-dev   headers, CMake package
+#   libcatena-dev   headers, CMake package, catena-tensors
 #   catena-run      the launcher, with its manual page
 #   libcatena-mpi, -onednn, -cuda, -cudnn, -nccl    plug-ins, as far as they were built
 # Packages for others are made with the preset `packages`: for all processors, all standard kernels, for
@@ -67,7 +67,8 @@ catena_deb(development SECTION libdevel DEPENDS "${this_library}" libboost-dev
   RECOMMENDS "g++ (>= 4:12)" "cmake (>= 3.25)" SUGGESTS dataset-fashion-mnist catena-run
   SUMMARY "framework for training neural networks, development files"
   TEXT "Headers and the CMake package of catena, a C++20 framework for training
-neural networks. find_package(catena) gives the target catena::catena.")
+neural networks. find_package(catena) gives the target catena::catena.
+catena-tensors lists, compares and converts files of tensors.")
 set(mpi_plugin)
 if(TARGET catena_mpi)
   set(mpi_plugin "libcatena-mpi (= ${CATENA_DEB_VERSION})")

@@ -5,7 +5,7 @@ execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${PREFIX}
 if(NOT status EQUAL 0)
   message(FATAL_ERROR "cmake --install failed: ${errors}")
 endif()
-foreach(pattern "include/catena/array/array.h" "include/catena/core/abi_tag.h" "bin/catena-run"
+foreach(pattern "include/catena/array/array.h" "include/catena/core/abi_tag.h" "bin/catena-run" "bin/catena-tensors"
         "lib*/libcatena.so" "lib*/cmake/catena/catenaConfig.cmake")
   file(GLOB_RECURSE found ${PREFIX}/${pattern})
   file(GLOB direct ${PREFIX}/${pattern} ${PREFIX}/lib/*/libcatena.so ${PREFIX}/lib/*/cmake/catena/catenaConfig.cmake)

@@ -108,7 +108,7 @@ uint64_t find_end(const InputFile& file) {
     }
   }
   fail<IoError>("reading '", file.path(),
-                "': expected a .npz (zip) file, but no zip directory was ",
+                "': expected a zip archive (.npz, .pt), but no zip directory was ",
                 "found at its end: it is cut or of another format");
 }
 
