@@ -448,6 +448,13 @@ void PickleMachine::global(std::string_view module, std::string_view name) {
       {"torch._tensor._rebuild_from_type_v2", Role::kFromType},
       {"torch.Size", Role::kFirst},
       {"torch.device", Role::kIgnored},
+      {"_codecs.encode", Role::kIgnored},  // bytes in protocol 2
+      {"builtins.set", Role::kIgnored},
+      {"builtins.complex", Role::kIgnored},
+      {"builtins.bytearray", Role::kIgnored},
+      {"__builtin__.set", Role::kIgnored},  // the same up to protocol 2
+      {"__builtin__.complex", Role::kIgnored},
+      {"__builtin__.bytearray", Role::kIgnored},
       {"torch.Tensor", Role::kInert},
       {"torch.nn.parameter.Parameter", Role::kInert},
       {"torch.nn.parameter.Buffer", Role::kInert},
@@ -468,6 +475,10 @@ void PickleMachine::global(std::string_view module, std::string_view name) {
     role = entry.role;
     known = true;
   }
+  if (!known && joined.starts_with("torch._utils._rebuild_"))
+    bad("it refers to '" + printable(joined) +
+        "': a sparse, quantized or otherwise special tensor, which is not read; save a plain one, "
+        "in Python: x.to_dense(), x.dequantize() or x.detach().clone()");
   if (!known)
     bad("it refers to '" + printable(joined) +
         "', which is not one of the names that tensors need; nothing was executed. Save a state "
@@ -558,6 +569,13 @@ PickleValue& PickleMachine::make_tensor(const std::vector<PickleValue*>& argumen
       arguments[2]->kind == PickleKind::kTuple && arguments[3]->kind == PickleKind::kTuple &&
       (dtype_at == 0 || arguments[dtype_at]->kind == PickleKind::kGlobal);
   if (!fits) bad("a tensor without storage, offset, size, stride and dtype: the file is damaged");
+  // What the elements are not as stored: {"neg": True} or {"conj": True}.
+  const size_t marks_at = dtype_at > 0 ? dtype_at + 1 : 6;
+  if (arguments.size() > marks_at)
+    for (const PickleValue* mark : arguments[marks_at]->items)
+      if (mark->kind == PickleKind::kBool && mark->integer != 0)
+        bad("a tensor that is a negated or conjugated view; save its values, in Python: "
+            "x.resolve_neg().resolve_conj()");
   PickleValue& tensor = make(PickleKind::kTensor);
   tensor.items.assign(arguments.begin(), arguments.begin() + 4);
   if (dtype_at > 0) tensor.items.push_back(arguments[dtype_at]);
