@@ -39,12 +39,17 @@ uint64_t header_length(const io::InputFile& file) {
 
 }  // namespace
 
+struct SafetensorsFile::Input {
+  io::InputFile file;
+};
+
 SafetensorsFile::SafetensorsFile(const std::string& path)
-    : TensorFile(path, "safetensors"), file_(std::make_unique<io::InputFile>(path)) {
-  const uint64_t length = header_length(*file_), data = kLengthBytes + length;
+    : TensorFile(path, "safetensors"), input_(new Input{io::InputFile(path)}) {
+  const io::InputFile& file = input_->file;
+  const uint64_t length = header_length(file), data = kLengthBytes + length;
   std::string text(static_cast<size_t>(length), '\0');
-  file_->read_at(kLengthBytes, text.data(), text.size());
-  SafetensorsHeader header = parse_safetensors_header(path, text, file_->size() - data);
+  file.read_at(kLengthBytes, text.data(), text.size());
+  SafetensorsHeader header = parse_safetensors_header(path, text, file.size() - data);
   for (TensorInfo& tensor : header.tensors) *tensor.offset += data;
   describe(std::move(header.tensors), std::move(header.metadata), {});
 }
@@ -56,7 +61,7 @@ Array SafetensorsFile::read_elements(size_t index, Dtype dtype) const {
   Array result = Array::uninitialized(tensor.shape, dtype, cpu(0));
   auto* data = static_cast<char*>(result.raw_data());
   const auto bytes = static_cast<size_t>(tensor.bytes);
-  if (bytes > 0) file_->read_at(*tensor.offset, data, bytes);
+  if (bytes > 0) input_->file.read_at(*tensor.offset, data, bytes);
   if (dtype == Dtype::kBool)
     std::transform(data, data + bytes, data, [](char b) { return static_cast<char>(b != 0); });
   return result;

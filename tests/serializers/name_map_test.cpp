@@ -19,12 +19,12 @@ using Values = std::vector<double>;
 
 TEST(NameMap, RulesApplyInOrder) {
   const NameMap names = NameMap()
-                            .exact("head.weight", "fc9/W")
+                            .exact("head.weight", "module.weight")
                             .prefix("module.", "")
                             .skip(".*\\.mask")
                             .regex("h\\.(\\d+)\\.", "blocks.$1.")
                             .pytorch();
-  EXPECT_EQ(names("head.weight"), "fc9/W");
+  EXPECT_EQ(names("head.weight"), "module.weight") << "no rule follows";
   EXPECT_EQ(names("module.h.11.fc.weight"), "blocks/11/fc/W");
   EXPECT_EQ(names("module.h.11.fc.bias"), "blocks/11/fc/b");
   EXPECT_EQ(names("h.0.mask"), std::nullopt);

@@ -100,6 +100,19 @@ TEST_F(Pytorch, ArraysDoNotShareMemory) {
   const NamedArrays again = file.read_many({"whole", "part"});
   again[0].second.fill(-1);
   EXPECT_EQ(again[1].second.to_vector<double>(), (Values{2, 3, 4, 5}));
+  // Tied weights, and an expanded tensor beside them.
+  const auto x = [](const std::vector<int32_t>& shape, const std::vector<int32_t>& strides) {
+    return tensor(storage("FloatStorage", "0", 2), 0, shape, strides);
+  };
+  const NamedArrays tied =
+      open(torch_file(dict({{"wide", x({3, 2}, {0, 1})}, {"a", x({2}, {1})}, {"b", x({2}, {1})}}),
+                      {{"0", bytes_of<float>({1, 2})}}))
+          .read_all();
+  for (size_t i = 0; i < 2; ++i) {
+    tied[i].second(0).fill(-1);
+    for (size_t j = i + 1; j < 3; ++j)
+      EXPECT_EQ(tied[j].second.to_vector<double>(), (Values{1, 2})) << i << " and " << j;
+  }
 }
 
 // The frames, texts and names of newer protocols.

@@ -1,7 +1,7 @@
 // Names of one library turned into those of another, and weights from elsewhere put into a model.
 //
 //   const auto names = NameMap().prefix("module.", "").skip(".*\\.mask").pytorch();
-//   serializers::load_into(model, *serializers::open_tensor_file("net.pt"), names);
+//   serializers::load_into(model, serializers::PytorchFile("net.pt"), names);
 #pragma once
 
 #include <memory>

@@ -12,10 +12,6 @@
 #include "catena/serializers/name_map.h"
 #include "catena/serializers/tensor_file.h"
 
-namespace catena::io {
-class InputFile;
-}
-
 namespace catena::serializers {
 
 // An open safetensors file. The constructor reads and checks the header: its size (at most 100 MB),
@@ -28,8 +24,9 @@ class SafetensorsFile final : public TensorFile {
   ~SafetensorsFile() override;
 
  private:
+  struct Input;
   Array read_elements(size_t index, Dtype dtype) const override;
-  std::unique_ptr<io::InputFile> file_;
+  std::unique_ptr<Input> input_;
 };
 
 // All tensors, in the order of the header. SafetensorsFile has the metadata as well.

@@ -1,8 +1,8 @@
 // Files of named tensors, read one by one: safetensors, PyTorch's .pt, NumPy's .npz.
 //
 //   const auto file = serializers::open_tensor_file("net.safetensors");
-//   for (const serializers::TensorInfo& t : file->tensors()) std::cout << t.name << t.shape <<
-//   '\n'; const Array w = (*file)["fc1.weight"];
+//   for (const auto& tensor : file->tensors()) std::cout << tensor.name << tensor.shape << '\n';
+//   const Array w = (*file)["fc1.weight"];
 #pragma once
 
 #include <cstdint>
@@ -44,6 +44,7 @@ class TensorFile {
   TensorFile(const TensorFile&) = delete;
   TensorFile& operator=(const TensorFile&) = delete;
 
+  // As it was given.
   const std::string& path() const { return path_; }
   // "safetensors", "PyTorch" or "npz".
   const std::string& format() const { return format_; }
