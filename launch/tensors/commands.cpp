@@ -64,7 +64,7 @@ bool are_equal(const Array& a, const Array& b) {
       .truth();
 }
 
-// "'fc1/W' differs in 3 of 12 elements": the first tensor whose elements differ, or nothing.
+// The first tensor whose elements differ, and by how much; or nothing.
 std::string first_difference(const TensorFile& a, const TensorFile& b, const NameMap& names) {
   std::set<std::string> targets;
   for (const std::string& name : a.names()) targets.insert(name);
@@ -72,11 +72,10 @@ std::string first_difference(const TensorFile& a, const TensorFile& b, const Nam
   for (const std::string& name : b.names())
     if (const auto now = names(name, targets)) origin[*now] = name;
   for (const TensorInfo& tensor : a.tensors()) {
-    if (!tensor.dtype) return "'" + tensor.name + "' is of " + tensor.type + ": not compared";
     const Array left = a[tensor.name], right = b[origin.at(tensor.name)];
     if (left.size() == 0 || are_equal(left, right)) continue;
     std::string text = message("'", tensor.name, "' has other elements in '", b.path(), "'");
-    if (!is_float(*tensor.dtype)) return text;
+    if (!is_float(left.dtype())) return text;
     const Array difference =
         absolute(left.astype(dtype::float64) - right.astype(dtype::float64)).max();
     return text + message(", by up to ", difference.item<double>());
