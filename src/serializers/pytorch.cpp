@@ -76,8 +76,10 @@ struct PytorchFile::Archive {
   void skip(const std::string& name, const PickleValue& value);
   void count_entry(const std::string& name);
   void add_tensor(const PickleValue& value, const std::string& name);
-  void place(TensorInfo& info, Placed& placed, const PickleValue& value,
-             const TorchDtype& dtype) const;
+  void read_shape(TensorInfo& info, Placed& placed, const PickleValue& value, int64_t item) const;
+  void find_storage(const TensorInfo& info, Placed& placed, const PickleValue& value,
+                    int64_t item) const;
+  void find_member(const TensorInfo& info, Placed& placed, std::string_view key) const;
   // The bytes of a storage, in this machine's order, as a 1-d array of uint8.
   Array storage_of(const Placed& placed) const;
   Array view_of(const TensorInfo& info, const Placed& placed, const Array& storage) const;
@@ -251,7 +253,8 @@ void PytorchFile::Archive::add_tensor(const PickleValue& value, const std::strin
                       ", which is not known"));
   TensorInfo info{name, message("torch.", dtype->name), dtype->dtype, {}, 0, {}};
   Placed placed;
-  place(info, placed, value, *dtype);
+  read_shape(info, placed, value, dtype->bytes);
+  find_storage(info, placed, value, dtype->bytes);
   infos.push_back(std::move(info));
   places.push_back(std::move(placed));
 }
@@ -274,57 +277,64 @@ std::optional<int64_t> reach_of(const Shape& shape, const Strides& strides, int6
 
 }  // namespace
 
-// Checks shape and strides against the storage, and the storage against the archive.
-void PytorchFile::Archive::place(TensorInfo& info, Placed& placed, const PickleValue& value,
-                                 const TorchDtype& dtype) const {
-  const PickleValue &storage = *value.items[0], &size = *value.items[2], &stride = *value.items[3];
+// The shape, the strides in bytes and the size of a tensor whose elements have `item` bytes.
+void PytorchFile::Archive::read_shape(TensorInfo& info, Placed& placed, const PickleValue& value,
+                                      int64_t item) const {
+  const PickleValue &size = *value.items[2], &stride = *value.items[3];
   if (size.items.size() != stride.items.size() || size.items.size() > size_t{kMaxDims})
     bad(info.name, message("has ", size.items.size(), " axes and ", stride.items.size(),
                            " strides, expected as many, at most ", kMaxDims));
-  int64_t elements = 1;
-  bool fits = true;
-  for (size_t i = 0; i < size.items.size(); ++i) {
+  int64_t bytes = item;  // without the axes that have no elements
+  bool fits = true, empty = false;
+  for (size_t i = 0; i < size.items.size() && fits; ++i) {
     const PickleValue &extent = *size.items[i], &step = *stride.items[i];
-    int64_t bytes = 0;
-    fits = fits && extent.kind == PickleKind::kInt && step.kind == PickleKind::kInt &&
+    int64_t step_bytes = 0;
+    fits = extent.kind == PickleKind::kInt && step.kind == PickleKind::kInt &&
            extent.integer >= 0 && step.integer >= 0 &&
-           !__builtin_mul_overflow(step.integer, dtype.bytes, &bytes);
-    if (!fits) break;
+           !__builtin_mul_overflow(step.integer, item, &step_bytes) &&
+           !__builtin_mul_overflow(bytes, std::max<int64_t>(extent.integer, 1), &bytes);
+    empty = empty || extent.integer == 0;
     info.shape.push_back(extent.integer);
-    placed.strides.push_back(bytes);
+    placed.strides.push_back(step_bytes);
   }
-  for (const int64_t extent : info.shape)  // without what an extent of 0 hides
-    if (extent > 0) fits = fits && !__builtin_mul_overflow(elements, extent, &elements);
-  int64_t bytes = 0;
-  fits = fits && !__builtin_mul_overflow(elements, dtype.bytes, &bytes);
   if (!fits) bad(info.name, "has extents or strides below 0 or too large: the file is damaged");
-  const bool empty = std::find(info.shape.begin(), info.shape.end(), 0) != info.shape.end();
   info.bytes = empty ? 0 : static_cast<uint64_t>(bytes);
+}
 
+// The storage of a tensor whose elements have `item` bytes: the tensor is inside it, and it is
+// there.
+void PytorchFile::Archive::find_storage(const TensorInfo& info, Placed& placed,
+                                        const PickleValue& value, int64_t item) const {
+  const PickleValue& storage = *value.items[0];
   const std::string_view type = last_part(storage.items[0]->text);
   const auto typed = std::find_if(std::begin(kTorchDtypes), std::end(kTorchDtypes),
                                   [&](const TorchDtype& known) { return known.storage == type; });
   const bool untyped = type == kUntyped;
   if (!untyped && typed == std::end(kTorchDtypes))
     bad(info.name, message("is stored in a ", storage.items[0]->text, ", which is not known"));
-  placed.item = untyped ? dtype.bytes : typed->bytes;
-  int64_t stored = 0;
-  const auto reach = reach_of(info.shape, placed.strides, dtype.bytes);
-  int64_t end = 0;
-  fits = storage.items[3]->integer >= 0 && value.items[1]->integer >= 0 && reach &&
-         !__builtin_mul_overflow(storage.items[3]->integer, untyped ? 1 : typed->bytes, &stored) &&
-         !__builtin_mul_overflow(value.items[1]->integer, dtype.bytes, &placed.offset) &&
-         !__builtin_add_overflow(placed.offset, *reach, &end) && (*reach == 0 || end <= stored);
+  placed.item = untyped ? item : typed->bytes;
+  const int64_t count = storage.items[3]->integer, offset = value.items[1]->integer;
+  const auto reach = reach_of(info.shape, placed.strides, item);
+  int64_t stored = 0, end = 0;
+  const bool fits = count >= 0 && offset >= 0 && reach &&
+                    !__builtin_mul_overflow(count, untyped ? 1 : typed->bytes, &stored) &&
+                    !__builtin_mul_overflow(offset, item, &placed.offset) &&
+                    !__builtin_add_overflow(placed.offset, *reach, &end) &&
+                    (*reach == 0 || end <= stored);
   if (!fits)
-    bad(info.name, message("reads beyond its storage of ", storage.items[3]->integer,
-                           untyped ? " bytes" : " elements", ": the file is damaged"));
-  placed.bytes = static_cast<uint64_t>(stored);
+    bad(info.name, message("reads beyond its storage of ", count, untyped ? " bytes" : " elements",
+                           ": the file is damaged"));
   if (*reach == 0) {
     placed.offset = 0;
-    placed.bytes = 0;
     return;
   }
-  const std::string member = folder + "data/" + std::string(storage.items[1]->text);
+  placed.bytes = static_cast<uint64_t>(stored);
+  find_member(info, placed, storage.items[1]->text);
+}
+
+void PytorchFile::Archive::find_member(const TensorInfo& info, Placed& placed,
+                                       std::string_view key) const {
+  const std::string member = folder + "data/" + std::string(key);
   const auto found = members.find(member);
   if (found == members.end()) bad(info.name, "is in member '" + member + "', which is missing");
   placed.member = found->second;
