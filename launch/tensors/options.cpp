@@ -18,7 +18,8 @@ constexpr const char* kDescription =
 
 constexpr const char* kFooter =
     "A file of rules for names has lines 'exact FROM TO', 'prefix FROM [TO]',\n"
-    "'regex PATTERN [TO]', 'skip PATTERN', 'pytorch' or 'to-pytorch', applied in order.\n"
+    "'regex PATTERN [TO]', 'skip PATTERN', 'keep PATTERN' (names of A that B may lack),\n"
+    "'pytorch' or 'to-pytorch', applied in order.\n"
     "\n"
     "Exit status: 0 if all went well, 1 if compared files differ, 2 for errors.";
 

@@ -53,10 +53,13 @@ std::vector<Row> make_rows(const std::vector<TensorInfo>& left,
   for (const TensorInfo& tensor : left) {
     const auto found = by_name.find(tensor.name);
     Row row{&tensor, found == by_name.end() ? nullptr : found->second, ""};
-    row.mismatch = !row.right                                                 ? "missing"
-                   : row.right->shape != tensor.shape                         ? "shape"
-                   : !dtypes_fit(tensor, *row.right, options.converts_floats) ? "dtype"
-                                                                              : "";
+    if (!row.right) {
+      row.mismatch = options.names.keeps(tensor.name) ? "" : "missing";
+    } else if (row.right->shape != tensor.shape) {
+      row.mismatch = "shape";
+    } else if (!dtypes_fit(tensor, *row.right, options.converts_floats)) {
+      row.mismatch = "dtype";
+    }
     rows.push_back(row);
   }
   for (const auto& [name, tensor] : renamed)
@@ -95,6 +98,7 @@ std::string table_of(const std::vector<Row>& rows, const ComparisonOptions& opti
   for (const Row* row : shown) {
     table += "\n  " + padded(cell(row->left), width) + "  " + cell(row->right);
     if (!row->mismatch.empty()) table += "  <- " + row->mismatch;
+    if (row->mismatch.empty() && !row->right) table += "  (kept)";
   }
   if (shown.size() == rows.size()) return table;
   const auto fitting = static_cast<size_t>(
@@ -122,6 +126,14 @@ std::string advice(const std::vector<TensorInfo>& left, const std::vector<Tensor
   if (fitting(NameMap(options.names).pytorch()) > 0)
     return "\nThe names are PyTorch's: give NameMap::from_pytorch(), or add pytorch() to the rules";
   return "\nNames of the file become names of the model by the rules of a NameMap";
+}
+
+// The model's own values of what it keeps, so that all of it is given.
+void add_kept(const Parameterized& model, const NameMap& names, NamedArrays& arrays) {
+  std::set<std::string> given;
+  for (const auto& [name, array] : arrays) given.insert(name);
+  for (const auto& [name, array] : to_arrays(model))
+    if (!given.count(name) && names.keeps(name)) arrays.emplace_back(name, array.copy());
 }
 
 void require_fit(const Parameterized& model, const std::vector<TensorInfo>& tensors,
@@ -161,14 +173,16 @@ void load_into(Parameterized& model, const TensorFile& file, const NameMap& name
   std::vector<std::string> wanted;
   for (const TensorInfo& tensor : file.tensors())
     if (names(tensor.name, targets)) wanted.push_back(tensor.name);
-  const NamedArrays arrays = names(file.read_many(wanted), targets);
+  NamedArrays arrays = names(file.read_many(wanted), targets);
+  add_kept(model, names, arrays);
   from_arrays({arrays.begin(), arrays.end()}, model, source);
 }
 
 void load_into(Parameterized& model, const NamedArrays& arrays, const NameMap& names,
                const std::string& source) {
   require_fit(model, tensor_infos(arrays), names, source);
-  const NamedArrays renamed = names(arrays, names_of(tensor_infos(model)));
+  NamedArrays renamed = names(arrays, names_of(tensor_infos(model)));
+  add_kept(model, names, renamed);
   from_arrays({renamed.begin(), renamed.end()}, model, source);
 }
 

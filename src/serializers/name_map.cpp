@@ -63,7 +63,7 @@ std::regex compiled(const std::string& pattern) {
 }  // namespace
 
 struct NameMap::Rule {
-  enum Kind { kExact, kPrefix, kRegex, kSkip, kFromPytorch, kToPytorch };
+  enum Kind { kExact, kPrefix, kRegex, kSkip, kKeep, kFromPytorch, kToPytorch };
   Kind kind;
   std::string from, to;
   std::regex expression = {};
@@ -93,6 +93,9 @@ NameMap& NameMap::regex(const std::string& pattern, const std::string& to) {
 NameMap& NameMap::skip(const std::string& pattern) {
   return add({Rule::kSkip, pattern, "", compiled(pattern)});
 }
+NameMap& NameMap::keep(const std::string& pattern) {
+  return add({Rule::kKeep, pattern, "", compiled(pattern)});
+}
 NameMap& NameMap::pytorch() { return add({Rule::kFromPytorch, "", ""}); }
 NameMap& NameMap::pytorch_reversed() { return add({Rule::kToPytorch, "", ""}); }
 
@@ -119,6 +122,8 @@ NameMap NameMap::parse(const std::string& text, const std::string& source) {
       names.regex(words[1], to);
     } else if (rule == "skip" && count == 1) {
       names.skip(words[1]);
+    } else if (rule == "keep" && count == 1) {
+      names.keep(words[1]);
     } else if (rule == "pytorch" && count == 0) {
       names.pytorch();
     } else if (rule == "to-pytorch" && count == 0) {
@@ -126,7 +131,7 @@ NameMap NameMap::parse(const std::string& text, const std::string& source) {
     } else {
       fail<ValueError>("NameMap: ", source, ", line ", number, ": '", line,
                        "' is not a rule; expected 'exact FROM TO', 'prefix FROM [TO]', 'regex "
-                       "PATTERN [TO]', 'skip PATTERN', 'pytorch' or 'to-pytorch'");
+                       "PATTERN [TO]', 'skip PATTERN', 'keep PATTERN', 'pytorch' or 'to-pytorch'");
     }
   }
   return names;
@@ -134,14 +139,21 @@ NameMap NameMap::parse(const std::string& text, const std::string& source) {
 
 NameMap NameMap::read(const std::string& path) { return parse(io::read_whole_file(path), path); }
 
+namespace {
+
+void check_length(const std::string& name) {
+  CATENA_CHECK(ValueError, name.size() <= kLongestMatched, "NameMap: a name of ", name.size(),
+               " bytes, at most ", kLongestMatched, " are compared with regular expressions: '",
+               name.substr(0, 60), "...'");
+}
+
+}  // namespace
+
 std::optional<std::string> NameMap::operator()(const std::string& name,
                                                const std::set<std::string>& targets) const {
   std::string now = name;
   for (const Rule& rule : rules_) {
-    const bool matches = rule.kind == Rule::kRegex || rule.kind == Rule::kSkip;
-    CATENA_CHECK(ValueError, !matches || now.size() <= kLongestMatched, "NameMap: a name of ",
-                 now.size(), " bytes, at most ", kLongestMatched,
-                 " are compared with regular expressions: '", now.substr(0, 60), "...'");
+    if (rule.kind == Rule::kRegex || rule.kind == Rule::kSkip) check_length(now);
     switch (rule.kind) {
       case Rule::kExact:
         if (now == rule.from) return rule.to;
@@ -155,6 +167,8 @@ std::optional<std::string> NameMap::operator()(const std::string& name,
       case Rule::kSkip:
         if (std::regex_match(now, rule.expression)) return {};
         break;
+      case Rule::kKeep:  // of names of the model
+        break;
       case Rule::kFromPytorch:
         now = from_pytorch_name(now, targets);
         break;
@@ -164,6 +178,14 @@ std::optional<std::string> NameMap::operator()(const std::string& name,
     }
   }
   return now;
+}
+
+bool NameMap::keeps(const std::string& target) const {
+  return std::any_of(rules_.begin(), rules_.end(), [&](const Rule& rule) {
+    if (rule.kind != Rule::kKeep) return false;
+    check_length(target);
+    return std::regex_match(target, rule.expression);
+  });
 }
 
 NamedArrays NameMap::operator()(const NamedArrays& arrays,

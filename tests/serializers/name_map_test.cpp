@@ -164,6 +164,28 @@ TEST(LoadInto, NamesTheFirstMismatchAndListsBothSides) {
                   {"load_into: a message does not fit"});
 }
 
+// A new head on a network that is there.
+TEST(LoadInto, KeepsWhatTheFileMayLack) {
+  Net net;
+  NamedArrays arrays = state_dict();
+  arrays.resize(7);  // without fc2
+  arrays.emplace_back("old.weight", ones({9}));
+  const auto head = net.fc2.W.data().to_vector<double>();
+  const NameMap names = NameMap().skip("old\\..*").keep("fc2/.*").pytorch();
+  load_into(net, arrays, names);
+  EXPECT_EQ(net.fc1.W.data().to_vector<double>(), Values(12, 1));
+  EXPECT_EQ(net.fc2.W.data().to_vector<double>(), head);
+  load_into(net, state_dict(), names);  // it is there: taken
+  EXPECT_EQ(net.fc2.W.data().to_vector<double>(), Values(6, 8));
+  arrays.erase(arrays.begin());
+  expect_contains(error_of<IoError>([&] { load_into(net, arrays, names); }),
+                  {"first mismatch: 'fc1/W' is (3, 4) float32 in the model, missing",
+                   "fc2/W (2, 3) float32      -  (kept)\n"});
+  EXPECT_TRUE(NameMap::parse("keep fc2/.*", "x").keeps("fc2/W"));
+  EXPECT_FALSE(names.keeps("fc1/W"));
+  EXPECT_FALSE(NameMap().keeps(""));
+}
+
 TEST(CompareTensors, LongTablesShowWhatDiffers) {
   NamedArrays left, right;
   for (int i = 0; i < 200; ++i) {

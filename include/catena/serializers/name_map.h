@@ -35,6 +35,9 @@ class NameMap {
   NameMap& regex(const std::string& pattern, const std::string& to);
   // Leaves out names that the regular expression matches as a whole.
   NameMap& skip(const std::string& pattern);
+  // Names of the model, not of the file: what the regular expression matches as a whole may be
+  // missing in the file, and keeps its values then. For new layers on a network that is there.
+  NameMap& keep(const std::string& pattern);
   // PyTorch's names in a model of layers of catena: '.' becomes '/', and of the last part
   //   weight        W, or gamma where the model has that instead
   //   bias          b, or beta
@@ -47,8 +50,8 @@ class NameMap {
   static NameMap from_pytorch();
   static NameMap to_pytorch();
   // A map from lines of text: "exact FROM TO", "prefix FROM [TO]", "regex PATTERN [TO]", "skip
-  // PATTERN", "pytorch", "to-pytorch". Words are separated by blanks; lines that begin with # are
-  // comments. ValueError with `source` and the line for anything else.
+  // PATTERN", "keep PATTERN", "pytorch", "to-pytorch". Words are separated by blanks; lines that
+  // begin with # are comments. ValueError with `source` and the line for anything else.
   static NameMap parse(const std::string& text, const std::string& source);
   // The same from a file.
   static NameMap read(const std::string& path);
@@ -57,6 +60,8 @@ class NameMap {
   // ValueError for a name of more than 2000 bytes where there are regular expressions.
   std::optional<std::string> operator()(const std::string& name,
                                         const std::set<std::string>& targets = {}) const;
+  // Whether a tensor of the model may be missing in the file.
+  bool keeps(const std::string& target) const;
   // All of them. ValueError for two names that become one.
   NamedArrays operator()(const NamedArrays& arrays,
                          const std::set<std::string>& targets = {}) const;
@@ -90,7 +95,7 @@ TensorComparison compare_tensors(const std::vector<TensorInfo>& left,
 // whose names `names` makes. Floating dtypes are converted into each other. IoError that names the
 // first tensor that is missing, unknown, or of another shape or dtype, and lists both sides, and
 // for values too large for the model's dtype; the model is then unchanged. What the model does not
-// have must be left out by a rule.
+// have must be left out by a skip() rule, and what the file does not have named by a keep() rule.
 void load_into(Parameterized& model, const TensorFile& file, const NameMap& names = {});
 // `source` is what errors call the arrays.
 void load_into(Parameterized& model, const NamedArrays& arrays, const NameMap& names = {},

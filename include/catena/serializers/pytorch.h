@@ -22,7 +22,8 @@ namespace catena::serializers {
 // Elements are read on the CPU wherever they were, in either byte order, of views with any strides;
 // an expanded tensor stays one (stride 0). Arrays do not share memory where tensors did. Sparse and
 // quantized tensors are IoErrors; complex and 8-bit floating tensors are listed and cannot be read.
-// The format of before PyTorch 1.6 is an IoError that says how to save the file again.
+// Descriptions of more than 64 MiB, a million entries or 64 dicts in dicts are IoErrors. The format
+// of before PyTorch 1.6 is an IoError that says how to save the file again.
 class PytorchFile final : public TensorFile {
  public:
   explicit PytorchFile(const std::string& path);
