@@ -68,10 +68,13 @@ __global__ void __launch_bounds__(kWordsOfBlock)
 
 cudaError_t launch_exchange(const Exchange& parts, bool sums, const void* in, void* out,
                             size_t words, uint32_t number, cudaStream_t stream) {
-  const auto kernel = sums ? exchange_kernel<true> : exchange_kernel<false>;
+  const auto* from = static_cast<const uint32_t*>(in);
+  auto* to = static_cast<uint32_t*>(out);
   const unsigned blocks = static_cast<unsigned>((words + kWordsOfBlock - 1) / kWordsOfBlock);
-  kernel<<<blocks, kWordsOfBlock, 0, stream>>>(parts, static_cast<const uint32_t*>(in),
-                                               static_cast<uint32_t*>(out), words, number);
+  if (sums)
+    exchange_kernel<true><<<blocks, kWordsOfBlock, 0, stream>>>(parts, from, to, words, number);
+  else
+    exchange_kernel<false><<<blocks, kWordsOfBlock, 0, stream>>>(parts, from, to, words, number);
   return cudaGetLastError();
 }
 
