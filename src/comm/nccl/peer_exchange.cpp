@@ -7,14 +7,15 @@
 
 namespace catena::comm::nccl {
 
-namespace {
-
-struct Introduction {
+// What each rank tells all others at first.
+struct PeerExchange::Introduction {
   bool takes_part = false;
   int host = 0;
   pid_t process = 0;
   cudaIpcMemHandle_t memory{};
 };
+
+namespace {
 
 // Of each stream: 0 while nothing is captured.
 unsigned long long capture_of(const Stream& stream) {
@@ -32,7 +33,9 @@ MarkedWord* words_in(void* memory) {
   return reinterpret_cast<MarkedWord*>(static_cast<char*>(memory) + kStateBytes);
 }
 
-Introduction introduce(void** memory, size_t bytes, int host) {
+}  // namespace
+
+PeerExchange::Introduction PeerExchange::introduce(void** memory, size_t bytes, int host) {
   Introduction own;
   own.host = host;
   own.process = getpid();
@@ -44,8 +47,6 @@ Introduction introduce(void** memory, size_t bytes, int host) {
   return own;
 }
 
-}  // namespace
-
 std::shared_ptr<PeerExchange> PeerExchange::create(Communicator& control, int device) {
   const int ranks = control.size(), rank = control.rank();
   if (ranks < 2 || ranks > kMostRanks) return nullptr;
@@ -54,29 +55,45 @@ std::shared_ptr<PeerExchange> PeerExchange::create(Communicator& control, int de
   made->parts_.rank = rank;
   made->parts_.ranks = ranks;
   void* memory = nullptr;
-  const std::vector<Introduction> all = control.all_gather_object(
-      introduce(&memory, exchange_bytes(ranks), control.topology().hosts[size_t(rank)]));
+  const Introduction own =
+      introduce(&memory, exchange_bytes(ranks), control.topology().hosts[size_t(rank)]);
   made->parts_.states = static_cast<ExchangeState*>(memory);
-  bool works = cudaStreamCreateWithFlags(&made->releases_, cudaStreamNonBlocking) == cudaSuccess;
-  for (int r = 0; r < ranks; ++r)
-    works &= all[size_t(r)].takes_part && all[size_t(r)].host == all[0].host;
-  for (int r = 0; works && r < ranks; ++r) {
-    void* mapped = memory;
-    if (r != rank)
-      works = all[size_t(r)].process != all[size_t(rank)].process &&
-              cudaIpcOpenMemHandle(&mapped, all[size_t(r)].memory,
-                                   cudaIpcMemLazyEnablePeerAccess) == cudaSuccess;
-    made->parts_.words[r] = words_in(mapped);
-  }
-  cudaGetLastError();
-  const std::vector<bool> work = [&] {
-    std::vector<bool> found;
-    for (const int one : control.all_gather_object(int(works))) found.push_back(one != 0);
-    return found;
-  }();
-  if (std::find(work.begin(), work.end(), false) == work.end()) return made;
-  if (memory) cudaFree(memory);
+  const bool works = made->map(control.all_gather_object(own));
+  const std::vector<int> all_work = control.all_gather_object(int(works));
+  if (std::find(all_work.begin(), all_work.end(), 0) == all_work.end()) return made;
+  made->unmap();
+  made->free();
   return nullptr;
+}
+
+// The memory of all ranks; false where one does not take part or cannot be reached.
+bool PeerExchange::map(const std::vector<Introduction>& all) {
+  const Introduction& own = all[size_t(parts_.rank)];
+  for (int r = 0; r < parts_.ranks; ++r) {
+    const Introduction& other = all[size_t(r)];
+    if (!other.takes_part || other.host != own.host) return false;
+    void* mapped = parts_.states;
+    const bool is_own = r == parts_.rank;
+    if (!is_own && (other.process == own.process ||
+                    cudaIpcOpenMemHandle(&mapped, other.memory, cudaIpcMemLazyEnablePeerAccess) !=
+                        cudaSuccess)) {
+      cudaGetLastError();
+      return false;
+    }
+    parts_.words[r] = words_in(mapped);
+  }
+  return cudaStreamCreateWithFlags(&releases_, cudaStreamNonBlocking) == cudaSuccess;
+}
+
+void PeerExchange::unmap() {
+  for (int r = 0; r < parts_.ranks; ++r)
+    if (r != parts_.rank && parts_.words[r])
+      cudaIpcCloseMemHandle(reinterpret_cast<char*>(parts_.words[r]) - kStateBytes);
+}
+
+void PeerExchange::free() {
+  if (parts_.states) cudaFree(parts_.states);
+  if (releases_) cudaStreamDestroy(releases_);
 }
 
 // By what all ranks have in common. The address of an array is not: smaller elements may begin
@@ -113,14 +130,9 @@ void PeerExchange::release() noexcept {
 }
 
 void PeerExchange::close(Communicator& control) {
-  if (!captured_)
-    for (int r = 0; r < parts_.ranks; ++r)
-      if (r != parts_.rank)
-        cudaIpcCloseMemHandle(reinterpret_cast<char*>(parts_.words[r]) - kStateBytes);
-  control.barrier();  // the others have closed what is freed here
-  if (captured_) return;
-  cudaFree(parts_.states);
-  cudaStreamDestroy(releases_);
+  if (!captured_) unmap();
+  control.barrier();  // the others have unmapped what is freed here
+  if (!captured_) free();
 }
 
 }  // namespace catena::comm::nccl

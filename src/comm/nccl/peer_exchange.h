@@ -34,7 +34,12 @@ class PeerExchange {
   void close(Communicator& control);
 
  private:
+  struct Introduction;
   PeerExchange() = default;
+  static Introduction introduce(void** memory, size_t bytes, int host);
+  bool map(const std::vector<Introduction>& all);
+  void unmap();
+  void free();
   void wait_for_earlier(const Stream& stream);
 
   Exchange parts_{};
