@@ -43,6 +43,7 @@ Pipeline::Executor::Executor(Sequence& model_given, const Cut& cut_given, Schedu
   check_updates();
   if (place_.comm) keep_comm_ = place_.comm->weak_from_this().lock();
   if (place_.data) keep_data_ = place_.data->weak_from_this().lock();
+  if (place_.tensor) keep_tensor_ = place_.tensor->weak_from_this().lock();
   if (place_.comm) place_.devices.assign(size_t(schedule.ranks()), place_.comm->device());
   model.untie();
   for (int s = 0; s < schedule.stages(); ++s) {
@@ -105,6 +106,11 @@ void Pipeline::Executor::check_updates() const {
                options_.clip_norm,
                ", but the schedule has no updates, in which gradients are clipped; leave clip_norm "
                "out, or set updates = true");
+  CATENA_CHECK(ValueError, options_.clip_norm == 0 || place_.tensor_size() == 1,
+               "Pipeline: clip_norm is ", options_.clip_norm, ", but each stage is spread over ",
+               place_.tensor_size(),
+               " ranks of the grid, which have slices of its gradients and would scale them "
+               "differently; leave clip_norm out");
 }
 
 void Pipeline::Executor::require_setup(const char* who) const {
@@ -150,9 +156,9 @@ Pipeline::Pipeline(Sequence& model, const Cut& cut, Schedule schedule, const Com
     : Pipeline(model, cut, std::move(schedule), known(comm), options) {}
 Pipeline::Pipeline(Sequence& model, const Cut& cut, Schedule schedule, const Grid& grid,
                    const PipelineOptions& options)
-    : executor_(std::make_unique<Executor>(model, cut, std::move(schedule),
-                                           Executor::Place{{}, &grid.pipeline(), &grid.data()},
-                                           options)) {}
+    : executor_(std::make_unique<Executor>(
+          model, cut, std::move(schedule),
+          Executor::Place{{}, &grid.pipeline(), &grid.data(), &grid.tensor()}, options)) {}
 Pipeline::~Pipeline() = default;
 Pipeline::Pipeline(Pipeline&&) noexcept = default;
 

@@ -26,6 +26,9 @@ class Pipeline::Executor {
     std::vector<Device> devices;
     Communicator* comm = nullptr;
     Communicator* data = nullptr;
+    Communicator* tensor = nullptr;
+    // Ranks that share the layers of a stage; 1 without a grid.
+    int tensor_size() const { return tensor ? tensor->size() : 1; }
   };
   Executor(Sequence& model, const Cut& cut, Schedule schedule, Place place,
            const PipelineOptions& options);
@@ -115,7 +118,7 @@ class Pipeline::Executor {
 
   Place place_;
   PipelineOptions options_;
-  CommunicatorPtr keep_comm_, keep_data_;
+  CommunicatorPtr keep_comm_, keep_data_, keep_tensor_;
   std::vector<std::unique_ptr<Stage>> stages_;  // null where another rank has it
   std::vector<Boundary> boundaries_;            // behind each stage but the last
   std::set<Boundary::Key> learnt_;              // over ranks

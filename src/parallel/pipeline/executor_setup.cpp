@@ -57,6 +57,7 @@ void Pipeline::Executor::check_equal_plans() const {
   const std::string text = plan_text(model, cut, schedule, options_);
   if (is_over_ranks()) check_equal(*place_.comm, text);
   if (place_.data && place_.data->size() > 1) check_equal(*place_.data, text);
+  if (place_.tensor_size() > 1) check_equal(*place_.tensor, text);
 }
 
 // A layer waits for all ranks of its communicator, but the other ranks of the pipeline have other
@@ -92,10 +93,16 @@ void Pipeline::Executor::setup(const MakeRule& make_rule) {
   uint64_t seed = options_.seed.value_or(random::default_state(cpu(0)).state().seed);
   if (place_.comm) seed = place_.comm->broadcast_object(seed);
   if (place_.data) seed = place_.data->broadcast_object(seed);
+  if (place_.tensor) seed = place_.tensor->broadcast_object(seed);
   numbers_.set_seed(seed, place_.data ? place_.data->rank() : 0);
   updates_.begin_setup();
   add_optimizers(make_rule);
   updates_.finish_setup(model.untie(), ranks_of_ties());
+  CATENA_CHECK(ValueError, !updates_.has_loss_scale() || place_.tensor_size() == 1,
+               "Pipeline::setup: the rule has a loss scale, but each stage is spread over ",
+               place_.tensor_size(),
+               " ranks of the grid, of which some may find no overflow in their slices; use "
+               "bfloat16 or float32, which need none");
   UnitRange last(model, cut.first.back(), static_cast<int>(model.size()));
   CATENA_CHECK(ValueError, !updates_.has_loss_scale() || last.parameter_count() > 0,
                "Pipeline::setup: the last stage has no parameters, so that there is no optimizer "

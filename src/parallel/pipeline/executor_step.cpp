@@ -211,7 +211,7 @@ auto Pipeline::Executor::or_end_all(const char* what, F part) {
 
 // In a grid they end others again, until all rows and columns have ended.
 void Pipeline::Executor::end_others(const std::string& text, bool by_peer) const {
-  for (Communicator* comm : {place_.comm, place_.data}) {
+  for (Communicator* comm : {place_.comm, place_.data, place_.tensor}) {
     if (!comm || comm->size() == 1) continue;
     comm::internals(*comm).note_failure(text, by_peer, -1);
     comm->abort(text);

@@ -142,7 +142,10 @@ class Pipeline {
   Pipeline(Sequence& model, const Cut& cut, Schedule schedule, const CommunicatorPtr& comm,
            const PipelineOptions& options = {});
   // A pipeline in each row of a grid; gradients are averaged over its columns, as each stage's are
-  // complete, beside what is still computed. The grid must outlive the pipeline.
+  // complete, beside what is still computed. With tensor ranks the model is made of layers over
+  // grid.tensor() (tensor/linear.h), and so is the loss. Then a clip_norm is a ValueError, and a
+  // loss scale one in setup: norms and overflows of slices differ. The grid must outlive the
+  // pipeline.
   Pipeline(Sequence& model, const Cut& cut, Schedule schedule, const Grid& grid,
            const PipelineOptions& options = {});
   ~Pipeline();

@@ -1,0 +1,308 @@
+// Models of tensor-parallel layers trained against one process: alone, with replicas, and as
+// pipelines of replicas.
+#include "catena/functions/activation.h"
+#include "catena/functions/connection/embed_id.h"
+#include "catena/functions/normalization/layer_normalization.h"
+#include "catena/optimizers/loss_scale.h"
+#include "catena/parallel/grid.h"
+#include "catena/parallel/pipeline/pipeline.h"
+#include "catena/parallel/pipeline/schedules.h"
+#include "catena/parallel/tensor/embed_id.h"
+#include "catena/parallel/tensor/linear.h"
+#include "catena/parallel/tensor/normalization.h"
+#include "catena/parallel/tensor/softmax_cross_entropy.h"
+#include "error_text.h"
+#include "parallel/tensor/ranks.h"
+
+namespace catena::parallel::tensor_training {
+namespace {
+
+using namespace testing;  // NOLINT: waves and ranks
+
+constexpr int64_t kVocab = 12, kHidden = 12, kInner = 24, kTokens = 24;
+constexpr int kSteps = 10;
+
+F::LinearOptions of_double(bool nobias = false) {
+  return {.bias = nobias ? 0 : 0.1, .nobias = nobias, .dtype = dtype::float64};
+}
+F::LayerNormalizationOptions double_norm() { return {.dtype = dtype::float64}; }
+F::RMSNormalizationOptions double_rms() { return {.dtype = dtype::float64}; }
+
+// A block of a transformer without attention.
+template <class Norm, class Up, class Down>
+struct Block : FunctionSet {
+  Norm norm;
+  Up up;
+  Down down;
+  Block(Norm n, Up u, Down d) : norm(std::move(n)), up(std::move(u)), down(std::move(d)) {}
+  CATENA_FUNCTIONS(norm, up, down)
+  Variable operator()(const Variable& h) const { return h + down(F::gelu(up(norm(h)))); }
+};
+
+template <class Norm, class Output>
+struct Head : FunctionSet {
+  Norm norm;
+  Output out;
+  Head(Norm n, Output o) : norm(std::move(n)), out(std::move(o)) {}
+  CATENA_FUNCTIONS(norm, out)
+  Variable operator()(const Variable& h) const { return out(norm(h)); }
+};
+
+template <class Embed, class B, class H>
+struct Net : FunctionSet {
+  Embed embed;
+  B block;
+  H head;
+  Net(Embed e, B b, H h) : embed(std::move(e)), block(std::move(b)), head(std::move(h)) {}
+  CATENA_FUNCTIONS(embed, block, head)
+  Variable operator()(const Array& ids) const { return head(block(embed(ids))); }
+};
+
+// Draws in the same order as split_net; braces keep the order of the arguments.
+auto whole_net() {
+  return Net{
+      F::EmbedID(kVocab, kHidden, {.dtype = dtype::float64}),
+      Block{F::LayerNormalization(kHidden, double_norm()), F::Linear(kHidden, kInner, of_double()),
+            F::Linear(kInner, kHidden, of_double())},
+      Head{F::RMSNormalization(kHidden, double_rms()),
+           F::Linear(kHidden, kVocab, of_double(true))}};
+}
+
+auto split_net(Communicator& comm) {
+  return Net{VocabParallelEmbedID(kVocab, kHidden, comm, {.dtype = dtype::float64}),
+             Block{F::LayerNormalization(kHidden, double_norm()),
+                   ColumnParallelLinear(kHidden, kInner, comm, of_double()),
+                   RowParallelLinear(kInner, kHidden, comm, of_double())},
+             Head{F::RMSNormalization(kHidden, double_rms()),
+                  ColumnParallelLinear(kHidden, kVocab, comm, of_double(true))}};
+}
+
+auto sequence_net(Communicator& comm) {
+  return Net{
+      VocabParallelEmbedID(kVocab, kHidden, comm, {.dtype = dtype::float64},
+                           {.sequence_parallel = true}),
+      Block{SequenceParallelLayerNormalization(kHidden, comm, double_norm()),
+            ColumnParallelLinear(kHidden, kInner, comm, of_double(), {.sequence_parallel = true}),
+            RowParallelLinear(kInner, kHidden, comm, of_double(), {.sequence_parallel = true})},
+      Head{SequenceParallelRMSNormalization(kHidden, comm, double_rms()),
+           ColumnParallelLinear(kHidden, kVocab, comm, of_double(true),
+                                {.sequence_parallel = true})}};
+}
+
+// Tokens and the ones to predict, on cpu:0; the last but one of each step is ignored.
+std::pair<Array, Array> tokens_of(int step) {
+  std::vector<int32_t> ids(kTokens), labels(kTokens);
+  for (int i = 0; i < kTokens; ++i) {
+    ids[size_t(i)] = (i * i + 5 * i + 3 * step) % int(kVocab);
+    labels[size_t(i)] = (ids[size_t(i)] * 5 + 1) % int(kVocab);
+  }
+  return {array(ids, {kTokens}, cpu(0)), array(labels, {kTokens}, cpu(0))};
+}
+
+using Named = std::map<std::string, Array>;
+
+struct Trained {
+  std::vector<double> losses;
+  Named values, gradients;  // of the last step
+};
+
+// The axis along which a parameter is cut, by its path in a Net.
+int cut_of(const std::string& path) {
+  if (path == "block/down/W") return 1;
+  for (const char* rows : {"embed/W", "block/up/W", "block/up/b", "head/out/W"})
+    if (path == rows) return 0;
+  return kWhole;
+}
+
+Trained one_process() {
+  const DeviceScope scope(cpu(0));
+  random::default_state(cpu(0)).seed(kSeed);
+  auto net = whole_net();
+  optimizers::Adam optimizer(0.01);
+  optimizer.setup(net);
+  Trained trained;
+  for (int step = 0; step < kSteps; ++step) {
+    const auto [ids, labels] = tokens_of(step);
+    optimizer.zero_grads();
+    const Variable loss = F::softmax_cross_entropy(net(ids), labels);
+    loss.backward();
+    optimizer.update();
+    trained.losses.push_back(loss.item<double>());
+  }
+  for (const auto& [path, p] : net.named_parameters())
+    trained.values[path] = p.data(), trained.gradients[path] = p.grad();
+  return trained;
+}
+
+void expect_joined(Communicator& comm, const std::string& path, const Array& own,
+                   const Array& expected, const std::string& what) {
+  const int axis = cut_of(path);
+  if (axis == kWhole) expect_whole(comm, own, what + path);
+  const Array got = axis == kWhole ? own.to(cpu(0)) : whole_of(comm, own, axis);
+  expect_close(got, expected, what + path, 1e-9);
+}
+
+void expect_trained(Communicator& comm, Parameterized& net, const Trained& expected) {
+  for (const auto& [path, p] : net.named_parameters()) {
+    expect_joined(comm, path, p.grad(), expected.gradients.at(path), "gradient of ");
+    expect_joined(comm, path, p.data(), expected.values.at(path), "value of ");
+  }
+}
+
+// Trains on this rank's share of the batch.
+template <class AnyNet, class Rule>
+void train(AnyNet& net, Rule& optimizer, Communicator& data, Communicator& tensor,
+           const Trained& expected) {
+  optimizer.setup(net);
+  const auto [begin, end] = shard(kTokens, data.rank(), data.size());
+  for (int step = 0; step < kSteps; ++step) {
+    const auto [ids, labels] = tokens_of(step);
+    const Slice own(begin, end);
+    optimizer.zero_grads();
+    const Variable loss = F::vocab_parallel_softmax_cross_entropy(
+        net(ids(own).to(tensor.device())), labels(own).to(tensor.device()), tensor);
+    loss.backward();
+    optimizer.update();
+    const double mean = data.all_reduce_value(loss.item<double>()) / data.size();
+    EXPECT_NEAR(mean, expected.losses[size_t(step)], 1e-10) << "step " << step;
+  }
+  expect_trained(tensor, net, expected);
+}
+
+TEST(TensorTraining, EqualsOneProcess) {
+  const Trained expected = one_process();
+  EXPECT_LT(expected.losses.back(), 0.8 * expected.losses.front());
+  for (const int ranks : kRankCounts) {
+    SCOPED_TRACE(message(ranks, " ranks"));
+    run_alike(ranks, [&](Communicator& comm) {
+      const CommunicatorPtr alone = comm.split(comm.rank());
+      optimizers::Adam optimizer(0.01);
+      auto net = split_net(comm);
+      train(net, optimizer, *alone, comm, expected);
+    });
+    run_alike(ranks, [&](Communicator& comm) {
+      const CommunicatorPtr alone = comm.split(comm.rank());
+      optimizers::Adam optimizer(0.01);
+      auto net = sequence_net(comm);
+      train(net, optimizer, *alone, comm, expected);
+    });
+  }
+}
+
+// Gradients are averaged over replicas and summed over the ranks of a layer. Replicas begin apart
+// and take the first one's values, each rank from the one with its own slices.
+TEST(TensorTraining, ReplicasEqualOneProcess) {
+  const Trained expected = one_process();
+  for (const GridShape& shape :
+       {GridShape{.data = 2, .tensor = 2}, GridShape{.data = 2, .tensor = 3},
+        GridShape{.data = 3, .tensor = 2}}) {
+    for (const bool sequence : {false, true}) {
+      for (const Sharding sharding : {Sharding::kNone, Sharding::kStates}) {
+        SCOPED_TRACE(message(shape.data, " x ", shape.tensor, ", sequence ", sequence));
+        comm::run_threads(shape.data * shape.tensor, [&](Communicator& comm) {
+          const Grid grid(comm, shape);
+          random::default_state(comm.device()).seed(kSeed + uint64_t(grid.replica()));
+          auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), grid.data(),
+                                                       {.sharding = sharding});
+          if (sequence) {
+            auto net = sequence_net(grid.tensor());
+            train(net, optimizer, grid.data(), grid.tensor(), expected);
+          } else {
+            auto net = split_net(grid.tensor());
+            train(net, optimizer, grid.data(), grid.tensor(), expected);
+          }
+        });
+      }
+    }
+  }
+}
+
+// Pipelines ---------------------------------------------------------------------------------------
+
+void fill(pipeline::Sequence& model, Communicator& comm, bool sequence) {
+  if (sequence) {
+    auto net = sequence_net(comm);
+    model.add("embed", std::move(net.embed)).add("block", std::move(net.block));
+    model.add("head", std::move(net.head));
+  } else {
+    auto net = split_net(comm);
+    model.add("embed", std::move(net.embed)).add("block", std::move(net.block));
+    model.add("head", std::move(net.head));
+  }
+}
+
+void train_pipeline(const Grid& grid, pipeline::Schedule schedule, const Trained& expected,
+                    bool sequence, bool recompute = false) {
+  random::default_state(grid.comm().device()).seed(kSeed + uint64_t(grid.replica()));
+  pipeline::Sequence model;
+  fill(model, grid.tensor(), sequence);
+  pipeline::PipelineOptions options{.seed = 5};
+  if (recompute) options.recompute = {0, 1};
+  pipeline::Pipeline pipeline(model, {{0, 2}}, std::move(schedule), grid, options);
+  pipeline.setup([] { return optimizers::Adam(0.01); });
+  const auto [begin, end] = shard(kTokens, grid.replica(), grid.data().size());
+  for (int step = 0; step < kSteps; ++step) {
+    const auto [ids, labels] = tokens_of(step);
+    const Slice own(begin, end);
+    const Device here = grid.comm().device();
+    pipeline.step(ids(own).to(here), labels(own).to(here), [&](const Variable& y, const Array& t) {
+      return F::vocab_parallel_softmax_cross_entropy(y, t, grid.tensor());
+    });
+    EXPECT_NEAR(pipeline.loss(), expected.losses[size_t(step)], 1e-10) << "step " << step;
+  }
+  for (const auto& [path, p] : model.named_parameters()) {
+    const int stage = path.rfind("head", 0) == 0 ? 1 : 0;
+    if (!pipeline.has_stage(stage)) continue;
+    expect_joined(grid.tensor(), path, p.grad(), expected.gradients.at(path), "gradient of ");
+    expect_joined(grid.tensor(), path, p.data(), expected.values.at(path), "value of ");
+  }
+}
+
+TEST(TensorTraining, PipelinesOfReplicasEqualOneProcess) {
+  const Trained expected = one_process();
+  const GridShape shape{.data = 2, .pipeline = 2, .tensor = 2};
+  const pipeline::Schedule schedules[] = {
+      pipeline::gpipe(2, 3), pipeline::one_forward_one_backward(2, 3), pipeline::zero_bubble(2, 3)};
+  for (const auto& schedule : schedules) {
+    for (const bool sequence : {false, true}) {
+      SCOPED_TRACE(message(schedule.name, ", sequence ", sequence));
+      comm::run_threads(8, [&](Communicator& comm) {
+        train_pipeline(Grid(comm, shape), schedule, expected, sequence);
+      });
+    }
+  }
+}
+
+TEST(TensorTraining, StagesMayBeComputedAgain) {
+  const Trained expected = one_process();
+  comm::run_threads(4, [&](Communicator& comm) {
+    train_pipeline(Grid(comm, {.pipeline = 2, .tensor = 2}),
+                   pipeline::one_forward_one_backward(2, 4), expected, true, true);
+  });
+}
+
+TEST(TensorTraining, PipelinesRefuseWhatNeedsAllSlices) {
+  comm::run_threads(4, [](Communicator& comm) {
+    const Grid grid(comm, {.pipeline = 2, .tensor = 2});
+    random::default_state(comm.device()).seed(kSeed);
+    pipeline::Sequence model;
+    fill(model, grid.tensor(), false);
+    const pipeline::Schedule schedule = pipeline::gpipe(2, 2);
+    expect_contains(error_of<ValueError>([&] {
+                      pipeline::Pipeline(model, {{0, 2}}, schedule, grid, {.clip_norm = 1});
+                    }),
+                    {"clip_norm", "2 ranks", "slices"});
+    pipeline::Pipeline pipeline(model, {{0, 2}}, schedule, grid);
+    expect_contains(error_of<ValueError>([&] {
+                      pipeline.setup([] {
+                        optimizers::Adam rule(0.01);
+                        optimizers::add_loss_scale(rule, {.initial = 1024});
+                        return rule;
+                      });
+                    }),
+                    {"loss scale", "2 ranks"});
+  });
+}
+
+}  // namespace
+}  // namespace catena::parallel::tensor_training
