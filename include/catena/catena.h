@@ -124,6 +124,7 @@
 #include "catena/parallel/tensor/functions.h"
 #include "catena/parallel/tensor/linear.h"
 #include "catena/parallel/tensor/normalization.h"
+#include "catena/parallel/tensor/norms.h"
 #include "catena/parallel/tensor/softmax_cross_entropy.h"
 #include "catena/serializers/checkpoint.h"
 #include "catena/serializers/name_map.h"

@@ -2,6 +2,7 @@
 // pipelines of replicas.
 #include "catena/functions/activation.h"
 #include "catena/functions/connection/embed_id.h"
+#include "catena/functions/noise/dropout.h"
 #include "catena/functions/normalization/layer_normalization.h"
 #include "catena/optimizers/loss_scale.h"
 #include "catena/parallel/grid.h"
@@ -10,6 +11,7 @@
 #include "catena/parallel/tensor/embed_id.h"
 #include "catena/parallel/tensor/linear.h"
 #include "catena/parallel/tensor/normalization.h"
+#include "catena/parallel/tensor/norms.h"
 #include "catena/parallel/tensor/softmax_cross_entropy.h"
 #include "error_text.h"
 #include "parallel/tensor/ranks.h"
@@ -102,7 +104,7 @@ std::pair<Array, Array> tokens_of(int step) {
 using Named = std::map<std::string, Array>;
 
 struct Trained {
-  std::vector<double> losses;
+  std::vector<double> losses, norms;
   Named values, gradients;  // of the last step
 };
 
@@ -114,11 +116,12 @@ int cut_of(const std::string& path) {
   return kWhole;
 }
 
-Trained one_process() {
+Trained one_process(double clip_norm = 0) {
   const DeviceScope scope(cpu(0));
   random::default_state(cpu(0)).seed(kSeed);
   auto net = whole_net();
   optimizers::Adam optimizer(0.01);
+  if (clip_norm > 0) optimizer.add_hook("clip", optimizers::gradient_clipping(clip_norm));
   optimizer.setup(net);
   Trained trained;
   for (int step = 0; step < kSteps; ++step) {
@@ -126,6 +129,7 @@ Trained one_process() {
     optimizer.zero_grads();
     const Variable loss = F::softmax_cross_entropy(net(ids), labels);
     loss.backward();
+    trained.norms.push_back(optimizer.compute_grads_norm());
     optimizer.update();
     trained.losses.push_back(loss.item<double>());
   }
@@ -217,6 +221,57 @@ TEST(TensorTraining, ReplicasEqualOneProcess) {
   }
 }
 
+// What is whole counts once in the norm, and every rank's slices do.
+TEST(TensorTraining, ClipsByTheNormOfAllSlices) {
+  const double clip_norm = 0.3;
+  const Trained expected = one_process(clip_norm);
+  EXPECT_GT(*std::min_element(expected.norms.begin(), expected.norms.end()), clip_norm);
+  EXPECT_GT(std::abs(expected.losses.back() - one_process().losses.back()), 1e-6) << "clips";
+  for (const GridShape& shape :
+       {GridShape{.tensor = 2}, GridShape{.tensor = 3}, GridShape{.data = 2, .tensor = 2}}) {
+    for (const bool sequence : {false, true}) {
+      SCOPED_TRACE(message(shape.data, " x ", shape.tensor, ", sequence ", sequence));
+      comm::run_threads(shape.data * shape.tensor, [&](Communicator& comm) {
+        const Grid grid(comm, shape);
+        random::default_state(comm.device()).seed(kSeed);
+        auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), grid.data());
+        optimizer->add_hook("clip", optimizers::gradient_clipping(clip_norm));
+        const auto train_net = [&](auto net) {
+          share_norms(optimizer.actual_optimizer(), net, grid.tensor());
+          train(net, optimizer, grid.data(), grid.tensor(), expected);
+          EXPECT_NEAR(optimizer->compute_grads_norm(), expected.norms.back(), 1e-9);
+        };
+        if (sequence)
+          train_net(sequence_net(grid.tensor()));
+        else
+          train_net(split_net(grid.tensor()));
+      });
+    }
+  }
+}
+
+TEST(TensorTraining, NormsCountFrozenAndFurtherParametersAsTheyAre) {
+  run_alike(2, [](Communicator& comm) {
+    auto net = split_net(comm);
+    EXPECT_EQ(sliced_parameters(net).size(), 5u);
+    optimizers::SGD optimizer(0.1);
+    share_norms(optimizer, net, comm, {net.head.norm.gamma});  // as if it were a slice
+    optimizer.setup(net);
+    for (const Parameter& p : net.parameters()) p.set_grad(zeros_like(p.data()));
+    EXPECT_EQ(optimizer.compute_grads_norm(), 0);
+    net.head.norm.gamma.set_grad(ones_like(net.head.norm.gamma.data()));
+    EXPECT_NEAR(optimizer.compute_grads_norm(), std::sqrt(2 * kHidden), 1e-12);
+    net.block.down.b.set_grad(ones_like(net.block.down.b.data()));
+    EXPECT_NEAR(optimizer.compute_grads_norm(), std::sqrt(3 * kHidden), 1e-12);
+    net.block.up.b.set_grad(ones_like(net.block.up.b.data()));
+    EXPECT_NEAR(optimizer.compute_grads_norm(), std::sqrt(3 * kHidden + kInner), 1e-12);
+    optimizer.freeze(net.block.up.b);
+    EXPECT_NEAR(optimizer.compute_grads_norm(), std::sqrt(3 * kHidden), 1e-12);
+    expect_contains(error_of<ValueError>([&] { share_norms(optimizer, net, comm); }),
+                    {"share_norms: the optimizer shares its norms already"});
+  });
+}
+
 // Pipelines ---------------------------------------------------------------------------------------
 
 void fill(pipeline::Sequence& model, Communicator& comm, bool sequence) {
@@ -278,6 +333,31 @@ TEST(TensorTraining, StagesMayBeComputedAgain) {
   comm::run_threads(4, [&](Communicator& comm) {
     train_pipeline(Grid(comm, {.pipeline = 2, .tensor = 2}),
                    pipeline::one_forward_one_backward(2, 4), expected, true, true);
+  });
+}
+
+// Ranks that share a stage drop the same elements, whatever seed each was given.
+TEST(TensorTraining, RanksOfAStageDropAlike) {
+  comm::run_threads(4, [](Communicator& comm) {
+    const Grid grid(comm, {.pipeline = 2, .tensor = 2});
+    random::default_state(comm.device()).seed(kSeed);
+    auto net = split_net(grid.tensor());
+    pipeline::Sequence model;
+    model.add("embed", std::move(net.embed));
+    model.add([](const Variable& h) { return F::dropout(h, 0.5); });
+    model.add("block", std::move(net.block)).add("head", std::move(net.head));
+    pipeline::Pipeline pipeline(model, {{0, 3}}, pipeline::one_forward_one_backward(2, 3), grid,
+                                {.seed = 5 + uint64_t(comm.rank())});
+    pipeline.setup([] { return optimizers::Adam(0.01); });
+    for (int step = 0; step < 3; ++step) {
+      const auto [ids, labels] = tokens_of(step);
+      pipeline.step(ids.to(comm.device()), labels.to(comm.device()),
+                    [&](const Variable& y, const Array& t) {
+                      return F::vocab_parallel_softmax_cross_entropy(y, t, grid.tensor());
+                    });
+    }
+    for (const auto& [path, p] : model.named_parameters())
+      if (cut_of(path) == kWhole) expect_whole(grid.tensor(), p.data(), path);
   });
 }
 

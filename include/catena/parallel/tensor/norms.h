@@ -1,0 +1,28 @@
+// Norms of gradients of which each rank has slices.
+#pragma once
+
+#include "catena/autograd/function_set.h"
+#include "catena/comm/communicator.h"
+#include "catena/optimizers/optimizer.h"
+
+namespace catena::parallel {
+
+// The parameters of which this rank has a slice: those of the tensor-parallel layers in the model,
+// but for the bias of RowParallelLinear.
+Parameters sliced_parameters(Parameterized& model);
+
+// Makes the norms of the optimizer's gradients those of the model that is not split: slices of all
+// ranks count, and what is whole counts once. gradient_clipping, clip_grads and compute_grads_norm
+// then give all ranks of `tensor` the same factor; without it what is whole drifts apart. The last
+// two are collective then, and each update is.
+//
+//   optimizer->add_hook("clip", optimizers::gradient_clipping(1));
+//   parallel::share_norms(optimizer.actual_optimizer(), model, grid.tensor());
+//   optimizer.setup(model);
+//
+// `sliced` has further parameters of which each rank has a slice. ValueError if the optimizer
+// shares its norms already. Nothing waits for a device.
+void share_norms(Optimizer& optimizer, Parameterized& model, Communicator& tensor,
+                 const Parameters& sliced = {});
+
+}  // namespace catena::parallel
