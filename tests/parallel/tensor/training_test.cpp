@@ -1,5 +1,9 @@
 // Models of tensor-parallel layers trained against one process: alone, with replicas, and as
 // pipelines of replicas.
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "catena/functions/activation.h"
 #include "catena/functions/connection/embed_id.h"
 #include "catena/functions/noise/dropout.h"
@@ -359,6 +363,41 @@ TEST(TensorTraining, RanksOfAStageDropAlike) {
     for (const auto& [path, p] : model.named_parameters())
       if (cut_of(path) == kWhole) expect_whole(grid.tensor(), p.data(), path);
   });
+}
+
+// What a step says in which one rank of the last stage throws.
+std::string error_of_step(const Grid& grid) {
+  const Communicator& comm = grid.comm();
+  random::default_state(comm.device()).seed(kSeed);
+  pipeline::Sequence model;
+  fill(model, grid.tensor(), false);
+  pipeline::Pipeline pipeline(model, {{0, 2}}, pipeline::gpipe(2, 3), grid);
+  pipeline.setup([] { return optimizers::Adam(0.01); });
+  const std::pair<Array, Array> tokens = tokens_of(0);
+  const auto loss = [&](const Variable& y, const Array& t) {
+    CATENA_CHECK(ValueError, comm.rank() != 3, "this rank is out of order");
+    return F::vocab_parallel_softmax_cross_entropy(y, t, grid.tensor());
+  };
+  return error_of<Error>([&] {
+    pipeline.step(tokens.first.to(comm.device()), tokens.second.to(comm.device()), loss);
+    pipeline.loss();
+  });
+}
+
+// The others end while the rank that threw goes on.
+TEST(TensorTraining, ARankThatThrowsEndsThoseOfItsStage) {
+  std::atomic<int> ended{0};
+  const auto program = [&](Communicator& comm) {
+    const Grid grid(comm, {.pipeline = 2, .tensor = 2});
+    const std::string error = error_of_step(grid);
+    expect_contains(error, {"this rank is out of order"});
+    ++ended;
+    if (comm.rank() != 3) return expect_contains(error, {"threw on rank 3"});
+    for (int i = 0; i < 500 && ended < 4; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_EQ(ended, 4) << "others wait for this rank";
+  };
+  comm::run_threads(4, program, {.timeout = 20});
 }
 
 TEST(TensorTraining, PipelinesRefuseWhatNeedsAllSlices) {
