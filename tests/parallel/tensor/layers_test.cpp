@@ -1,5 +1,6 @@
 // Each tensor-parallel layer and the loss against the layer that is not split.
 #include <algorithm>
+#include <cmath>
 
 #include "catena/functions/array/reshape.h"
 #include "catena/functions/loss/softmax_cross_entropy.h"
@@ -8,6 +9,7 @@
 #include "catena/parallel/tensor/linear.h"
 #include "catena/parallel/tensor/normalization.h"
 #include "catena/parallel/tensor/softmax_cross_entropy.h"
+#include "cuda/gpu.h"
 #include "error_text.h"
 #include "parallel/tensor/ranks.h"
 
@@ -227,6 +229,15 @@ TEST(VocabParallelEmbedID, RefusesIdsThatNobodyHas) {
   });
 }
 
+// A table of 6 vectors, begun on CPUs, as ranks that share a GPU share its generator.
+struct EmbedOnGpu {
+  VocabParallelEmbedID layer;
+  explicit EmbedOnGpu(Communicator& comm)
+      : layer(6, 2, comm, {.initialW = wave({6, 2}, 1, dtype::float32)}) {
+    layer.to(comm.device());
+  }
+};
+
 // The loss ----------------------------------------------------------------------------------------
 
 struct LossCase {
@@ -360,6 +371,31 @@ TEST(VocabParallelLoss, SaysWhatDoesNotFit) {
                     {"expected int32 or int64 labels, got float32"});
     expect_contains(text({2, 3}, labels({0, 1}).to(cpu(9))), {"labels on cpu:9"});
   });
+}
+
+// Where looking would wait for the device, ids and labels that nobody has give NaN.
+TEST(VocabParallelLoss, GivesNaNForWhatNobodyHasOnAGpu) {
+  CATENA_NEEDS_GPU();
+  const auto program = [](Communicator& comm) {
+    const Device here = comm.device();
+    const EmbedOnGpu made(comm);
+    const auto numbers = [&](std::vector<int64_t> values) {
+      return array(values, {int64_t(values.size())}, here);
+    };
+    const auto vectors = made.layer(numbers({0, 6, -1, 5})).data().to_vector<double>();
+    const std::vector<bool> unknown = {false, true, true, false};
+    for (size_t i = 0; i < 4; ++i)
+      for (size_t k = 0; k < 2; ++k) EXPECT_EQ(std::isnan(vectors[2 * i + k]), unknown[i]) << i;
+    const Variable scores(zeros({3, 3}, {dtype::float32, here}));
+    const auto losses = F::vocab_parallel_softmax_cross_entropy(scores, numbers({5, 6, -1}), comm,
+                                                                {.reduction = F::Reduction::kNone})
+                            .data()
+                            .to_vector<double>();
+    EXPECT_NEAR(losses[0], std::log(6.0), 1e-6);
+    EXPECT_TRUE(std::isnan(losses[1]));
+    EXPECT_EQ(losses[2], 0);
+  };
+  comm::run_threads(2, program, {.devices = {cuda_device(0), cuda_device(0)}, .timeout = 60});
 }
 
 // Starts ------------------------------------------------------------------------------------------

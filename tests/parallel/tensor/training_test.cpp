@@ -1,9 +1,13 @@
 // Models of tensor-parallel layers trained against one process: alone, with replicas, and as
 // pipelines of replicas.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
+#include <map>
 #include <thread>
 
+#include "catena/core/backend.h"
 #include "catena/functions/activation.h"
 #include "catena/functions/connection/embed_id.h"
 #include "catena/functions/noise/dropout.h"
@@ -17,6 +21,7 @@
 #include "catena/parallel/tensor/normalization.h"
 #include "catena/parallel/tensor/norms.h"
 #include "catena/parallel/tensor/softmax_cross_entropy.h"
+#include "cuda/gpu.h"
 #include "error_text.h"
 #include "parallel/tensor/ranks.h"
 
@@ -195,6 +200,28 @@ TEST(TensorTraining, EqualsOneProcess) {
       train(net, optimizer, *alone, comm, expected);
     });
   }
+}
+
+// Ranks that share a GPU also share its generator, so the layers begin on CPUs.
+TEST(TensorTraining, RunsOnAGpu) {
+  CATENA_NEEDS_GPU();
+  const Trained expected = one_process();
+  const auto program = [&](Communicator& comm) {
+    const CommunicatorPtr alone = comm.split(comm.rank());
+    const auto train_net = [&](auto make) {
+      random::default_state(cpu(comm.rank())).seed(kSeed);
+      auto net = [&] {
+        const DeviceScope scope(cpu(comm.rank()));
+        return make(comm);
+      }();
+      net.to(comm.device());
+      optimizers::Adam optimizer(0.01);
+      train(net, optimizer, *alone, comm, expected);
+    };
+    train_net([](Communicator& c) { return split_net(c); });
+    train_net([](Communicator& c) { return sequence_net(c); });
+  };
+  comm::run_threads(2, program, {.devices = {cuda_device(0), cuda_device(0)}, .timeout = 60});
 }
 
 // Gradients are averaged over replicas and summed over the ranks of a layer. Replicas begin apart
