@@ -16,6 +16,7 @@
 #include "cli/options.h"
 #include "cli/prepare.h"
 #include "job/supervisor.h"
+#include "job/trace_join.h"
 #include "plan/plan.h"
 #include "plan/surroundings.h"
 #include "rank/rank_process.h"
@@ -76,19 +77,35 @@ void keep_long_program(JobSpec& job) {
   job.program_file = keep_program(job.program);
 }
 
-int launch(const JobSpec& asked) {
+// What the ranks have left, joined after the job, however it ended.
+void finish_trace(const std::string& file, int ranks) {
+  std::string text;
+  try {
+    text = describe_trace(file, join_trace(file, ranks));
+  } catch (const std::exception& error) {
+    text = std::string("catena-run: ") + error.what() + "\n";
+  }
+  std::fputs(text.c_str(), stderr);
+}
+
+int launch(const CommandLine& line) {
+  const JobSpec& asked = line.job;
   check_env(asked.env);
   const std::unique_ptr<Starter> starter = choose_starter(asked);
   starter->refuse_nesting();
   SignalQueue signals = job_signals();
   starter->check();
   setenv(kBoardKey, new_board_key().c_str(), 1);
+  const std::string trace = line.trace.empty() ? "" : prepare_trace(line.trace);
+  if (!trace.empty()) setenv("CATENA_TRACE", trace.c_str(), 1);
   JobSpec job = complete(asked, *starter);
   job.log_dir = make_log_dir(job.log_dir);
   require_executable(job.program.front());
   keep_long_program(job);
   starter->prepare(job);
-  return run_job(job, *starter, signals);
+  const int exit_code = run_job(job, *starter, signals);
+  if (!trace.empty()) finish_trace(trace, job.ranks);
+  return exit_code;
 }
 
 // A program that was started without them (by some daemons) would give the numbers of its standard
@@ -106,7 +123,7 @@ int run(int argc, char** argv) {
   const CommandLine& line = std::get<CommandLine>(parsed);
   if (line.prepare) run_prepare(own_path());
   if (line.check) return run_check(line.job);
-  return line.dry_run ? dry_run(line.job) : launch(line.job);
+  return line.dry_run ? dry_run(line.job) : launch(line);
 }
 
 }  // namespace

@@ -63,6 +63,11 @@ void declare(CLI::App& app, RawOptions& raw, CommandLine& line) {
       ->type_name("S");
   app.add_option("--log-dir", job.log_dir, "Also write DIR/rank-N.log for every rank")
       ->type_name("DIR");
+  app.add_option(
+         "--trace", line.trace,
+         "Write one time line of all ranks, for ui.perfetto.dev, and print where the steps' "
+         "time went (also: CATENA_TRACE)")
+      ->type_name("FILE");
   app.add_flag("--no-bind", job.no_bind,
                "Leave ranks free to run on all cores instead of those near their GPU");
   app.add_option("--mpirun", job.mpirun, "The mpirun to use")
@@ -191,7 +196,7 @@ void set_timeout(double& seconds, const char* option, const std::string& text,
 // An unset shell variable leaves an empty argument, which is an error and does not mean "none".
 void refuse_empty(const CLI::App& app) {
   for (const char* name : {"-n", "-H", "--hostfile", "--gpus", "--log-dir", "--mpirun", "--grace",
-                           "--timeout", "--start-timeout", "--starter"}) {
+                           "--timeout", "--start-timeout", "--starter", "--trace"}) {
     const CLI::Option* option = app.get_option_no_throw(name);
     if (option && option->count() > 0 && option->as<std::string>().empty())
       throw UserError(std::string(name) +
@@ -278,6 +283,7 @@ std::variant<CommandLine, int> parse_options(int argc, char** argv) {
                     "those of srun into --srun-args; see catena-run --help");
   refuse_empty(app);
   interpret(raw, line.job);
+  if (const char* file = std::getenv("CATENA_TRACE"); line.trace.empty() && file) line.trace = file;
   const bool dashes = program < argc && std::string(argv[program]) == "--";
   line.job.program.assign(argv + program + (dashes ? 1 : 0), argv + argc);
   if (line.job.program.empty() && !line.check && !line.prepare)

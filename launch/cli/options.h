@@ -1,6 +1,7 @@
 // The command line of catena-run.
 #pragma once
 
+#include <string>
 #include <variant>
 
 #include "spec/job_spec.h"
@@ -8,7 +9,8 @@
 namespace catena::launch {
 
 struct CommandLine {
-  JobSpec job;  // as far as it was asked for
+  JobSpec job;        // as far as it was asked for
+  std::string trace;  // the file of --trace or CATENA_TRACE; "": none
   // What to do instead of starting the job.
   bool dry_run = false;
   bool check = false;

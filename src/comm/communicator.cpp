@@ -15,6 +15,7 @@
 #include "catena/core/graph.h"
 #include "catena/core/log.h"
 #include "catena/core/profiler_range.h"
+#include "catena/core/trace.h"
 #include "communicator_state.h"
 #include "core/ranks_in_use.h"
 
@@ -327,6 +328,14 @@ void record_uses(const Array& input, const Array& output) {
   if (output.defined() && output.storage() != any.storage()) record_use(*output.storage(), stream);
 }
 
+// What a trace shows of a call.
+void trace_call(const char* who, const CallSignature& call, const Array& any, const char* purpose) {
+  tracing::describe(who, tracing::Category::kCommunication,
+                    {.bytes = any.defined() ? any.nbytes() : 0,
+                     .peer = call.root,
+                     .serves = purpose ? purpose : ""});
+}
+
 }  // namespace
 
 Array Communicator::submit(Request& request) {
@@ -354,6 +363,8 @@ Array Communicator::submit(Request& request) {
     return s.control->submit(request);
   }
   const ProfilerRange range(request.who);
+  if (tracing::active()) [[unlikely]]
+    trace_call(request.who, request.call, any, request.purpose ? request.purpose : s.purpose);
   if (!stage && (!request.input.defined() || request.input.is_contiguous()) &&
       (!request.output.defined() || request.output.is_contiguous())) {
     issue(request, request.input, request.output);

@@ -9,8 +9,10 @@
 #include <optional>
 
 #include "catena/comm/internals.h"
+#include "catena/comm/trace_clocks.h"
 #include "catena/core/log.h"
 #include "catena/core/plugin.h"
+#include "catena/core/trace.h"
 #include "communicator_state.h"
 #include "core/environment.h"
 #include "core/hint.h"
@@ -105,6 +107,14 @@ std::map<std::string, CommunicatorMaker>& makers() {
   return *map;
 }
 
+// A trace that CATENA_TRACE asks for: all ranks have it, and record one.
+void align_traces_once(Communicator& comm) {
+  static std::atomic<bool> aligned{false};
+  if (!tracing::active() || first_set({"CATENA_TRACE"}) == nullptr || aligned.exchange(true))
+    return;
+  align_traces(comm);
+}
+
 CommunicatorPtr make_with_plugin(const char* plugin, const CommunicatorOptions& options) {
   const std::string reason = load_plugin(plugin);
   CATENA_CHECK(CommError, reason.empty(), "create_communicator: the ", plugin,
@@ -116,7 +126,9 @@ CommunicatorPtr make_with_plugin(const char* plugin, const CommunicatorOptions& 
   }
   CATENA_CHECK(CommError, bool(maker), "create_communicator: the plug-in ", plugin,
                " registered no communicator");
-  return maker(options);
+  CommunicatorPtr comm = maker(options);
+  align_traces_once(*comm);
+  return comm;
 }
 
 CommunicatorPtr make_single(const CommunicatorOptions& options, const char* asked) {

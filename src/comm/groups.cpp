@@ -2,9 +2,25 @@
 #include <utility>
 
 #include "catena/core/profiler_range.h"
+#include "catena/core/trace.h"
 #include "communicator_state.h"
 
 namespace catena::comm {
+namespace {
+
+// What a trace shows of a group: the bytes of all its calls.
+void trace_group(std::span<const Call> calls) {
+  int64_t bytes = 0;
+  for (const Call& call : calls) {
+    const Array* array = call.input ? call.input : call.output;
+    if (array) bytes += array->nbytes();
+  }
+  const char* purpose = calls.front().purpose;
+  tracing::describe("group", tracing::Category::kCommunication,
+                    {.bytes = bytes, .serves = purpose ? purpose : ""});
+}
+
+}  // namespace
 
 void Communicator::group(const std::function<void()>& calls) {
   CATENA_CHECK(CommError, !state_->grouping, "group: a group is already open on this communicator");
@@ -47,6 +63,8 @@ void Communicator::end_group() {
   }
   try {
     const ProfilerRange range("group");
+    if (tracing::active()) [[unlikely]]
+      trace_group(calls);
     s.transport->run(calls);
   } catch (const std::exception& error) {
     s.mark_failed(error);

@@ -5,9 +5,11 @@
 #include <map>
 #include <mutex>
 #include <sstream>
+#include <string_view>
 #include <tuple>
 
 #include "catena/core/fork_mutex.h"
+#include "catena/core/trace.h"
 
 namespace catena {
 namespace detail {
@@ -53,14 +55,24 @@ Running& running() {
   return *instance;
 }
 
-thread_local std::vector<const char*> t_calls;
+struct EnteredCall {
+  const char* name;
+  bool traced;
+};
+thread_local std::vector<EnteredCall> t_calls;
+
+// Names of backward calls say so (BackwardPass::call).
+tracing::Category category_of(std::string_view name) {
+  return name.starts_with("backward of ") ? tracing::Category::kBackward
+                                          : tracing::Category::kFunction;
+}
 
 std::string call_path() {
   if (t_calls.empty()) return "(unnamed)";
   std::string path;
-  for (const char* name : t_calls) {
+  for (const EnteredCall& call : t_calls) {
     if (!path.empty()) path += '/';
-    path += name;
+    path += call.name;
   }
   return path;
 }
@@ -85,8 +97,16 @@ struct Observer {
 
 namespace detail {
 
-void enter_call(const char* name) { t_calls.push_back(name); }
-void leave_call() noexcept { t_calls.pop_back(); }
+void enter_call(const char* name) {
+  const bool traced = tracing::active();
+  t_calls.push_back({name, traced});
+  if (traced) tracing::begin(name, category_of(name));
+}
+
+void leave_call() noexcept {
+  if (t_calls.back().traced) tracing::end();
+  t_calls.pop_back();
+}
 
 void observe_allocation(Storage& storage) {
   std::vector<LedgerPtr> ledgers;

@@ -2,6 +2,7 @@
 
 #include "catena/core/backend.h"
 #include "core/environment.h"
+#include "core/trace_record.h"
 
 namespace catena {
 
@@ -23,6 +24,13 @@ const ProfilerHooks* hooks_from_environment() {
 }  // namespace
 
 std::atomic<const ProfilerHooks*> detail::profiler_hooks{hooks_from_environment()};
+
+namespace {
+// Here, as it must come after these hooks, which it takes over.
+struct TraceOfProgram {
+  TraceOfProgram() { tracing::start_from_environment(); }
+} const trace_of_program;
+}  // namespace
 
 void ProfilerRange::begin(const char* name) {
   // The constructor's load was relaxed; this one sees what the hooks point to, or null again.

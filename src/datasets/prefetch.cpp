@@ -9,6 +9,7 @@
 #include "catena/core/backend.h"
 #include "catena/core/memory.h"
 #include "catena/core/stream.h"
+#include "catena/core/trace.h"
 
 namespace catena::datasets {
 namespace {
@@ -119,6 +120,7 @@ class PrefetchIterator::Worker {
 
  private:
   void run() {
+    tracing::name_thread("batches ahead");
     try {
       DeviceScope on_device(device_);
       if (device_.is_cpu()) {
@@ -257,6 +259,7 @@ std::optional<Batch> PrefetchIterator::make_now() {
 }
 
 std::optional<Batch> PrefetchIterator::next() {
+  const tracing::Range range("next batch", tracing::Category::kData);
   if (!background_) return make_now();
   if (!worker_) worker_ = std::make_unique<Worker>(dataset_, source_, device(), options_);
   Item item = worker_->take();

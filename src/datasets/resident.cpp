@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "catena/array/indexing.h"
+#include "catena/core/trace.h"
 #include "catena/datasets/prefetch.h"
 
 namespace catena::datasets {
@@ -31,6 +32,7 @@ Array ResidentIterator::order_of(int64_t epoch) const {
 }
 
 std::optional<Batch> ResidentIterator::next() {
+  const tracing::Range range("next batch", tracing::Category::kData);
   const PositionIterator::Stretch global = order_.ahead();
   if (global.count == 0) return {};
   const Share share = scatter(global.count, who_);

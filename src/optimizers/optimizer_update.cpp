@@ -7,6 +7,7 @@
 #include "catena/core/graph.h"
 #include "catena/core/log.h"
 #include "catena/core/profiler_range.h"
+#include "catena/core/trace.h"
 #include "catena/optimizers/optimizer.h"
 #include "core/ranks_in_use.h"
 
@@ -122,6 +123,7 @@ void warn_of_ranks_apart(const Stages& stages) {
 
 void Optimizer::update() {
   const ProfilerRange range("Optimizer::update");
+  tracing::describe("Optimizer::update", tracing::Category::kUpdate);
   require_setup("update");
   warn_without_gradients();
   UpdateContext update(*this);

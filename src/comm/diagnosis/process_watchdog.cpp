@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "catena/core/log.h"
+#include "catena/core/trace.h"
 #include "status/process_board.h"
 
 namespace catena::comm {
@@ -33,6 +34,7 @@ bool is_own_fault(const SlotSnapshot& slot) {
     process_slot().fail_because_of_peer(-1, text);
   logging::error(text);
   // Handlers of exit() would wait for what does not return.
+  tracing::stop_quietly();
   std::_Exit(1);
 }
 

@@ -7,6 +7,7 @@
 
 #include "catena/comm/transport.h"
 #include "catena/core/log.h"
+#include "catena/core/trace.h"
 
 namespace catena::comm {
 
@@ -95,6 +96,7 @@ void StartupWatchdog::give_up(int culprit, const std::string& text) {
   if (board_) board_->own_slot().fail_because_of_peer(culprit, text);
   logging::error(text);
   // Handlers of exit() would wait for the library that cannot be left.
+  tracing::stop_quietly();
   std::_Exit(1);
 }
 

@@ -12,6 +12,7 @@
 #include "backends/cuda/runtime/memory_pools.h"
 #include "backends/cuda/runtime/streams.h"
 #include "catena/core/backend.h"
+#include "catena/core/trace.h"
 #include "catena/core/wait_hook.h"
 
 namespace catena::gpu {
@@ -32,6 +33,7 @@ bool answer(cudaError_t error, const char* call) {
 // (see wait_hook.h).
 template <class Wait>
 void wait_on_host(int index, Wait wait) {
+  const tracing::Range range("wait for the GPU", tracing::Category::kWait);
   const WaitHook hook = wait_hook().load(std::memory_order_acquire);
   if (hook) hook(cuda_device(index), WaitPhase::kBegin);
   CATENA_CUDA_CHECK(wait());

@@ -1,0 +1,270 @@
+#include "job/trace_join.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "base/text.h"
+
+namespace catena::launch {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+constexpr int kStepsTrack = 0;  // threads count from 1
+
+std::string part_name(const std::string& file, int rank) {
+  return file + ".rank" + std::to_string(rank);
+}
+
+// A part's first line, and where its times are on the common clock.
+struct TracePart {
+  int rank = 0;
+  std::string path;
+  Json about;
+  std::optional<std::int64_t> offset;  // to rank 0's times; nothing: not measured
+  std::int64_t wall = 0;
+  std::int64_t shift = 0;
+};
+
+std::optional<TracePart> open_part(const std::string& file, int rank, JoinedTrace& joined) {
+  TracePart part{rank, part_name(file, rank), {}, {}, 0, 0};
+  std::ifstream stream(part.path);
+  std::string line;
+  if (!stream || !std::getline(stream, line)) {
+    joined.missing.push_back(rank);
+    return {};
+  }
+  try {
+    if (!line.empty() && line.back() == ',') line.back() = '}';
+    part.about = Json::parse(line).at("otherData");
+    part.wall = part.about.at("wall_ns").get<std::int64_t>();
+    if (part.about.contains("clock_offset_ns"))
+      part.offset = part.about["clock_offset_ns"].get<std::int64_t>();
+  } catch (const Json::exception& error) {
+    joined.damaged.push_back(part.path + ": " + error.what());
+    return {};
+  }
+  return part;
+}
+
+// Ranks that did not come to compare their clocks are placed by the time of day.
+void place_parts(std::vector<TracePart>& parts, JoinedTrace& joined) {
+  std::optional<std::int64_t> wall_of_rank_0;
+  for (const TracePart& part : parts)
+    if (part.offset && !wall_of_rank_0) wall_of_rank_0 = part.wall - *part.offset;
+  if (!wall_of_rank_0) wall_of_rank_0 = parts.front().wall;
+  for (TracePart& part : parts) {
+    part.shift = part.offset.value_or(part.wall - *wall_of_rank_0);
+    if (!part.offset && parts.size() > 1) joined.unaligned.push_back(part.rank);
+    if (part.offset)
+      joined.clock_error =
+          std::max(joined.clock_error, part.about.value("clock_error_ns", std::int64_t(0)));
+  }
+  const auto first =
+      std::min_element(parts.begin(), parts.end(), [](const TracePart& a, const TracePart& b) {
+        return a.shift < b.shift;
+      })->shift;
+  for (TracePart& part : parts) part.shift -= first;
+}
+
+std::int64_t nanoseconds(const Json& event, const char* key) {
+  return std::llround(event.at(key).get<double>() * 1000);
+}
+
+double microseconds(std::int64_t ns) { return double(ns) / 1000; }
+
+void note_event(RankTimes& times, const Json& event, TimeSpan span) {
+  const std::string kind = event.value("cat", "");
+  const int thread = event.value("tid", 0);
+  if (kind == "communication") times.communication[thread].push_back(span);
+  if (kind == "function" || kind == "backward" || kind == "update")
+    times.work[thread].push_back(span);
+  if (kind == "data") times.data.push_back(span);
+  const bool open = event.contains("args") && event["args"].contains("open");
+  if (kind == "update" && !open) times.updates.push_back(span.end);
+  if (times.whole.end == 0) times.whole = span;
+  times.whole.begin = std::min(times.whole.begin, span.begin);
+  times.whole.end = std::max(times.whole.end, span.end);
+}
+
+// Writes a file beside its place, where it appears when it is whole.
+class JoinedFile {
+ public:
+  explicit JoinedFile(const std::string& file)
+      : file_(file), path_(file + ".tmp" + std::to_string(getpid())), stream_(path_) {
+    check();
+  }
+  ~JoinedFile() {
+    std::error_code ignored;
+    fs::remove(path_, ignored);
+  }
+  JoinedFile(const JoinedFile&) = delete;
+
+  void begin(const Json& about) {
+    stream_ << "{\"otherData\":" << about.dump()
+            << ",\n\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
+  }
+  void add(const std::string& event) {
+    if (std::exchange(has_events_, true)) stream_ << ",\n";
+    stream_ << event;
+  }
+  void end() {
+    stream_ << "\n]}\n";
+    stream_.close();
+    check();
+    fs::rename(path_, file_);
+  }
+
+ private:
+  void check() const {
+    if (!stream_)
+      throw std::runtime_error("--trace " + file_ +
+                               ": it cannot be written: " + std::strerror(errno ? errno : EIO));
+  }
+
+  std::string file_, path_;
+  std::ofstream stream_;
+  bool has_events_ = false;
+};
+
+// Copies the events of a part, moved to the common clock.
+RankTimes copy_events(const TracePart& part, JoinedFile& out, JoinedTrace& joined) {
+  RankTimes times;
+  times.rank = part.rank;
+  const auto dropped = part.about.value("dropped_events", std::uint64_t(0));
+  times.dropped = dropped > 0;
+  joined.dropped += dropped;
+  std::ifstream stream(part.path);
+  std::string line;
+  std::getline(stream, line);
+  std::getline(stream, line);
+  while (std::getline(stream, line) && line != "]}") {
+    if (!line.empty() && line.back() == ',') line.pop_back();
+    try {
+      Json event = Json::parse(line);
+      if (event.at("ph") == "X") {
+        const std::int64_t begin = nanoseconds(event, "ts") + part.shift;
+        event["ts"] = microseconds(begin);
+        note_event(times, event, {begin, begin + nanoseconds(event, "dur")});
+        line = event.dump();
+      }
+    } catch (const Json::exception& error) {
+      joined.damaged.push_back(part.path + ": " + error.what());
+      return times;
+    }
+    out.add(line);
+  }
+  if (line != "]}") joined.damaged.push_back(part.path + ": its end is missing");
+  std::sort(times.updates.begin(), times.updates.end());
+  return times;
+}
+
+void add_steps(const std::vector<TrainingStep>& steps, const std::vector<RankTimes>& ranks,
+               JoinedFile& out) {
+  if (steps.empty()) return;
+  for (const RankTimes& rank : ranks)
+    out.add(Json({{"ph", "M"},
+                  {"pid", rank.rank},
+                  {"tid", kStepsTrack},
+                  {"name", "thread_name"},
+                  {"args", {{"name", "steps"}}}})
+                .dump());
+  for (const TrainingStep& step : steps) {
+    for (const RankStep& rank : step.ranks) {
+      Json details = {{"exposed communication, us", microseconds(rank.exposed)},
+                      {"waiting for data, us", microseconds(rank.data)}};
+      if (rank.rank == step.slowest) details["slowest"] = true;
+      out.add(Json({{"ph", "X"},
+                    {"pid", rank.rank},
+                    {"tid", kStepsTrack},
+                    {"ts", microseconds(rank.span.begin)},
+                    {"dur", microseconds(rank.length())},
+                    {"cat", "step"},
+                    {"name", "step " + std::to_string(step.number)},
+                    {"args", details}})
+                  .dump());
+    }
+  }
+}
+
+std::string list_of(const std::vector<int>& ranks) {
+  std::vector<std::string> names;
+  for (const int rank : ranks) names.push_back(std::to_string(rank));
+  return (ranks.size() == 1 ? "rank " : "ranks ") + join(names, ", ");
+}
+
+}  // namespace
+
+std::string prepare_trace(const std::string& file) {
+  const std::string path = fs::absolute(file).lexically_normal().string();
+  const fs::path folder = fs::path(path).parent_path();
+  if (access(folder.c_str(), W_OK) != 0)
+    throw UserError("--trace '" + file + "' cannot be written: " + std::strerror(errno) +
+                    "; give a file in a folder that can");
+  if (fs::is_directory(path)) throw UserError("--trace '" + file + "' is a folder; give a file");
+  std::error_code ignored;
+  for (int rank = 0; fs::remove(part_name(path, rank), ignored);) ++rank;
+  return path;
+}
+
+JoinedTrace join_trace(const std::string& file, int ranks) {
+  JoinedTrace joined;
+  std::vector<TracePart> parts;
+  for (int rank = 0; rank < ranks; ++rank)
+    if (auto part = open_part(file, rank, joined)) parts.push_back(std::move(*part));
+  if (parts.empty()) return joined;
+  place_parts(parts, joined);
+  JoinedFile out(file);
+  Json processes = Json::array();
+  for (const TracePart& part : parts) processes.push_back(part.about);
+  out.begin({{"format", "catena trace 1"}, {"ranks", ranks}, {"processes", processes}});
+  for (const TracePart& part : parts) joined.ranks.push_back(copy_events(part, out, joined));
+  joined.steps = find_steps(joined.ranks);
+  add_steps(joined.steps, joined.ranks, out);
+  out.end();
+  std::error_code ignored;
+  for (const TracePart& part : parts) fs::remove(part.path, ignored);
+  return joined;
+}
+
+std::string describe_trace(const std::string& file, const JoinedTrace& joined) {
+  std::string text;
+  const auto add = [&](const std::string& line) { text += "catena-run: trace: " + line + "\n"; };
+  for (const std::string& problem : joined.damaged) add(problem);
+  if (!joined.missing.empty())
+    add("nothing of " + list_of(joined.missing) +
+        ": killed by a signal, no program that uses catena, or a folder of another host");
+  if (joined.ranks.empty()) {
+    add("there is no " + file);
+    return text;
+  }
+  if (!joined.unaligned.empty())
+    add(list_of(joined.unaligned) +
+        " placed by the time of day: clocks were not compared, as "
+        "create_communicator does");
+  if (joined.dropped > 0)
+    add(std::to_string(joined.dropped) + " older events did not fit; the last ones are there");
+  char error[64];
+  std::snprintf(error, sizeof error, "%.1f us", microseconds(joined.clock_error));
+  const std::string clocks = joined.ranks.size() > joined.unaligned.size() + 1
+                                 ? ", clocks aligned to " + std::string(error)
+                                 : "";
+  add(file + " has " + std::to_string(joined.ranks.size()) +
+      (joined.ranks.size() == 1 ? " rank" : " ranks") + " and " +
+      std::to_string(joined.steps.size()) + " steps" + clocks + "; open it in ui.perfetto.dev");
+  return text + describe_steps(joined.ranks, joined.steps);
+}
+
+}  // namespace catena::launch

@@ -1,0 +1,36 @@
+// --trace FILE: the traces of all ranks as one file.
+//
+// Each rank writes FILE.rank<r> when it ends (catena/core/trace.h). The launcher joins them: times
+// are moved to rank 0's clock, a track with the steps is added to each rank, and the parts go.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "job/trace_steps.h"
+
+namespace catena::launch {
+
+// The file by its full name, with parts of earlier jobs removed; their ranks may have been more.
+// Throws UserError when its folder cannot be written.
+std::string prepare_trace(const std::string& file);
+
+struct JoinedTrace {
+  std::vector<int> missing;          // ranks that have left no part
+  std::vector<std::string> damaged;  // parts that were not read to their end, and why
+  std::uint64_t dropped = 0;         // events that did not fit into the ranks' memory
+  std::int64_t clock_error = 0;      // the largest, in nanoseconds
+  std::vector<int> unaligned;        // ranks whose clocks were not compared with that of rank 0
+  std::vector<RankTimes> ranks;
+  std::vector<TrainingStep> steps;
+};
+
+// Joins the parts of a job of so many ranks into `file` and removes them. Without any part no file
+// is written. Throws std::runtime_error when `file` cannot be written; the parts then stay.
+JoinedTrace join_trace(const std::string& file, int ranks);
+
+// What catena-run prints about it.
+std::string describe_trace(const std::string& file, const JoinedTrace& joined);
+
+}  // namespace catena::launch

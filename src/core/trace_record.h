@@ -1,0 +1,93 @@
+// What a trace holds until it is written: events of threads, and what is said of the process.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "catena/core/fork_mutex.h"
+#include "catena/core/trace.h"
+
+namespace catena::tracing {
+
+// Times in nanoseconds since the start. Texts are numbers into ThreadRecord::texts.
+struct EventRecord {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t bytes = -1;
+  int32_t peer = -1;
+  uint32_t name = 0;
+  uint32_t serves = 0;
+  Category category = Category::kRange;
+  bool open = false;  // it had not ended when the trace did
+};
+
+// The events of one thread, which adds to them; whoever writes the trace reads them.
+class ThreadRecord {
+ public:
+  explicit ThreadRecord(int number) : number_(number) {}
+
+  // Forgets what was recorded for an earlier trace.
+  void enter_session(uint64_t session, size_t limit);
+  uint64_t session() const { return session_; }
+  void begin(std::string_view name, Category category, int64_t now);
+  void describe(std::string_view name, Category category, const Details& details);
+  // The end of the innermost range; it is kept if it began in this session and `recording` holds.
+  void end(int64_t now, bool recording);
+  void set_name(std::string_view name) { name_ = name; }
+  void forget_events();
+
+  // In the order in which they began; the open ones end `now`.
+  std::vector<EventRecord> sorted_events(int64_t now) const;
+  const std::vector<std::string>& texts() const { return texts_; }
+  uint64_t dropped() const { return dropped_; }
+  int number() const { return number_; }
+  std::string name() const;
+
+  ForkMutex mutex;                // held around each of the above
+  std::atomic<bool> owned{true};  // its thread lives
+
+ private:
+  struct OpenRange {
+    EventRecord event;
+    uint64_t session;
+  };
+  uint32_t text_number(std::string_view text);
+  void keep(const EventRecord& event);
+
+  int number_;
+  std::string name_;
+  uint64_t session_ = 0;
+  size_t limit_ = 0;
+  std::vector<OpenRange> open_;
+  std::vector<EventRecord> events_;  // a ring once it is full
+  size_t oldest_ = 0;
+  uint64_t dropped_ = 0;
+  std::vector<std::string> texts_;
+  std::map<std::string, uint32_t, std::less<>> numbers_;
+};
+
+// What is said of the process.
+struct ProcessRecord {
+  int rank = 0;
+  int ranks = 1;
+  int64_t wall_ns = 0;  // at the start, since 1970
+  struct Clock {
+    int64_t offset, error;
+  };
+  std::optional<Clock> clock;  // against rank 0; nothing: not measured
+};
+
+// The text of a trace file. Its form is fixed, as catena-run reads it: the first line describes the
+// process, and each line after the second holds one event.
+std::string trace_text(const ProcessRecord& process, const std::vector<ThreadRecord*>& threads,
+                       int64_t now);
+
+// Starts what CATENA_TRACE asks for; a problem is a warning.
+void start_from_environment() noexcept;
+
+}  // namespace catena::tracing
