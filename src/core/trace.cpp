@@ -245,6 +245,7 @@ void start_from_environment() noexcept {
   if (path == nullptr || *path == '\0') return;
   try {
     start(path);
+    write_at_signals();
   } catch (const std::exception& error) {
     logging::warning("CATENA_TRACE: ", error.what());
   }

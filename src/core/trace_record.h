@@ -87,6 +87,10 @@ struct ProcessRecord {
 std::string trace_text(const ProcessRecord& process, const std::vector<ThreadRecord*>& threads,
                        int64_t now);
 
+// SIGTERM, SIGINT and SIGHUP write the trace before they end the process, where the program has
+// not said what they do. Once a process.
+void write_at_signals();
+
 // Starts what CATENA_TRACE asks for; a problem is a warning.
 void start_from_environment() noexcept;
 

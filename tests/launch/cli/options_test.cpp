@@ -90,6 +90,19 @@ TEST(Options, TimeoutsOfTheEnvironment) {
   unsetenv("CATENA_START_TIMEOUT");
 }
 
+TEST(Options, Trace) {
+  const auto trace_of = [](const std::vector<std::string>& words) {
+    return parse_line(words).trace;
+  };
+  unsetenv("CATENA_TRACE");
+  EXPECT_EQ(trace_of({"p"}), "");
+  EXPECT_EQ(trace_of({"--trace", "t.json", "p"}), "t.json");
+  setenv("CATENA_TRACE", "u.json", 1);
+  EXPECT_EQ(trace_of({"p"}), "u.json");
+  EXPECT_EQ(trace_of({"--trace=t.json", "p"}), "t.json");
+  unsetenv("CATENA_TRACE");
+}
+
 TEST(Options, Grace) {
   EXPECT_FALSE(parse({"p"}).grace);
   EXPECT_EQ(parse({"--grace", "12.5", "p"}).grace, 12.5);
@@ -99,7 +112,8 @@ TEST(Options, Grace) {
 
 // As from a variable of the shell that is not set.
 TEST(Options, EmptyValuesAreRefused) {
-  for (const char* name : {"-n", "-H", "--hostfile", "--gpus", "--log-dir", "--mpirun", "--grace"})
+  for (const char* name :
+       {"-n", "-H", "--hostfile", "--gpus", "--log-dir", "--mpirun", "--grace", "--trace"})
     EXPECT_NE(error_of({name, "", "p"}).find("was given an empty value"), std::string::npos)
         << name << ": " << error_of({name, "", "p"});
 }

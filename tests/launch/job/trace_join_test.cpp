@@ -1,0 +1,172 @@
+#include "job/trace_join.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+
+namespace catena::launch {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+// Parts of ranks as the library writes them.
+class TraceJoin : public ::testing::Test {
+ protected:
+  TraceJoin() {
+    std::string pattern = (fs::temp_directory_path() / "catena-trace-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    folder_ = pattern;
+    file_ = (folder_ / "trace.json").string();
+  }
+  ~TraceJoin() override { fs::remove_all(folder_); }
+
+  std::string part(int rank) const { return file_ + ".rank" + std::to_string(rank); }
+
+  // `about` adds to what the first line says.
+  void write_part(int rank, Json about, const std::vector<Json>& events,
+                  const std::string& end = "\n]}\n") const {
+    about["rank"] = rank;
+    std::ofstream out(part(rank));
+    out << Json{{"otherData", about}}.dump().erase(Json{{"otherData", about}}.dump().size() - 1)
+        << ",\n\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
+    for (std::size_t i = 0; i < events.size(); ++i) out << (i ? ",\n" : "") << events[i].dump();
+    out << end;
+  }
+
+  static Json event(int rank, double ts, double dur, const char* kind, const char* name) {
+    return {{"ph", "X"},  {"pid", rank}, {"tid", 1},    {"ts", ts},
+            {"dur", dur}, {"cat", kind}, {"name", name}};
+  }
+
+  Json joined() const {
+    std::ifstream in(file_);
+    return Json::parse(in);
+  }
+  Json joined_event(const std::string& name) const {
+    const Json whole = joined();
+    for (const Json& each : whole.at("traceEvents"))
+      if (each.at("name") == name) return each;
+    return {};
+  }
+
+  fs::path folder_;
+  std::string file_;
+};
+
+// Rank 1 started 2 ms after rank 0.
+TEST_F(TraceJoin, MovesTimesToOneClock) {
+  write_part(0, {{"wall_ns", 100}, {"clock_offset_ns", 0}, {"clock_error_ns", 0}},
+             {event(0, 5000, 10, "function", "first")});
+  write_part(1, {{"wall_ns", 777}, {"clock_offset_ns", 2'000'500}, {"clock_error_ns", 800}},
+             {event(1, 3000, 10, "function", "second")});
+  const JoinedTrace result = join_trace(file_, 2);
+  EXPECT_TRUE(result.unaligned.empty());
+  EXPECT_EQ(result.clock_error, 800);
+  EXPECT_DOUBLE_EQ(joined_event("first").at("ts").get<double>(), 5000);
+  EXPECT_DOUBLE_EQ(joined_event("second").at("ts").get<double>(), 5000.5);
+  EXPECT_FALSE(fs::exists(part(0)) || fs::exists(part(1)));
+  EXPECT_EQ(joined().at("otherData").at("processes").size(), 2u);
+  EXPECT_NE(describe_trace(file_, result).find("2 ranks and 0 steps, clocks aligned to 0.8 us"),
+            std::string::npos);
+}
+
+// The first time is that of the rank that started first.
+TEST_F(TraceJoin, TimesBeginWithTheFirstRank) {
+  write_part(0, {{"wall_ns", 0}, {"clock_offset_ns", 0}}, {event(0, 1, 1, "range", "late")});
+  write_part(1, {{"wall_ns", 0}, {"clock_offset_ns", -4000}}, {event(1, 1, 1, "range", "early")});
+  join_trace(file_, 2);
+  EXPECT_DOUBLE_EQ(joined_event("early").at("ts").get<double>(), 1);
+  EXPECT_DOUBLE_EQ(joined_event("late").at("ts").get<double>(), 5);
+}
+
+// A rank that failed before its clock was compared.
+TEST_F(TraceJoin, UsesTheTimeOfDayOtherwise) {
+  write_part(0, {{"wall_ns", 1'000'000}, {"clock_offset_ns", 0}},
+             {event(0, 0, 1, "range", "first")});
+  write_part(1, {{"wall_ns", 1'030'000}}, {event(1, 0, 1, "range", "second")});
+  const JoinedTrace result = join_trace(file_, 2);
+  EXPECT_EQ(result.unaligned, std::vector<int>{1});
+  EXPECT_DOUBLE_EQ(joined_event("second").at("ts").get<double>(), 30);
+  EXPECT_NE(describe_trace(file_, result).find("rank 1 placed by the time of day"),
+            std::string::npos);
+}
+
+TEST_F(TraceJoin, MarksSteps) {
+  for (const int rank : {0, 1}) {
+    write_part(rank, {{"wall_ns", 0}, {"clock_offset_ns", 0}},
+               {event(rank, 0, 10, "update", "Optimizer::update"),
+                event(rank, 12, rank == 0 ? 60 : 20, "communication", "all_reduce"),
+                event(rank, 90, 10, "update", "Optimizer::update")});
+  }
+  const JoinedTrace result = join_trace(file_, 2);
+  ASSERT_EQ(result.steps.size(), 1u);
+  EXPECT_EQ(result.steps[0].slowest, 1);
+  std::vector<Json> steps;
+  const Json whole = joined();
+  for (const Json& each : whole.at("traceEvents"))
+    if (each.at("name") == "step 2") steps.push_back(each);
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_DOUBLE_EQ(steps[0].at("ts").get<double>(), 10);
+  EXPECT_DOUBLE_EQ(steps[0].at("dur").get<double>(), 90);
+  EXPECT_DOUBLE_EQ(steps[0].at("args").at("exposed communication, us").get<double>(), 60);
+  EXPECT_FALSE(steps[0].at("args").contains("slowest"));
+  EXPECT_EQ(steps[1].at("args").at("slowest"), true);
+}
+
+// An update that an exception of the trace's end cut is no step.
+TEST_F(TraceJoin, OpenUpdatesEndNoStep) {
+  Json open = event(0, 50, 10, "update", "Optimizer::update");
+  open["args"] = {{"open", true}};
+  write_part(0, {{"wall_ns", 0}}, {event(0, 0, 10, "update", "Optimizer::update"), open});
+  EXPECT_TRUE(join_trace(file_, 1).steps.empty());
+}
+
+TEST_F(TraceJoin, NamesWhatIsMissing) {
+  write_part(1, {{"wall_ns", 0}, {"dropped_events", 7}}, {event(1, 0, 1, "range", "there")});
+  const JoinedTrace result = join_trace(file_, 3);
+  EXPECT_EQ(result.missing, (std::vector<int>{0, 2}));
+  EXPECT_EQ(result.dropped, 7u);
+  EXPECT_FALSE(joined_event("there").is_null());
+  const std::string text = describe_trace(file_, result);
+  EXPECT_NE(text.find("nothing of ranks 0, 2: killed by a signal"), std::string::npos) << text;
+  EXPECT_NE(text.find("7 older events did not fit"), std::string::npos) << text;
+}
+
+TEST_F(TraceJoin, WithoutPartsThereIsNoFile) {
+  const JoinedTrace result = join_trace(file_, 2);
+  EXPECT_FALSE(fs::exists(file_));
+  EXPECT_NE(describe_trace(file_, result).find("there is no " + file_), std::string::npos);
+}
+
+// What a foreign hand has cut or spoilt: the events before it are there, and the file is whole.
+TEST_F(TraceJoin, ReadsDamagedParts) {
+  write_part(0, {{"wall_ns", 0}}, {event(0, 0, 1, "range", "whole")}, ",\n{\"ph\":\"X\",\"pi");
+  write_part(1, {{"wall_ns", 0}}, {event(1, 0, 1, "range", "cut")}, "\n");
+  std::ofstream(part(2)) << "no trace\n";
+  const JoinedTrace result = join_trace(file_, 3);
+  EXPECT_EQ(result.damaged.size(), 3u);
+  EXPECT_FALSE(joined_event("whole").is_null());
+  EXPECT_FALSE(joined_event("cut").is_null());
+}
+
+TEST_F(TraceJoin, IsPrepared) {
+  write_part(0, {{"wall_ns", 0}}, {});
+  write_part(1, {{"wall_ns", 0}}, {});
+  EXPECT_EQ(prepare_trace(file_), file_);
+  EXPECT_FALSE(fs::exists(part(0)) || fs::exists(part(1))) << "of an earlier job";
+  EXPECT_THROW(prepare_trace((folder_ / "missing" / "trace.json").string()), UserError);
+  EXPECT_THROW(prepare_trace(folder_.string()), UserError);
+}
+
+}  // namespace
+}  // namespace catena::launch

@@ -1,0 +1,133 @@
+// catena-run --trace with real ranks: what is in the file, and what is left of jobs that fail.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "mpi/job.h"
+#include "temp_folder.h"
+
+namespace catena {
+namespace {
+
+using Json = nlohmann::json;
+using mpi_test::holds;
+using mpi_test::Outcome;
+
+// A job of CPU ranks that was traced.
+class TracedJob {
+ public:
+  TracedJob(int ranks, const std::string& fault = "") {
+    outcome = mpi_test::shell("", std::string(CATENA_TEST_LAUNCHER) + " -n " +
+                                      std::to_string(ranks) + " --cpu --trace " + file + " " +
+                                      CATENA_TEST_TRACE_PROGRAM + " " + fault);
+    trace = Json::parse(read_file(file), nullptr, false);
+    if (trace.is_discarded())
+      ADD_FAILURE() << "the trace is no JSON: " << outcome.text;
+    else
+      for (const Json& event : trace.at("traceEvents"))
+        if (event.at("ph") == "X") events.push_back(event);
+  }
+
+  // Of one rank, with this name.
+  std::vector<Json> of(int rank, const std::string& name) const {
+    std::vector<Json> found;
+    for (const Json& event : events)
+      if (event.at("pid") == rank && event.at("name") == name) found.push_back(event);
+    return found;
+  }
+  std::vector<Json> of_kind(int rank, const std::string& kind) const {
+    std::vector<Json> found;
+    for (const Json& event : events)
+      if (event.at("pid") == rank && event.at("cat") == kind) found.push_back(event);
+    return found;
+  }
+
+  TempFolder folder;
+  std::string file = folder / "trace.json";
+  Outcome outcome;
+  Json trace;
+  std::vector<Json> events;
+};
+
+double begin_of(const Json& event) { return event.at("ts"); }
+double end_of(const Json& event) {
+  return event.at("ts").get<double>() + event.at("dur").get<double>();
+}
+
+class Traces : public ::testing::TestWithParam<int> {};
+
+TEST_P(Traces, HoldAllRanks) {
+  const int ranks = GetParam();
+  const TracedJob job(ranks);
+  ASSERT_EQ(job.outcome.code, 0) << job.outcome.text;
+  EXPECT_EQ(job.folder.entries(), 1) << "the parts are gone";
+  EXPECT_TRUE(holds(job.outcome, std::to_string(ranks) + " ranks and 2 steps, clocks aligned to"))
+      << job.outcome.text;
+  EXPECT_TRUE(holds(job.outcome, "  rank   median step  communication, exposed"))
+      << job.outcome.text;
+  for (int rank = 0; rank < ranks; ++rank) {
+    EXPECT_EQ(job.of(rank, "my step").size(), 3u);
+    EXPECT_EQ(job.of(rank, "next batch").size(), 3u);
+    EXPECT_EQ(job.of_kind(rank, "update").size(), 3u);
+    EXPECT_EQ(job.of_kind(rank, "step").size(), 2u);
+    EXPECT_EQ(job.of(rank, "backward of Linear").size(), 3u * 5) << "l2 is used twice";
+    EXPECT_EQ(job.of(rank, "SoftmaxCrossEntropy").size(), 3u * 2) << "and what it calls";
+    const std::vector<Json> reductions = job.of(rank, "group");
+    ASSERT_EQ(reductions.size(), 3u) << "the buckets of a step";
+    for (const Json& call : reductions) {
+      EXPECT_EQ(call.at("cat"), "communication");
+      EXPECT_GT(call.at("args").at("bytes"), 0);
+    }
+  }
+}
+
+// A reduction ends on no rank before all have begun it: by the clock that all share.
+TEST_P(Traces, HaveOneClock) {
+  const int ranks = GetParam();
+  const TracedJob job(ranks);
+  const Json& processes = job.trace.at("otherData").at("processes");
+  double error = 0;  // microseconds
+  for (const Json& process : processes)
+    error = std::max(error, process.at("clock_error_ns").get<double>() / 1000);
+  EXPECT_EQ(processes.size(), size_t(ranks));
+  const size_t calls = job.of(0, "group").size();
+  for (size_t i = 0; i < calls; ++i) {
+    double last_begin = 0, first_end = 1e30;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const std::vector<Json> own = job.of(rank, "group");
+      ASSERT_EQ(own.size(), calls);
+      last_begin = std::max(last_begin, begin_of(own[i]));
+      first_end = std::min(first_end, end_of(own[i]));
+    }
+    EXPECT_LE(last_begin, first_end + 2 * error + 1) << "call " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Traces, ::testing::Values(2, 3));
+
+// The rank that failed and those that could not go on have written what they did.
+TEST(TracesOfFailures, HoldWhatTheRanksDid) {
+  for (const char* fault : {"throw", "terminate"}) {
+    SCOPED_TRACE(fault);
+    const TracedJob job(3, fault);
+    EXPECT_NE(job.outcome.code, 0) << fault;
+    EXPECT_TRUE(holds(job.outcome, "catena-run: rank 2 ")) << job.outcome.text;
+    for (int rank = 0; rank < 3; ++rank) {
+      EXPECT_EQ(job.of_kind(rank, "update").size(), 1u) << "rank " << rank;
+      EXPECT_EQ(job.of(rank, "my step").size(), 2u) << "rank " << rank;
+    }
+    EXPECT_EQ(job.folder.entries(), 1);
+  }
+}
+
+// A process that is killed writes nothing; the others are there, and the rank is named.
+TEST(TracesOfFailures, NameAKilledRank) {
+  const TracedJob job(2, "kill");
+  EXPECT_EQ(job.outcome.code, 137) << job.outcome.text;
+  EXPECT_TRUE(holds(job.outcome, "trace: nothing of rank 1: killed by a signal"))
+      << job.outcome.text;
+  EXPECT_EQ(job.of_kind(0, "update").size(), 1u);
+  EXPECT_TRUE(job.of_kind(1, "update").empty());
+}
+
+}  // namespace
+}  // namespace catena
