@@ -26,6 +26,8 @@ struct EventRecord {
   bool open = false;  // it had not ended when the trace did
 };
 
+static_assert(sizeof(EventRecord) == 40, "trace.h says so");
+
 // The events of one thread, which adds to them; whoever writes the trace reads them.
 class ThreadRecord {
  public:

@@ -32,7 +32,7 @@ enum class Category : uint8_t {
 };
 
 struct TraceOptions {
-  // Each thread keeps its last events, at most so many (48 bytes each). The trace says how many
+  // Each thread keeps its last events, at most so many (40 bytes each). The trace says how many
   // older ones were dropped.
   size_t events_per_thread = size_t(1) << 18;
 };
