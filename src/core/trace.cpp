@@ -194,18 +194,15 @@ bool stop() {
   if (catena::detail::profiler_hooks.load(std::memory_order_acquire) == &kTraceHooks)
     set_profiler_hooks(r.hooks_before);
   const int64_t end = now();
-  const uint64_t session = r.session.load();
-  std::vector<ThreadRecord*> threads;
-  std::vector<std::unique_lock<ForkMutex>> locks;
+  TraceWriter writer(r.process, end);
   for (const auto& thread : r.threads) {
-    locks.emplace_back(thread->mutex);
-    if (thread->session() == session) threads.push_back(thread.get());
+    const std::lock_guard own_lock(thread->mutex);
+    if (thread->session() != r.session.load()) continue;
+    writer.add(*thread);
+    thread->forget_events();
   }
-  const std::string text = trace_text(r.process, threads, end);
-  for (ThreadRecord* thread : threads) thread->forget_events();
-  locks.clear();
   forget_ended_threads(r);
-  write_trace(file_of(r.path, r.process), text);
+  write_trace(file_of(r.path, r.process), writer.take());
   return true;
 }
 

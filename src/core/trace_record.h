@@ -84,10 +84,28 @@ struct ProcessRecord {
   std::optional<Clock> clock;  // against rank 0; nothing: not measured
 };
 
-// The text of a trace file. Its form is fixed, as catena-run reads it: the first line describes the
-// process, and each line after the second holds one event.
-std::string trace_text(const ProcessRecord& process, const std::vector<ThreadRecord*>& threads,
-                       int64_t now);
+// Makes the text of a trace file. Its form is fixed, as catena-run reads it: the first line
+// describes the process, and each line after the second holds one event.
+class TraceWriter {
+ public:
+  // Open ranges end `now`.
+  TraceWriter(const ProcessRecord& process, int64_t now);
+  // The thread's mutex is held.
+  void add(const ThreadRecord& thread);
+  std::string take();
+
+ private:
+  void next_line();
+  void add_name(const char* what, int thread, const std::string& name);
+  void add_event(const EventRecord& event, const std::string& tid,
+                 const std::vector<std::string>& texts);
+
+  ProcessRecord process_;
+  int64_t now_;
+  std::string rank_, host_;
+  uint64_t dropped_ = 0;
+  std::string out_;
+};
 
 // SIGTERM, SIGINT and SIGHUP write the trace before they end the process, where the program has
 // not said what they do. Once a process.

@@ -1,8 +1,10 @@
 // run_threads: a function as several ranks, each a thread of this process.
 #include <exception>
+#include <string>
 #include <thread>
 
 #include "catena/core/device.h"
+#include "catena/core/trace.h"
 #include "comm/communicator_state.h"
 #include "status/status_board.h"
 #include "threads_transport.h"
@@ -41,6 +43,7 @@ class ThreadJob {
 
  private:
   void run_rank(int rank) {
+    tracing::name_thread("rank " + std::to_string(rank));
     Outcome& outcome = outcomes_[size_t(rank)];
     try {
       run_function(rank);
