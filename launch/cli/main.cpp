@@ -15,6 +15,7 @@
 #include "cli/network_check.h"
 #include "cli/options.h"
 #include "cli/prepare.h"
+#include "cli/status.h"
 #include "job/supervisor.h"
 #include "job/trace_join.h"
 #include "plan/plan.h"
@@ -123,6 +124,7 @@ int run(int argc, char** argv) {
   const CommandLine& line = std::get<CommandLine>(parsed);
   if (line.prepare) run_prepare(own_path());
   if (line.check) return run_check(line.job);
+  if (line.status) return run_status(line.job.program);
   return line.dry_run ? dry_run(line.job) : launch(line);
 }
 

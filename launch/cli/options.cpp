@@ -88,6 +88,9 @@ void declare(CLI::App& app, RawOptions& raw, CommandLine& line) {
       "--check", line.check,
       "Print what this machine and build offer, and how to install what is missing; with hosts "
       "behind it (--check node1,node2), which network they can use");
+  app.add_flag("--status", line.status,
+               "Print what each rank of your running jobs on this machine is doing; a process or "
+               "job number behind it (--status 4711) chooses one");
   app.add_flag("--prepare", line.prepare,
                "Compile all standard GPU kernels into the kernel cache, so that no program waits");
 }
@@ -286,7 +289,7 @@ std::variant<CommandLine, int> parse_options(int argc, char** argv) {
   if (const char* file = std::getenv("CATENA_TRACE"); line.trace.empty() && file) line.trace = file;
   const bool dashes = program < argc && std::string(argv[program]) == "--";
   line.job.program.assign(argv + program + (dashes ? 1 : 0), argv + argc);
-  if (line.job.program.empty() && !line.check && !line.prepare)
+  if (line.job.program.empty() && !line.check && !line.prepare && !line.status)
     throw UserError(
         "no program given; expected catena-run [options] program args..., for example "
         "catena-run -n 2 ./train --epochs 5");

@@ -15,6 +15,7 @@ struct CommandLine {
   bool dry_run = false;
   bool check = false;
   bool prepare = false;
+  bool status = false;  // of the job that the first word of job.program names, if there is one
 };
 
 // The command line, or the exit code when everything is done (--help, --version). Throws UserError.

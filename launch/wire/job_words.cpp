@@ -79,4 +79,15 @@ JobSpec parse_rank_process_words(const std::vector<std::string>& words) {
   return spec;
 }
 
+JobSpec look_at_rank_process_words(const std::vector<std::string>& words) {
+  const auto dashes = std::find(words.begin(), words.end(), "--");
+  JobSpec spec;
+  Encoding encoding;
+  for (auto word = words.begin(); word != dashes; ++word)
+    if (!read_word(*word, spec)) read_word(*word, encoding);
+  for (auto word = dashes; word != words.end(); ++word)
+    if (word != dashes) spec.program.push_back(encoding.escaped ? percent_decode(*word) : *word);
+  return spec;
+}
+
 }  // namespace catena::launch

@@ -21,5 +21,8 @@ std::vector<std::string> rank_process_command(const JobSpec& spec, const MustHid
 
 // `words` begin behind "--rank-process". Throws UserError.
 JobSpec parse_rank_process_words(const std::vector<std::string>& words);
+// The same for a look at another process: words of another version are passed over, and a program
+// whose words are in a file stays empty.
+JobSpec look_at_rank_process_words(const std::vector<std::string>& words);
 
 }  // namespace catena::launch

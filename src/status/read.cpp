@@ -76,6 +76,8 @@ SlotSnapshot StatusBoard::read(int local_rank) const {
       const std::string around = std::exchange(snapshot.operation, snapshot.last_call);
       if (!around.empty()) snapshot.operation.append(" in ").append(around);
       snapshot.call_since_ns = snapshot.operation_started_ns = progress[board_detail::kSince];
+    } else {
+      snapshot.idle_since_ns = progress[board_detail::kSince];
     }
   }
   snapshot.torn |= !board_detail::read_failure(slot.own_failure, snapshot.own_failure);

@@ -85,8 +85,8 @@ struct Latest {
 
 enum IdentityWord : std::size_t { kRank, kPid, kProcessStart, kHost };
 // Text: time, length, characters.
-// Progress: started, finished, time, in_call, then the record of the last call, the length of its
-// purpose, and its characters.
+// Progress: started, finished, when the last call began or, after it, ended, in_call, then the
+// record of the last call, the length of its purpose, and its characters.
 enum ProgressWord : std::size_t {
   kStarted,
   kFinished,

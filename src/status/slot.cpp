@@ -137,8 +137,10 @@ void StatusSlot::end_call(const CallRecord& record) {
   board_detail::RecordWords words;
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = block.get(board_detail::kRecord + i);
   const auto last = std::bit_cast<CallRecord>(words);
-  if (last.sequence == record.sequence && last.communicator == record.communicator)
+  if (last.sequence == record.sequence && last.communicator == record.communicator) {
+    block.set(board_detail::kSince, monotonic_ns());
     block.set(board_detail::kInCall, 0);
+  }
   block.unlock();
 }
 

@@ -63,6 +63,7 @@ struct SlotSnapshot {
   std::uint64_t finished_sequence = 0;
   std::uint64_t operation_started_ns = 0;  // CLOCK_MONOTONIC, as all times below
   std::uint64_t call_since_ns = 0;         // when the call that it is in began; 0: it is in none
+  std::uint64_t idle_since_ns = 0;  // when its last call ended; 0: it is in one, or made none
   // Signs of life; 0 where nothing was said.
   std::uint64_t phase_since_ns = 0;
   ExitStage exit_stage = ExitStage::none;

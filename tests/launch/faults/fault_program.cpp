@@ -1,7 +1,7 @@
 // A rank that goes wrong in the way its first argument says. The second is the rank it happens to;
 // the others wait to be ended.
 //   exit R CODE | segv R | kill R | throw R | hang | progress | operation R | victim R | early R
-//   lines COUNT | stubborn | trap
+//   late R | gone R | lines COUNT | stubborn | trap
 #include <unistd.h>
 
 #include <chrono>
@@ -55,8 +55,8 @@ int print_lines(int count) {
   return 0;
 }
 
-// All ranks make two calls; the culprit dies in the third while the others wait in it.
-[[noreturn]] void die_in_operation(bool culprit) {
+// All ranks make two calls; the culprit dies, or computes, while the others wait in the third.
+[[noreturn]] void stay_away_from_a_call(bool culprit, bool dies) {
   StatusBoard board = StatusBoard::attach_from_environment();
   auto slot = board.own_slot();
   slot.set_phase(Phase::running);
@@ -72,7 +72,7 @@ int print_lines(int count) {
     slot.begin_call(
         history.next({.op = CommOp::kBroadcast, .dtype = Dtype::kFloat32, .root = 0, .count = 64}));
   sleep_ms(300);
-  if (culprit) std::raise(SIGKILL);
+  if (culprit && dies) std::raise(SIGKILL);
   wait_to_be_ended();
 }
 
@@ -105,7 +105,11 @@ int run(int argc, char** argv) {
   if (mode == "lines") return print_lines(number);
   if (mode == "victim") be_victim_or_culprit(number);
   if (mode == "blame") blame(number);
-  if (mode == "operation") die_in_operation(chosen);
+  if (mode == "operation" || mode == "late") stay_away_from_a_call(chosen, mode == "operation");
+  if (mode == "gone") {
+    if (chosen) return 0;
+    wait_to_be_ended();
+  }
   if (mode == "stubborn") std::signal(SIGTERM, SIG_IGN);
   if (mode == "early") {
     if (chosen) return 0;

@@ -75,5 +75,15 @@ TEST(JobWords, WordsOfAnotherVersionAreRefused) {
   EXPECT_THROW(parse_rank_process_words({"job=x", "--"}), UserError);
 }
 
+// Another process may be of another version, or gone with what it kept.
+TEST(JobWords, ALookPassesOverWhatItDoesNotKnow) {
+  const JobSpec job = look_at_rank_process_words(
+      {"job=0badcafe", "size=4", "colour=red", "program-file=/gone", "--", "./train", "-x"});
+  EXPECT_EQ(job.id, "0badcafe");
+  EXPECT_EQ(job.ranks, 4);
+  EXPECT_EQ(job.program, (std::vector<std::string>{"./train", "-x"}));
+  EXPECT_TRUE(look_at_rank_process_words({"job=0badcafe"}).program.empty());
+}
+
 }  // namespace
 }  // namespace catena::launch
