@@ -2,10 +2,14 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
 
 #include "catena/array/io.h"
 #include "catena/autograd/computational_graph.h"
 #include "catena/comm/factory.h"
+#include "catena/comm/run_main.h"
 #include "catena/training/captured_updater.h"
 #include "catena/training/output_folder.h"
 #include "catena/training/stop_on_signal.h"
@@ -52,12 +56,43 @@ void resume(const RunOptions& options, tr::Trainer& trainer) {
                 static_cast<long long>(trainer.epoch()));
 }
 
+// How often catena-run --max-restarts has started this program again; none: it never does.
+std::optional<int> restart_number() {
+  const char* const text = std::getenv("CATENA_RESTART");
+  return text && *text ? std::optional(std::atoi(text)) : std::nullopt;
+}
+bool is_restarted() { return restart_number().value_or(0) > 0; }
+
+// Whether the attempts before have left a checkpoint.
+bool finds_checkpoint(const tr::Trainer& trainer) {
+  const bool found = trainer.has_checkpoint();
+  if (tr::prints())
+    std::printf("restart %d: %s\n", *restart_number(),
+                found ? "going on from the checkpoint" : "no checkpoint yet, from the beginning");
+  return found;
+}
+
 // The trainer refuses it too, but does not know the names of these options.
 void refuse_earlier_run(const RunOptions& options, const tr::Trainer& trainer) {
   const bool has_checkpoint = trainer.has_checkpoint();  // all ranks ask
   CATENA_CHECK(ValueError, options.overwrite || !has_checkpoint, "'", trainer.checkpoint_path(),
                "' is of an earlier run; go on from it with --resume, replace it with "
                "--overwrite, or choose another folder with --out");
+}
+
+// Before the first attempt of a job that may be started again. What an earlier run has left must
+// not pass for a checkpoint of this one: it is refused with the exit code at which catena-run gives
+// up, or goes.
+void clear_the_way(const RunOptions& options, const tr::Trainer& trainer,
+                   const catena::Communicator* comm) {
+  try {
+    refuse_earlier_run(options, trainer);
+  } catch (const catena::ValueError& error) {
+    catena::report_failure(error);
+    std::fprintf(stderr, "error: %s\n", error.what());
+    std::exit(2);
+  }
+  if (!comm || comm->rank() == 0) std::filesystem::remove(trainer.checkpoint_path());
 }
 
 void say_that_it_stopped(int signal, const tr::Trainer& trainer) {
@@ -138,7 +173,7 @@ tr::TrainerOptions trainer_options(const RunOptions& options, std::vector<std::s
   tr::TrainerOptions result{.epochs = options.epochs,
                             .out = options.out,
                             .metrics = std::move(metrics),
-                            .overwrite = options.overwrite};
+                            .overwrite = options.overwrite || is_restarted()};
   if (options.report > 0) result.report = {.iterations = options.report};
   return result;
 }
@@ -168,11 +203,13 @@ bool run(const RunOptions& options, tr::Trainer& trainer, catena::Communicator* 
          const std::function<void()>& resumed) {
   const auto& stop = trainer.extend(std::make_unique<tr::StopOnSignal>(comm, stop_signals()));
   save_settings(options, trainer);
-  if (options.resume) {
+  if (is_restarted() ? finds_checkpoint(trainer) : options.resume) {
     resume(options, trainer);
     if (resumed) resumed();
-  } else {
+  } else if (!restart_number()) {
     refuse_earlier_run(options, trainer);
+  } else if (!is_restarted()) {
+    clear_the_way(options, trainer, comm);
   }
   trainer.run();
   if (stop.signal() == 0) return true;

@@ -79,11 +79,12 @@ catena::training::Score drawing_the_first(catena::training::Score score, const s
 // with it ignored, as shells do in the background, SIGINT (Ctrl-C).
 std::vector<int> stop_signals();
 
-// From the checkpoint with --resume, else from the beginning, until the run is done; `resumed` is
-// called in between. False if a signal ended it before, with a checkpoint. A run of one process
-// needs no communicator. IoError where there is nothing to resume; ValueError for files of an
-// earlier run, and for a checkpoint made with another batch size or seed, on which the order of the
-// samples depends. They name the options.
+// From the checkpoint with --resume, or when catena-run --max-restarts has started the program
+// again and an attempt before has left one; else from the beginning, until the run is done;
+// `resumed` is called in between. False if a signal ended it before, with a checkpoint. A run of
+// one process needs no communicator. IoError where there is nothing to resume; ValueError for files
+// of an earlier run, and for a checkpoint made with another batch size or seed, on which the order
+// of the samples depends. They name the options.
 bool run(const RunOptions& options, catena::training::Trainer& trainer, catena::Communicator* comm,
          const std::function<void()>& resumed = {});
 inline bool run(const RunOptions& options, catena::training::Trainer& trainer,

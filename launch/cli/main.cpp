@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
-#include <random>
 
 #include "base/program.h"
 #include "base/text.h"
@@ -16,7 +15,7 @@
 #include "cli/options.h"
 #include "cli/prepare.h"
 #include "cli/status.h"
-#include "job/supervisor.h"
+#include "job/restarts.h"
 #include "job/trace_join.h"
 #include "plan/plan.h"
 #include "plan/surroundings.h"
@@ -28,17 +27,6 @@
 
 namespace catena::launch {
 namespace {
-
-std::string new_board_key() {
-  std::random_device random;
-  std::string key;
-  char part[9];
-  while (key.size() < 32) {
-    std::snprintf(part, sizeof(part), "%08x", random());
-    key += part;
-  }
-  return key;
-}
 
 void print_command(const JobSpec& job, const Starter& starter) {
   const StartCommand command = starter.command(job);
@@ -96,14 +84,13 @@ int launch(const CommandLine& line) {
   starter->refuse_nesting();
   SignalQueue signals = job_signals();
   starter->check();
-  setenv(kBoardKey, new_board_key().c_str(), 1);
+  set_new_board_key();
   const std::string trace = line.trace.empty() ? "" : prepare_trace(line.trace);
   if (!trace.empty()) setenv("CATENA_TRACE", trace.c_str(), 1);
   JobSpec job = complete(asked, *starter);
   job.log_dir = make_log_dir(job.log_dir);
   require_executable(job.program.front());
   keep_long_program(job);
-  starter->prepare(job);
   const int exit_code = run_job(job, *starter, signals);
   if (!trace.empty()) finish_trace(trace, job.ranks);
   return exit_code;

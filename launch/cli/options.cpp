@@ -26,7 +26,7 @@ constexpr double kLongestGrace = 86400;
 // As the options are given on the command line, before they are interpreted.
 struct RawOptions {
   std::string ranks, hosts, hostfile, gpus, starter, mpi_args, srun_args, grace, start_timeout,
-      timeout;
+      timeout, max_restarts, min_ranks;
   std::vector<std::string> env;
   bool cpu = false;
 };
@@ -61,6 +61,14 @@ void declare(CLI::App& app, RawOptions& raw, CommandLine& line) {
                  "Seconds that ranks get between SIGTERM and SIGKILL when the job is stopped "
                  "(default: 3)")
       ->type_name("S");
+  app.add_option("--max-restarts", raw.max_restarts,
+                 "Start a job that fails again, up to N times, with CATENA_RESTART=1, 2, ... in "
+                 "its environment (default: 0)")
+      ->type_name("N");
+  app.add_option("--min-ranks", raw.min_ranks,
+                 "Leave out hosts that cannot be reached when a job is started again, if M ranks "
+                 "remain")
+      ->type_name("M");
   app.add_option("--log-dir", job.log_dir, "Also write DIR/rank-N.log for every rank")
       ->type_name("DIR");
   app.add_option(
@@ -198,8 +206,9 @@ void set_timeout(double& seconds, const char* option, const std::string& text,
 
 // An unset shell variable leaves an empty argument, which is an error and does not mean "none".
 void refuse_empty(const CLI::App& app) {
-  for (const char* name : {"-n", "-H", "--hostfile", "--gpus", "--log-dir", "--mpirun", "--grace",
-                           "--timeout", "--start-timeout", "--starter", "--trace"}) {
+  for (const char* name :
+       {"-n", "-H", "--hostfile", "--gpus", "--log-dir", "--mpirun", "--grace", "--timeout",
+        "--start-timeout", "--starter", "--max-restarts", "--min-ranks", "--trace"}) {
     const CLI::Option* option = app.get_option_no_throw(name);
     if (option && option->count() > 0 && option->as<std::string>().empty())
       throw UserError(std::string(name) +
@@ -212,6 +221,22 @@ int parse_ranks(const std::string& text) {
   if (!ranks || *ranks < 1)
     throw UserError("-n " + text + ": expected a number of ranks, 1 or more");
   return *ranks;
+}
+
+void interpret_restarts(const RawOptions& raw, JobSpec& job) {
+  const auto number = [](const char* option, const std::string& text, int least) {
+    const auto value = parse_number(text);
+    if (!value || *value < least)
+      throw UserError(std::string(option) + " " + text + ": expected a number, " +
+                      std::to_string(least) + " or more");
+    return *value;
+  };
+  if (!raw.max_restarts.empty()) job.max_restarts = number("--max-restarts", raw.max_restarts, 0);
+  if (job.max_restarts > 0) job.restart = 0;
+  if (raw.min_ranks.empty()) return;
+  job.min_ranks = number("--min-ranks", raw.min_ranks, 1);
+  if (job.max_restarts == 0)
+    throw UserError("--min-ranks is for jobs that are started again; add --max-restarts N");
 }
 
 std::string parse_starter(const std::string& text) {
@@ -235,6 +260,7 @@ void interpret(const RawOptions& raw, JobSpec& job) {
   for (const std::string& text : raw.env) job.env.push_back(parse_env(text));
   set_timeout(job.timeout, "--timeout", raw.timeout, "CATENA_TIMEOUT");
   set_timeout(job.start_timeout, "--start-timeout", raw.start_timeout, "CATENA_START_TIMEOUT");
+  interpret_restarts(raw, job);
   job.starter = parse_starter(raw.starter);
   job.mpi_args = split_words(raw.mpi_args);
   job.srun_args = split_words(raw.srun_args);

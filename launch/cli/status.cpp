@@ -108,6 +108,7 @@ std::string describe_job(const RunningJob& job) {
   std::string text = "job " + job.spec.id;
   if (job.launcher != 0) text += ", catena-run is process " + std::to_string(job.launcher);
   text += ", " + std::to_string(job.spec.ranks) + (job.spec.ranks == 1 ? " rank" : " ranks");
+  if (job.spec.restart.value_or(0) > 0) text += ", restart " + std::to_string(*job.spec.restart);
   return job.spec.program.empty() ? text : text + ": " + shell_quote(job.spec.program);
 }
 

@@ -54,7 +54,7 @@ constexpr double kNever = 1e18;
 class Supervisor {
  public:
   Supervisor(JobSpec spec, const Starter& starter, SignalQueue& signals);
-  int run();
+  Attempt run();
 
  private:
   FrameDecoder decoder();
@@ -111,6 +111,7 @@ class Supervisor {
   JobWatch watch_;
   double next_check_ = 0;
   double all_ended_ = kNever;
+  double began_ = monotonic_seconds();
   double start_deadline_;
   double stop_time_ = 0;     // 0: not stopping
   double stop_at_ = kNever;  // a rank failed, the others are to be stopped by then
@@ -118,6 +119,7 @@ class Supervisor {
   double read_deadline_ = kNever;
   double leave_by_ = kNever;  // rank processes that have outlived the starter
   StopRequests requests_;
+  int asked_ = 0;            // the signal of the first request
   std::string said_reason_;  // why hosts were not reached, as printed last
   bool killed_rank_processes_ = false, killed_starter_ = false;
 };
@@ -148,7 +150,7 @@ FrameDecoder Supervisor::decoder() {
       [this](std::string_view bytes) { messages_->feed(bytes); });
 }
 
-int Supervisor::run() {
+Attempt Supervisor::run() {
   ::signal(SIGPIPE, SIG_IGN);
   // What a starter leaves behind when it is killed, such as ssh, becomes a child of this process.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -164,7 +166,7 @@ int Supervisor::run() {
   const Report report = make_report(outcome_);
   output_queue_.add(Stream::error, describe_logs(outcome_) + report.text);
   output_queue_.drain(signals_, outcome_.stop_signal != 0 ? kDrain : kNever);
-  return report.exit_code;
+  return {std::move(outcome_), report, monotonic_seconds() - began_, asked_};
 }
 
 void Supervisor::run_starter() {
@@ -431,6 +433,7 @@ void Supervisor::handle_signals() {
 // Somebody asks catena-run to end the job.
 void Supervisor::take_request(int signal) {
   const StopRequests::Answer answer = requests_.take();
+  if (asked_ == 0) asked_ = signal;
   if (answer.at_once) return stop_at_once();
   if (answer.is_the_reason && outcome_.stop_signal == 0) outcome_.stop_signal = signal;
   stop();
@@ -493,7 +496,7 @@ void Supervisor::enforce_stop() {
 
 }  // namespace
 
-int run_job(const JobSpec& spec, const Starter& starter, SignalQueue& signals) {
+Attempt run_attempt(const JobSpec& spec, const Starter& starter, SignalQueue& signals) {
   return Supervisor(spec, starter, signals).run();
 }
 

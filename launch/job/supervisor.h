@@ -1,9 +1,11 @@
-// Runs the starter of a job to its end and decides what came of it.
+// Runs the starter of a job once, to its end, and says what came of it.
 #pragma once
 
 #include <csignal>
 
 #include "base/process.h"
+#include "job/outcome.h"
+#include "job/report.h"
 #include "spec/job_spec.h"
 #include "starter/starter.h"
 
@@ -15,8 +17,17 @@ inline SignalQueue job_signals() {
   return SignalQueue{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD};
 }
 
+struct Attempt {
+  JobOutcome outcome;
+  Report report;
+  double seconds = 0;
+  // The signal by which somebody asked catena-run to end, also when the job was ending already
+  // because of a failure; 0: nobody did.
+  int asked = 0;
+};
+
 // The output of the ranks appears on standard output and standard error, the report at the end on
-// standard error. Returns the exit code.
-int run_job(const JobSpec& spec, const Starter& starter, SignalQueue& signals);
+// standard error.
+Attempt run_attempt(const JobSpec& spec, const Starter& starter, SignalQueue& signals);
 
 }  // namespace catena::launch

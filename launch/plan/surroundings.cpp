@@ -7,22 +7,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <random>
 
 #include "base/text.h"
 #include "plan/network.h"
 
 namespace catena::launch {
 namespace {
-
-std::string new_job_id() {
-  char text[9];
-  std::snprintf(text, sizeof(text), "%08x", std::random_device{}());
-  return text;
-}
 
 // "120x40", or "" when standard output is not a terminal.
 std::string terminal_size() {

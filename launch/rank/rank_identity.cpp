@@ -90,6 +90,7 @@ std::string prepare_environment(const RankIdentity& identity, const JobSpec& spe
   set("CATENA_DEVICE", device);
   set("CATENA_TIMEOUT", format_seconds(spec.timeout));
   set("CATENA_START_TIMEOUT", format_seconds(spec.start_timeout));
+  if (spec.restart) set("CATENA_RESTART", *spec.restart);
   if (board.empty())
     unsetenv("CATENA_STATUS_BOARD");
   else

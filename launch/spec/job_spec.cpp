@@ -1,5 +1,8 @@
 #include "spec/job_spec.h"
 
+#include <cstdio>
+#include <random>
+
 #include "base/text.h"
 
 extern char** environ;
@@ -21,6 +24,12 @@ Devices parse_devices(const std::string& text) {
   for (const std::string& number : split(text.substr(5), ','))
     devices.gpus.push_back(parse_number(number).value_or(0));
   return devices;
+}
+
+std::string new_job_id() {
+  char text[9];
+  std::snprintf(text, sizeof(text), "%08x", std::random_device{}());
+  return text;
 }
 
 std::vector<std::string> environment_of(const JobSpec& spec) {

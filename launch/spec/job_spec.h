@@ -51,12 +51,15 @@ struct JobSpec {
   std::optional<double> grace;  // between SIGTERM and SIGKILL of ranks
   std::string log_dir;          // "": no logs
   bool no_bind = false;
+  int max_restarts = 0;
+  int min_ranks = 0;              // with which hosts may be left out of a restart; 0: none may
   std::string starter;            // "mpirun", "srun"; "": what suits
   std::string mpirun = "mpirun";  // as the user named it
   std::vector<std::string> mpi_args, srun_args;
 
   // Decided before the start; a dry run decides the same.
   std::string id;                    // 8 hexadecimal digits
+  std::optional<int> restart;        // how often it has been started again; none: it will not be
   bool by_srun = false;              // the starter is srun
   bool in_allocation = false;        // the batch system chooses the hosts
   bool remote = false;               // ranks may run on other machines: they send signs of life
@@ -72,6 +75,9 @@ struct JobSpec {
   bool several_hosts() const { return in_allocation || hosts.size() > 1; }
   double grace_seconds() const { return grace.value_or(kDefaultGrace); }
 };
+
+// 8 hexadecimal digits that no other job has.
+std::string new_job_id();
 
 // The environment of the job's ranks as "NAME=VALUE": that of this process, then --env.
 std::vector<std::string> environment_of(const JobSpec& spec);

@@ -14,6 +14,9 @@ inline constexpr const char* kBoardPrefix = "/catena-board-";
 // job's number must do.
 inline constexpr const char* kBoardKey = "CATENA_BOARD_KEY";
 
+// Gives this process, and what it starts from then on, a new one.
+void set_new_board_key();
+
 inline std::string board_name(const std::string& job) {
   const char* key = std::getenv(kBoardKey);
   return kBoardPrefix + (key && *key ? std::string(key) : job);

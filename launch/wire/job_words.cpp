@@ -48,6 +48,7 @@ void each_field(const JobSpec*, Visit&& visit) {
   visit("several-hosts", &JobSpec::remote);
   visit("pipe", &JobSpec::rank_pipe);
   visit("srun", &JobSpec::by_srun);
+  visit("restart", &JobSpec::restart);
 }
 
 std::vector<std::string> rank_process_command(const JobSpec& spec, const MustHide& must_hide) {

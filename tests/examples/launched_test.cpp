@@ -78,6 +78,72 @@ TEST(LaunchedExampleTest, ResumesFromRank0sCheckpoint) {
       << missing.err;
 }
 
+// Rank 1 is killed once there is a checkpoint.
+TEST(LaunchedExampleTest, AKilledRankIsStartedAgainAndEndsWithTheSameBits) {
+  const SmallData data;
+  const TempFolder out;
+  const Words options{"--data", data.path(), "--epoch", "12", "--out"};
+  const std::string script = "if [ $CATENA_RANK$CATENA_RESTART = 10 ]; then { while [ ! -e " +
+                             (out / "parts/checkpoint.npz") +
+                             " ]; do sleep 0.01; done; kill -9 $$; } & fi; exec \"$@\"";
+  Words whole{CATENA_RUN, "-n", "2", "--cpu", program("train_mnist_distributed")};
+  Words parts{CATENA_RUN,
+              "-n",
+              "2",
+              "--cpu",
+              "--max-restarts",
+              "2",
+              "/bin/sh",
+              "-c",
+              script,
+              "sh",
+              program("train_mnist_distributed")};
+  for (Words* words : {&whole, &parts}) words->insert(words->end(), options.begin(), options.end());
+  whole.push_back(out / "whole");
+  parts.push_back(out / "parts");
+  expect_trained(run(whole));
+  const Finished result = run(parts);
+  EXPECT_EQ(result.status, 0) << result.all();
+  EXPECT_NE(result.out.find("restart 1: going on from the checkpoint"), std::string::npos)
+      << result.all();
+  EXPECT_NE(result.err.find("catena-run: 2 attempts\n"), std::string::npos) << result.err;
+  const auto a = load_npz(out / "whole/model.npz"), b = load_npz(out / "parts/model.npz");
+  for (const auto& [name, array] : a)
+    EXPECT_EQ(testing::difference(b.at(name), array, 0, 0), "") << name;
+}
+
+// The checkpoint of an earlier run must not be taken for one of an attempt that failed.
+TEST(LaunchedExampleTest, ARestartDoesNotGoOnFromAnEarlierRun) {
+  const SmallData data;
+  const TempFolder out;
+  const std::string train =
+      program("train_mnist_distributed") + " --data " + data.path() + " --out ";
+  const auto ranks = [&](const Words& options, const std::string& script) {
+    Words words{CATENA_RUN, "-n", "2", "--cpu"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"/bin/sh", "-c", script});
+    return run(words);
+  };
+  const std::string here = out / "out", checkpoint = here + "/checkpoint.npz";
+  expect_trained(ranks({}, "exec " + train + here + " --epoch 1 --lr 0.5"));
+  const Finished refused = ranks({"--max-restarts", "3"}, "exec " + train + here + " --epoch 12");
+  EXPECT_EQ(refused.status, 2) << refused.all();
+  EXPECT_NE(refused.err.find("not started again: exit code 2"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("is of an earlier run"), std::string::npos) << refused.err;
+  // With --overwrite it is gone before the first update; then rank 1 is killed.
+  const Finished again =
+      ranks({"--max-restarts", "3"}, "if [ $CATENA_RANK$CATENA_RESTART = 10 ]; then { while [ -e " +
+                                         checkpoint +
+                                         " ]; do sleep 0.01; done; kill -9 $$; } & fi; exec " +
+                                         train + here + " --epoch 12 --overwrite");
+  EXPECT_EQ(again.status, 0) << again.all();
+  EXPECT_NE(again.out.find("restart 1: "), std::string::npos) << again.all();
+  expect_trained(ranks({}, "exec " + train + (out / "whole") + " --epoch 12"));
+  const auto a = load_npz(out / "whole/model.npz"), b = load_npz(out / "out/model.npz");
+  for (const auto& [name, array] : a)
+    EXPECT_EQ(testing::difference(b.at(name), array, 0, 0), "") << name;
+}
+
 // Only rank 1 is given a folder that does not exist.
 TEST(LaunchedExampleTest, TheRankThatFailsIsNamedFirst) {
   const SmallData data;

@@ -78,7 +78,7 @@ Result run(const std::string& start, const std::string& program) {
     close(ends[0]);
     close(ends[1]);
     SignalQueue signals = job_signals();
-    _exit(run_job(job, ShellStarter(start), signals));
+    _exit(run_attempt(job, ShellStarter(start), signals).report.exit_code);
   }
   close(ends[1]);
   Result result;

@@ -1,0 +1,133 @@
+// Jobs that catena-run --max-restarts starts again.
+#include "launched.h"
+
+namespace catena::launch::test {
+namespace {
+
+// Two ranks of a shell script.
+Words job(const Words& options, const std::string& script) {
+  Words words = {"-n", "2", "--cpu"};
+  words.insert(words.end(), options.begin(), options.end());
+  words.insert(words.end(), {"sh", "-c", script});
+  return words;
+}
+
+int count(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+TEST(Restarts, UntilTheJobEndsWell) {
+  const Result result = run(job({"--max-restarts", "5"},
+                                "echo restart $CATENA_RESTART; [ $CATENA_RESTART = 2 ] && exit 0; "
+                                "[ $CATENA_RANK = 1 ] && exit $((3 + CATENA_RESTART)); sleep 30"));
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_NE(result.out.find("restart 0\n"), result.out.npos);
+  EXPECT_NE(result.out.find("restart 2\n"), result.out.npos);
+  EXPECT_EQ(count(result.err, "starting again, restart "), 2) << result.err;
+  const std::string list = result.err.substr(result.err.find("catena-run: 3 attempts\n"));
+  EXPECT_NE(list.find(", 2 ranks, rank 1 on " + host() + " failed first: exit code 3\n"), list.npos)
+      << list;
+  EXPECT_TRUE(list.ends_with(" s, 2 ranks, ended well\n")) << list;
+  EXPECT_FALSE(boards_are_left());
+}
+
+TEST(Restarts, TheExitCodeIsThatOfTheLastAttempt) {
+  const Result result = run(job({"--max-restarts", "2"}, "exit $((5 + CATENA_RESTART))"));
+  EXPECT_EQ(result.status, 7) << result.err;
+  EXPECT_NE(result.err.find("not started again: --max-restarts 2 is reached\n"), result.err.npos)
+      << result.err;
+}
+
+TEST(Restarts, NotWithoutTheOption) {
+  const Result result = run(job({}, "echo \"restart '$CATENA_RESTART'\"; exit 5"));
+  EXPECT_EQ(result.status, 5);
+  EXPECT_NE(result.out.find("restart ''\n"), result.out.npos) << result.out;
+  EXPECT_EQ(result.err.find("again"), result.err.npos) << result.err;
+}
+
+TEST(Restarts, NotAfterWrongUsage) {
+  const Result result = run(job({"--max-restarts", "5"}, "exit 2"));
+  EXPECT_EQ(result.status, 2);
+  EXPECT_NE(result.err.find("not started again: exit code 2"), result.err.npos) << result.err;
+  EXPECT_EQ(result.err.find("attempts"), result.err.npos) << result.err;
+}
+
+TEST(Restarts, NotWhenItFailsAtOnceInTheSameWay) {
+  const Result result = run(job({"--max-restarts", "50"}, "exit 4"));
+  EXPECT_EQ(result.status, 4);
+  EXPECT_NE(result.err.find("twice in the same way"), result.err.npos) << result.err;
+  EXPECT_NE(result.err.find("catena-run: 2 attempts\n"), result.err.npos) << result.err;
+}
+
+TEST(Restarts, LogsOfAllAttemptsStay) {
+  const std::filesystem::path folder =
+      ::testing::TempDir() + "catena-restarts-" + std::to_string(getpid());
+  run(job({"--max-restarts", "1", "--log-dir", folder.string()},
+          "echo attempt $CATENA_RESTART; sleep 0.3; exit $((5 + CATENA_RESTART))"));
+  EXPECT_EQ(read_file(folder / "rank-1.log"), "attempt 0\n");
+  EXPECT_EQ(read_file(folder / "restart-1/rank-1.log"), "attempt 1\n");
+  std::filesystem::remove_all(folder);
+}
+
+// Rank 1 stops in the first attempt, and ends well in the second.
+TEST(Restarts, ARankThatHangsHasFailed) {
+#ifdef STEPS_PROGRAM
+  Words words = job({"--max-restarts", "1", "--timeout", "2"},
+                    "if [ $CATENA_RANK$CATENA_RESTART = 10 ]; then { sleep 1; kill -STOP $$; } & "
+                    "fi; exec " STEPS_PROGRAM " 40 50");
+  const Result result = run(words);
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_NE(result.err.find("rank 1 on " + host() + " failed first"), result.err.npos)
+      << result.err;
+  EXPECT_NE(result.err.find("starting again, restart 1 of at most 1"), result.err.npos);
+  EXPECT_NE(result.out.find("done: 2 ranks"), result.out.npos) << result.out;
+#else
+  GTEST_SKIP() << "this build has no MPI";
+#endif
+}
+
+// While the job runs again.
+TEST(Restarts, ASignalEndsTheSecondAttemptForGood) {
+  const std::string mark = new_mark();
+  Launched running(job({"--max-restarts", "9", "--env", mark},
+                       "echo restart $CATENA_RESTART; [ $CATENA_RESTART = 0 ] && exit 3; "
+                       "sleep 30"));
+  running.read_for(15, "restart 1");
+  kill(running.pid(), SIGTERM);
+  const Result result = running.finish();
+  EXPECT_EQ(result.status, 128 + SIGTERM) << result.err;
+  EXPECT_EQ(count(result.err, "starting again"), 1) << result.err;
+  EXPECT_EQ(count_processes(mark), 0);
+}
+
+// While a failed attempt is being ended: rank 0 takes its time. The failure stays the reason.
+TEST(Restarts, ASignalAfterAFailureKeepsTheJobFromStartingAgain) {
+  const std::string mark = new_mark();
+  Launched running(job({"--max-restarts", "9", "--grace", "5", "--env", mark},
+                       "if [ $CATENA_RANK = 1 ]; then sleep 0.3; exit 3; fi; "
+                       "trap 'echo ending; sleep 1; exit 0' TERM; while :; do sleep 0.1; done"));
+  running.read_for(15, "ending");
+  kill(running.pid(), SIGTERM);
+  const Result result = running.finish();
+  EXPECT_EQ(result.status, 3) << result.err;
+  EXPECT_EQ(count(result.err, "starting again"), 0) << result.err;
+  EXPECT_NE(result.err.find("not started again: catena-run was asked to end by SIGTERM"),
+            result.err.npos)
+      << result.err;
+  EXPECT_EQ(count_processes(mark), 0);
+}
+
+TEST(Restarts, OptionsThatDoNotGoTogether) {
+  const Result alone = run({"-n", "2", "--cpu", "--min-ranks", "1", "true"});
+  EXPECT_EQ(alone.status, 2);
+  EXPECT_NE(alone.err.find("add --max-restarts"), alone.err.npos) << alone.err;
+  const Result here = run({"-n", "2", "--cpu", "--max-restarts", "1", "--min-ranks", "1", "true"});
+  EXPECT_EQ(here.status, 2);
+  EXPECT_NE(here.err.find("no hosts to leave out"), here.err.npos) << here.err;
+  EXPECT_EQ(run({"--max-restarts", "-1", "true"}).status, 2);
+}
+
+}  // namespace
+}  // namespace catena::launch::test
