@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -110,13 +109,11 @@ class Supervisor {
   Output output_queue_;
   JobWatch watch_;
   double next_check_ = 0;
-  double all_ended_ = kNever;
-  double began_ = monotonic_seconds();
+  double began_ = monotonic_seconds(), all_ended_ = kNever;
   double start_deadline_;
   double stop_time_ = 0;     // 0: not stopping
   double stop_at_ = kNever;  // a rank failed, the others are to be stopped by then
-  double repeat_stop_at_ = kNever, kill_group_at_ = kNever;
-  double read_deadline_ = kNever;
+  double repeat_stop_at_ = kNever, kill_group_at_ = kNever, read_deadline_ = kNever;
   double leave_by_ = kNever;  // rank processes that have outlived the starter
   StopRequests requests_;
   int asked_ = 0;            // the signal of the first request
