@@ -26,6 +26,7 @@ JobSpec example() {
   job.folder = "/home/me\n";
   job.remote = true;
   job.by_srun = true;
+  job.restart = 2;
   job.rank_pipe = "/proc/12/fd/3:4567";
   job.program = {"prog", "--", ":", "50%", ""};
   return job;
