@@ -31,6 +31,7 @@ enum class Category : uint8_t {
   kWait            // the host waits for a device
 };
 
+// How much a trace may hold.
 struct TraceOptions {
   // Each thread keeps its last events, at most so many (40 bytes each). The trace says how many
   // older ones were dropped.
