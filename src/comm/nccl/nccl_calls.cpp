@@ -13,6 +13,12 @@ void check_cuda(cudaError_t code, const char* call) {
                     cudaGetErrorString(code));
 }
 
+bool records_graph(const Stream& stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  CATENA_NCCL_CUDA(cudaStreamIsCapturing(native(stream), &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
 bool copies_directly() {
   return switch_from_environment("CATENA_P2P", true) &&
          !switch_from_environment("NCCL_P2P_DISABLE", false);

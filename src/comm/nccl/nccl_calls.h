@@ -42,6 +42,13 @@ class RelaxedMode {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
+inline cudaStream_t native(const Stream& stream) {
+  return static_cast<cudaStream_t>(stream.native());
+}
+bool records_graph(const Stream& stream);
+// Of one rank's part in a call.
+inline int64_t bytes_of(const Call& call) { return call.count * itemsize(call.dtype); }
+
 // Whether GPUs may write each other's memory: not with CATENA_P2P=0 or NCCL_P2P_DISABLE=1.
 bool copies_directly();
 

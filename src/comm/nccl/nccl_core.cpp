@@ -175,14 +175,6 @@ Core::StreamProgress& Core::make_stream(const Stream& stream) {
 
 namespace {
 
-cudaStream_t native(const Stream& stream) { return static_cast<cudaStream_t>(stream.native()); }
-
-bool records_graph(const Stream& stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  CATENA_NCCL_CUDA(cudaStreamIsCapturing(native(stream), &status));
-  return status != cudaStreamCaptureStatusNone;
-}
-
 constexpr std::chrono::microseconds kMarkerPeriod{100};
 
 }  // namespace

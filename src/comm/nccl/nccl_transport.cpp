@@ -16,8 +16,6 @@ namespace catena::comm::nccl {
 
 namespace {
 
-cudaStream_t stream_of(const Call& call) { return static_cast<cudaStream_t>(call.stream.native()); }
-
 // Makes the GPU current for the calling thread: NCCL and CUDA objects belong to the current one.
 class UseGpu {
  public:
@@ -283,7 +281,7 @@ ncclResult_t NcclTransport::issue(const Call& call, ncclRedOp_t op) {
   const size_t n = static_cast<size_t>(call.count);
   const ncclDataType_t type = nccl_dtype(call.dtype);
   const ncclComm_t c = core_->comm;
-  const cudaStream_t stream = stream_of(call);
+  const cudaStream_t stream = native(call.stream);
   switch (call.op) {
     case CommOp::kAllReduce:
       return ncclAllReduce(in, out, n, type, op, c, stream);
@@ -317,20 +315,20 @@ ncclResult_t NcclTransport::issue(const Call& call, ncclRedOp_t op) {
 ncclResult_t NcclTransport::gather(const Call& call) {
   const size_t n = static_cast<size_t>(call.count), bytes = n * itemsize(call.dtype);
   const ncclDataType_t type = nccl_dtype(call.dtype);
-  ncclResult_t code = ncclSend(call.in(), n, type, call.root, core_->comm, stream_of(call));
+  ncclResult_t code = ncclSend(call.in(), n, type, call.root, core_->comm, native(call.stream));
   for (int r = 0; code == ncclSuccess && rank() == call.root && r < control_->size(); ++r)
     code = ncclRecv(static_cast<char*>(call.out()) + size_t(r) * bytes, n, type, r, core_->comm,
-                    stream_of(call));
+                    native(call.stream));
   return code;
 }
 
 ncclResult_t NcclTransport::scatter(const Call& call) {
   const size_t n = static_cast<size_t>(call.count), bytes = n * itemsize(call.dtype);
   const ncclDataType_t type = nccl_dtype(call.dtype);
-  ncclResult_t code = ncclRecv(call.out(), n, type, call.root, core_->comm, stream_of(call));
+  ncclResult_t code = ncclRecv(call.out(), n, type, call.root, core_->comm, native(call.stream));
   for (int r = 0; code == ncclSuccess && rank() == call.root && r < control_->size(); ++r)
     code = ncclSend(static_cast<const char*>(call.in()) + size_t(r) * bytes, n, type, r,
-                    core_->comm, stream_of(call));
+                    core_->comm, native(call.stream));
   return code;
 }
 
@@ -340,10 +338,10 @@ ncclResult_t NcclTransport::all_to_all(const Call& call) {
   ncclResult_t code = ncclSuccess;
   for (int r = 0; code == ncclSuccess && r < control_->size(); ++r) {
     code = ncclSend(static_cast<const char*>(call.in()) + size_t(r) * bytes, n, type, r,
-                    core_->comm, stream_of(call));
+                    core_->comm, native(call.stream));
     if (code == ncclSuccess)
       code = ncclRecv(static_cast<char*>(call.out()) + size_t(r) * bytes, n, type, r, core_->comm,
-                      stream_of(call));
+                      native(call.stream));
   }
   return code;
 }

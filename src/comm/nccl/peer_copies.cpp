@@ -1,8 +1,6 @@
 // See peer_copies.h.
 #include "peer_copies.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -64,34 +62,9 @@ void write(cudaStream_t stream, uint32_t* word, uint32_t value) {
                "cuStreamWriteValue32");
 }
 
-bool is_captured(cudaStream_t stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  CATENA_NCCL_CUDA(cudaStreamIsCapturing(stream, &status));
-  return status != cudaStreamCaptureStatusNone;
-}
-
-int64_t bytes_of(const Call& call) { return call.count * itemsize(call.dtype); }
-cudaStream_t stream_of(const Call& call) { return static_cast<cudaStream_t>(call.stream.native()); }
-
-// What each rank tells all others at first.
-struct Introduction {
-  bool takes_part = false;
-  pid_t process = 0;
-  cudaIpcMemHandle_t words{};
-};
-
-// Memory of another process, or null. Also of a GPU that this process does not see.
-void* map(const cudaIpcMemHandle_t& handle) {
-  void* mapped = nullptr;
-  if (cudaIpcOpenMemHandle(&mapped, handle, cudaIpcMemLazyEnablePeerAccess) == cudaSuccess)
-    return mapped;
-  cudaGetLastError();
-  return nullptr;
-}
-
 }  // namespace
 
-// The receiver's offer of memory, and, with bytes alone, the sender's answer.
+// The receiver's offer of memory.
 struct PeerCopies::Offer {
   int64_t bytes = 0;  // 0: it cannot be done
   cudaIpcMemHandle_t memory{};
@@ -115,27 +88,20 @@ PeerCopies::~PeerCopies() = default;
 std::shared_ptr<PeerCopies> PeerCopies::create(Communicator& control, int device) {
   std::shared_ptr<PeerCopies> made(new PeerCopies(control.rank(), device));
   const size_t ranks = size_t(control.size()), bytes = ranks * 2 * sizeof(uint32_t);
-  Introduction own;
-  own.process = getpid();
-  if (copies_directly() && ranks > 1 && stream_words().known()) {
-    own.takes_part =
-        cudaMalloc(reinterpret_cast<void**>(&made->words_), bytes) == cudaSuccess &&
-        cudaMemset(made->words_, 0, bytes) == cudaSuccess &&
-        cudaDeviceSynchronize() == cudaSuccess &&
-        cudaIpcGetMemHandle(&own.words, made->words_) == cudaSuccess &&
-        cudaStreamCreateWithFlags(&made->releases_, cudaStreamNonBlocking) == cudaSuccess;
-    if (!own.takes_part) cudaGetLastError();
+  PeerMemory own;
+  if (ranks > 1 && stream_words().known()) {
+    void* memory = nullptr;
+    own = share_memory(&memory, bytes, control);
+    made->words_ = static_cast<uint32_t*>(memory);
+    own.is_shared = own.is_shared && cudaStreamCreateWithFlags(
+                                         &made->releases_, cudaStreamNonBlocking) == cudaSuccess;
   }
-  const std::vector<Introduction> all = control.all_gather_object(own);
-  const std::vector<int>& hosts = control.topology().hosts;
-  bool any = false;
-  for (size_t r = 0; r < ranks; ++r) {
-    const bool is_near = own.takes_part && all[r].takes_part && int(r) != control.rank() &&
-                         hosts[r] == hosts[size_t(control.rank())] && all[r].process != own.process;
-    made->near_.push_back(is_near);
-    made->words_from_.push_back(all[r].words);
-    any |= is_near;
+  const std::vector<PeerMemory> all = control.all_gather_object(own);
+  for (const PeerMemory& other : all) {
+    made->near_.push_back(may_map(own, other));
+    made->words_from_.push_back(other.handle);
   }
+  const bool any = std::count(made->near_.begin(), made->near_.end(), true) > 0;
   made->mapped_words_.resize(ranks);
   if (any) return made;
   if (made->words_) cudaFree(made->words_);
@@ -282,7 +248,7 @@ PeerCopies::Offer PeerCopies::offer(Lane& lane, int64_t bytes) {
 
 bool PeerCopies::accept(Lane& lane, const Offer& offer) {
   lane.set = words_of(lane.peer);
-  void* memory = offer.bytes > 0 && lane.set ? map(offer.memory) : nullptr;
+  void* memory = offer.bytes > 0 && lane.set ? map_memory(offer.memory) : nullptr;
   if (!memory) return false;
   lane.set += 2 * rank_;
   if (lane.memory) lane.outgrown.push_back(lane.memory);
@@ -294,7 +260,7 @@ bool PeerCopies::accept(Lane& lane, const Offer& offer) {
 // The words of another rank, or null where they cannot be mapped.
 uint32_t* PeerCopies::words_of(int rank) {
   uint32_t*& words = mapped_words_[size_t(rank)];
-  if (!words) words = static_cast<uint32_t*>(map(words_from_[size_t(rank)]));
+  if (!words) words = static_cast<uint32_t*>(map_memory(words_from_[size_t(rank)]));
   return words;
 }
 
@@ -310,8 +276,8 @@ void PeerCopies::run_round(std::span<const Call> messages) {
   };
   std::vector<Queued> queued;
   for (const Call& call : messages) {
-    captured_ |= is_captured(stream_of(call));
-    queued.push_back({lane_of(call), call, stream_of(call)});
+    captured_ |= records_graph(call.stream);
+    queued.push_back({lane_of(call), call, native(call.stream)});
   }
   for (const Queued& q : queued) {
     if (!q.lane.sends) continue;

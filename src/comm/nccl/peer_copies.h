@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "nccl_calls.h"
+#include "peer_memory.h"
 
 namespace catena::comm::nccl {
 

@@ -1,19 +1,9 @@
 // See peer_exchange.h.
 #include "peer_exchange.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 namespace catena::comm::nccl {
-
-// What each rank tells all others at first.
-struct PeerExchange::Introduction {
-  bool takes_part = false;
-  int host = 0;
-  pid_t process = 0;
-  cudaIpcMemHandle_t memory{};
-};
 
 namespace {
 
@@ -21,12 +11,9 @@ namespace {
 unsigned long long capture_of(const Stream& stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   unsigned long long id = 0;
-  CATENA_NCCL_CUDA(
-      cudaStreamGetCaptureInfo(static_cast<cudaStream_t>(stream.native()), &status, &id));
+  CATENA_NCCL_CUDA(cudaStreamGetCaptureInfo(native(stream), &status, &id));
   return status == cudaStreamCaptureStatusNone ? 0 : id;
 }
-
-size_t bytes_of(const Call& call) { return size_t(call.count) * itemsize(call.dtype); }
 
 // The head of the words in the memory of a rank.
 MarkedWord* words_in(void* memory) {
@@ -34,18 +21,6 @@ MarkedWord* words_in(void* memory) {
 }
 
 }  // namespace
-
-PeerExchange::Introduction PeerExchange::introduce(void** memory, size_t bytes, int host) {
-  Introduction own;
-  own.host = host;
-  own.process = getpid();
-  own.takes_part = copies_directly() && cudaMalloc(memory, bytes) == cudaSuccess &&
-                   cudaMemset(*memory, 0, bytes) == cudaSuccess &&
-                   cudaDeviceSynchronize() == cudaSuccess &&
-                   cudaIpcGetMemHandle(&own.memory, *memory) == cudaSuccess;
-  if (!own.takes_part) cudaGetLastError();
-  return own;
-}
 
 std::shared_ptr<PeerExchange> PeerExchange::create(Communicator& control, int device) {
   const int ranks = control.size(), rank = control.rank();
@@ -55,8 +30,7 @@ std::shared_ptr<PeerExchange> PeerExchange::create(Communicator& control, int de
   made->parts_.rank = rank;
   made->parts_.ranks = ranks;
   void* memory = nullptr;
-  const Introduction own =
-      introduce(&memory, exchange_bytes(ranks), control.topology().hosts[size_t(rank)]);
+  const PeerMemory own = share_memory(&memory, exchange_bytes(ranks), control);
   made->parts_.states = static_cast<ExchangeState*>(memory);
   const bool works = made->map(control.all_gather_object(own));
   const std::vector<int> all_work = control.all_gather_object(int(works));
@@ -67,19 +41,14 @@ std::shared_ptr<PeerExchange> PeerExchange::create(Communicator& control, int de
 }
 
 // The memory of all ranks; false where one does not take part or cannot be reached.
-bool PeerExchange::map(const std::vector<Introduction>& all) {
-  const Introduction& own = all[size_t(parts_.rank)];
+bool PeerExchange::map(const std::vector<PeerMemory>& all) {
+  const PeerMemory& own = all[size_t(parts_.rank)];
+  if (!own.is_shared) return false;
   for (int r = 0; r < parts_.ranks; ++r) {
-    const Introduction& other = all[size_t(r)];
-    if (!other.takes_part || other.host != own.host) return false;
     void* mapped = parts_.states;
-    const bool is_own = r == parts_.rank;
-    if (!is_own && (other.process == own.process ||
-                    cudaIpcOpenMemHandle(&mapped, other.memory, cudaIpcMemLazyEnablePeerAccess) !=
-                        cudaSuccess)) {
-      cudaGetLastError();
-      return false;
-    }
+    if (r != parts_.rank)
+      mapped = may_map(own, all[size_t(r)]) ? map_memory(all[size_t(r)].handle) : nullptr;
+    if (!mapped) return false;
     parts_.words[r] = words_in(mapped);
   }
   return cudaStreamCreateWithFlags(&releases_, cudaStreamNonBlocking) == cudaSuccess;
@@ -99,7 +68,7 @@ void PeerExchange::free() {
 // By what all ranks have in common. The address of an array is not: smaller elements may begin
 // between two words on some ranks alone.
 bool PeerExchange::takes(const Call& call) {
-  const size_t bytes = bytes_of(call);
+  const auto bytes = size_t(bytes_of(call));
   if (bytes == 0 || bytes > kMostBytes || itemsize(call.dtype) % 4 != 0) return false;
   if (call.op == CommOp::kAllGather) return true;
   return call.op == CommOp::kAllReduce && call.dtype == Dtype::kFloat32 &&
@@ -109,8 +78,8 @@ bool PeerExchange::takes(const Call& call) {
 void PeerExchange::run(const Call& call) {
   wait_for_earlier(call.stream);
   CATENA_NCCL_CUDA(launch_exchange(parts_, call.op == CommOp::kAllReduce, call.in(), call.out(),
-                                   bytes_of(call) / 4, uint32_t(call.sequence) * 0x9E3779B1u,
-                                   static_cast<cudaStream_t>(call.stream.native())));
+                                   size_t(bytes_of(call)) / 4,
+                                   uint32_t(call.sequence) * 0x9E3779B1u, native(call.stream)));
   last_ = call.stream;
 }
 

@@ -8,6 +8,7 @@
 
 #include "exchange_kernel.h"
 #include "nccl_calls.h"
+#include "peer_memory.h"
 
 namespace catena::comm::nccl {
 
@@ -34,10 +35,8 @@ class PeerExchange {
   void close(Communicator& control);
 
  private:
-  struct Introduction;
   PeerExchange() = default;
-  static Introduction introduce(void** memory, size_t bytes, int host);
-  bool map(const std::vector<Introduction>& all);
+  bool map(const std::vector<PeerMemory>& all);
   void unmap();
   void free();
   void wait_for_earlier(const Stream& stream);
