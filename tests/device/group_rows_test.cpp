@@ -12,12 +12,14 @@
 #include <vector>
 
 #include "backends/cuda/normalization/row_normalization.h"
-#include "device/guarded_memory.h"
+#include "device/row_memory.h"
 
 namespace catena {
 namespace {
 
 using gpu::Float;
+using testing::expect_near;
+using testing::fill;
 
 template <class T>
 using Memory = testing::GuardedMemory<T>;
@@ -47,35 +49,6 @@ struct Case {
     return s.str();
   }
 };
-
-template <class T>
-double wide(T v) {
-  if constexpr (sizeof(T) > sizeof(float))
-    return v;
-  else
-    return double(float(v));
-}
-
-template <class T>
-std::vector<double> fill(const Memory<T>& m, double low, double high, std::mt19937& random) {
-  std::uniform_real_distribution<double> draw(low, high);
-  std::vector<double> numbers;
-  for (int64_t i = 0; i < m.size(); ++i) {
-    m[i] = T(float(draw(random)));
-    numbers.push_back(wide(m[i]));
-  }
-  return numbers;
-}
-
-template <class T>
-void expect_near(const char* what, const Memory<T>& found, const std::vector<double>& expected,
-                 double tolerance) {
-  EXPECT_TRUE(found.is_intact()) << what;
-  for (int64_t i = 0; i < found.size(); ++i) {
-    const double e = expected[size_t(i)];
-    ASSERT_NEAR(wide(found[i]), e, tolerance * (1 + std::abs(e))) << what << " " << i;
-  }
-}
 
 // What the kernels should find, by definition.
 struct Reference {
