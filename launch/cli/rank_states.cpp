@@ -76,10 +76,6 @@ std::uint64_t common_communicator(const StatusBoard& board) {
   return most == users.end() ? 0 : most->first;
 }
 
-std::string name_ranks(const std::vector<int>& ranks) {
-  return (ranks.size() == 1 ? "rank " : "ranks ") + format_ranks(ranks);
-}
-
 }  // namespace
 
 std::string describe_state(const SlotSnapshot& slot, std::uint64_t now) {

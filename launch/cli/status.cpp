@@ -121,8 +121,7 @@ void print_elsewhere(const RunningJob& job, const std::vector<int>& here) {
   const char* const where = job.spec.remote ? "on other hosts, or not started; there, catena-run "
                                               "--status %s shows them"
                                             : "not started";
-  std::printf("  %s %s: ", elsewhere.size() == 1 ? "rank" : "ranks",
-              format_ranks(elsewhere).c_str());
+  std::printf("  %s: ", name_ranks(elsewhere).c_str());
   std::printf(where, job.spec.id.c_str());
   std::puts("");
 }

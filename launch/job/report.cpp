@@ -281,6 +281,10 @@ std::string format_ranks(const std::vector<int>& ranks) {
   return text;
 }
 
+std::string name_ranks(const std::vector<int>& ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + format_ranks(ranks);
+}
+
 Report make_report(const JobOutcome& job) {
   const Verdict verdict = judge(job);
   return {verdict.exit_code, text_of(job, verdict)};

@@ -19,5 +19,7 @@ std::string describe_hang(const Hang& hang, const StarterTerms& terms);
 
 // "0, 2-5, 7"
 std::string format_ranks(const std::vector<int>& ranks);
+// "rank 0", "ranks 2-5, 7"
+std::string name_ranks(const std::vector<int>& ranks);
 
 }  // namespace catena::launch

@@ -17,6 +17,13 @@ std::string report_line(const std::string& err) {
   return begin == std::string::npos ? "" : err.substr(begin, err.find('\n', begin) - begin);
 }
 
+// The models that two runs saved, by absolute and relative tolerance.
+void expect_equal_models(const std::string& folder, const std::string& other, double tolerance) {
+  const auto a = load_npz(folder + "/model.npz"), b = load_npz(other + "/model.npz");
+  for (const auto& [name, array] : a)
+    EXPECT_EQ(testing::difference(b.at(name), array, tolerance, tolerance), "") << name;
+}
+
 TEST(LaunchedExampleTest, TwoRanksTrain) {
   const SmallData data;
   const TempFolder out;
@@ -41,9 +48,7 @@ TEST_P(RanksTrainAsOneProcess, ParameterByParameter) {
   many.push_back(out / "many");
   expect_trained(run(one));
   expect_trained(run(many));
-  const auto a = load_npz(out / "one/model.npz"), b = load_npz(out / "many/model.npz");
-  for (const auto& [name, array] : a)
-    EXPECT_EQ(testing::difference(b.at(name), array, 1e-5, 1e-5), "") << name;
+  expect_equal_models(out / "one", out / "many", 1e-5);
 }
 INSTANTIATE_TEST_SUITE_P(Cases, RanksTrainAsOneProcess,
                          ::testing::Combine(::testing::Values(2, 4),
@@ -107,9 +112,7 @@ TEST(LaunchedExampleTest, AKilledRankIsStartedAgainAndEndsWithTheSameBits) {
   EXPECT_NE(result.out.find("restart 1: going on from the checkpoint"), std::string::npos)
       << result.all();
   EXPECT_NE(result.err.find("catena-run: 2 attempts\n"), std::string::npos) << result.err;
-  const auto a = load_npz(out / "whole/model.npz"), b = load_npz(out / "parts/model.npz");
-  for (const auto& [name, array] : a)
-    EXPECT_EQ(testing::difference(b.at(name), array, 0, 0), "") << name;
+  expect_equal_models(out / "whole", out / "parts", 0);
 }
 
 // The checkpoint of an earlier run must not be taken for one of an attempt that failed.
@@ -139,9 +142,7 @@ TEST(LaunchedExampleTest, ARestartDoesNotGoOnFromAnEarlierRun) {
   EXPECT_EQ(again.status, 0) << again.all();
   EXPECT_NE(again.out.find("restart 1: "), std::string::npos) << again.all();
   expect_trained(ranks({}, "exec " + train + (out / "whole") + " --epoch 12"));
-  const auto a = load_npz(out / "whole/model.npz"), b = load_npz(out / "out/model.npz");
-  for (const auto& [name, array] : a)
-    EXPECT_EQ(testing::difference(b.at(name), array, 0, 0), "") << name;
+  expect_equal_models(out / "whole", out / "out", 0);
 }
 
 // Only rank 1 is given a folder that does not exist.
