@@ -27,7 +27,6 @@ struct LanguageModel : FunctionSet {
 class RecurrentTutorial : public OnDevice {
  protected:
   RecurrentTutorial() {
-    random::seed(9);
     model_.to(device());
     optimizer_.setup(model_);
   }
@@ -40,7 +39,13 @@ class RecurrentTutorial : public OnDevice {
     return words;
   }
 
-  LanguageModel model_;
+  // Before the weights are drawn.
+  static LanguageModel seeded_model() {
+    random::seed(9);
+    return LanguageModel();
+  }
+
+  LanguageModel model_ = seeded_model();
   optimizers::SGD optimizer_{0.1};
 };
 CATENA_ON_DEVICES(RecurrentTutorial);
