@@ -101,6 +101,14 @@ void CommunicatorInternals::note_failure(const std::string& text, bool by_peer, 
 
 void CommunicatorInternals::throw_if_failed() const { State::of(comm_).throw_if_failed(); }
 
+StoragePtr CommunicatorInternals::allocate_shared(size_t bytes) const {
+  State& state = State::of(comm_);
+  if (state.closed || bytes == 0) return {};
+  state.throw_if_failed();
+  return state.transport->allocate_shared(bytes);
+}
+std::string CommunicatorInternals::ways() const { return State::of(comm_).transport->ways(); }
+
 void CommunicatorInternals::watch(const Stream& stream) const {
   State::of(comm_).transport->watch(stream);
 }

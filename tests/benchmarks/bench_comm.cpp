@@ -2,14 +2,18 @@
 //   catena-run -n 8 build/bin/bench_comm
 // All-reduce through our communicator against NCCL called directly, both back to back on one
 // stream; copies between two GPUs; data-parallel steps against the same step without communication.
+// With --ways only tables of all ways that an all-reduce can go, from which the sizes in
+// src/comm/nccl/ways.cpp are taken; with --mnist only the steps of the MNIST network.
 // Without GPUs the same cases run over mpi on the CPU, in small sizes and without limits of NCCL.
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "catena/array/creation.h"
 #include "catena/comm/factory.h"
+#include "catena/comm/internals.h"
 #include "catena/core/backend.h"
 #include "catena/core/config.h"
 #include "catena/core/graph.h"
@@ -26,6 +30,20 @@ using namespace bench;
 using catena::Array;
 using catena::Device;
 
+// TF32 products while it lives, or exact ones.
+class PrecisionScope {
+ public:
+  explicit PrecisionScope(bool tf32) : before_(catena::config().matmul_precision) {
+    if (tf32) catena::config().matmul_precision = catena::Precision::kTf32;
+  }
+  ~PrecisionScope() { catena::config().matmul_precision = before_; }
+  PrecisionScope(const PrecisionScope&) = delete;
+  PrecisionScope& operator=(const PrecisionScope&) = delete;
+
+ private:
+  const catena::Precision before_;
+};
+
 class Bench {
  public:
   Bench(catena::comm::Communicator& comm, bool quick)
@@ -35,6 +53,8 @@ class Bench {
   }
 
   void all_reduce();
+  void ways();
+  void blocks();
   void peer_copy();
   void mnist();
   void linear_stack();
@@ -73,6 +93,19 @@ class Bench {
   void row(const Row& row) {
     if (table_) table_->row(row);
   }
+  // Microseconds of an all-reduce in place, called and replayed; negative: this way does not take
+  // so many bytes.
+  struct Way {
+    const char* name;
+    const char* sums;    // CATENA_ALL_REDUCE
+    const char* memory;  // CATENA_SHARED_MEMORY
+    int64_t largest;     // bytes that it takes
+  };
+  struct Timing {
+    double called = -1, replayed = -1;
+  };
+  Timing time_of(catena::comm::Communicator& comm, const Way& way, int64_t bytes);
+  std::vector<Timing> times_of(const Way& way, const std::vector<int64_t>& sizes);
   std::optional<double> at_eight(double goal) const {
     return on_gpu() && comm_.size() == 8 ? std::optional(goal) : std::nullopt;
   }
@@ -126,6 +159,121 @@ void Bench::all_reduce() {
   }
 }
 
+// Ways of an all-reduce ---------------------------------------------------------------------------
+
+constexpr int64_t kWayKiB = 1 << 10, kWayMiB = 1 << 20, kWayGiB = 1 << 30;
+constexpr int64_t kMnistBytes = 7'160'832;  // of the gradients of 784-1000-1000-10
+
+Array array_for(catena::comm::Communicator& comm, bool shared, int64_t bytes) {
+  const catena::Shape shape{bytes / 4};
+  if (!shared) return catena::zeros(shape, {catena::dtype::float32, comm.device()});
+  const catena::StoragePtr storage =
+      catena::comm::internals(comm).allocate_shared(static_cast<size_t>(bytes));
+  if (!storage) return {};
+  Array x = Array::from_storage(storage, 0, shape, catena::contiguous_strides(shape, 4),
+                                catena::Dtype::kFloat32);
+  x.fill(0);
+  return x;
+}
+
+Bench::Timing Bench::time_of(catena::comm::Communicator& comm, const Way& way, int64_t bytes) {
+  if (bytes > way.largest) return {};
+  const Array x = array_for(comm, std::string_view(way.memory) != "pool", bytes);
+  if (!x.defined()) return {};
+  const int calls = bytes <= kWayMiB ? 100 : bytes <= 64 * kWayMiB ? 20 : 3;
+  const auto call = [&] { comm.all_reduce(x, {}, x); };
+  const int runs = quick_ ? 3 : 7;
+  Timing result;
+  result.called = slowest({5, runs, calls}, call) * 1e6;
+  const int held = bytes <= 64 * kWayMiB ? 20 : 3;
+  catena::cuda::Graph graph = catena::cuda::Graph::capture(device_, [&] {
+    for (int i = 0; i < held; ++i) call();
+  });
+  result.replayed =
+      slowest({2, runs, std::max(1, calls / held)}, [&] { graph.launch(); }) * 1e6 / held;
+  return result;
+}
+
+// Over a communicator of its own, which reads the environment when it is made.
+std::vector<Bench::Timing> Bench::times_of(const Way& way, const std::vector<int64_t>& sizes) {
+  setenv("CATENA_ALL_REDUCE", way.sums, 1);
+  setenv("CATENA_SHARED_MEMORY", way.memory, 1);
+  const catena::CommunicatorPtr comm = comm_.split(0, comm_.rank());
+  if (comm->rank() == 0)
+    std::printf("%s: %s\n", way.name, catena::comm::internals(*comm).ways().c_str());
+  std::vector<Timing> result;
+  for (const int64_t bytes : sizes) result.push_back(time_of(*comm, way, bytes));
+  catena::synchronize(device_);
+  unsetenv("CATENA_ALL_REDUCE");
+  unsetenv("CATENA_SHARED_MEMORY");
+  return result;
+}
+
+std::string cell(double microseconds) { return microseconds < 0 ? "-" : format(microseconds); }
+
+std::string way_size_name(int64_t bytes) {
+  return bytes == kMnistBytes ? "7.16 MB" : size_name(bytes);
+}
+
+void Bench::ways() {
+  if (!on_gpu()) return;
+  std::vector<int64_t> sizes;
+  for (int64_t bytes = kWayKiB; bytes <= 8 * kWayMiB; bytes *= 2) {
+    if (bytes == 8 * kWayMiB) sizes.push_back(kMnistBytes);
+    sizes.push_back(bytes);
+  }
+  for (const int64_t bytes : {16 * kWayMiB, 32 * kWayMiB, 64 * kWayMiB, 256 * kWayMiB, kWayGiB})
+    if (!quick_ || bytes <= 64 * kWayMiB) sizes.push_back(bytes);
+  const Way all[] = {{"exchange", "exchange", "pool", 64 * kWayKiB},
+                     {"two-shot, copied", "two-shot", "pool", 64 * kWayMiB},
+                     {"two-shot, mapped", "two-shot", "peers", 64 * kWayMiB},
+                     {"NCCL, plain", "nccl", "pool", kWayGiB},
+                     {"NCCL, window", "nccl", "window", kWayGiB},
+                     {"chosen", "auto", "auto", kWayGiB}};
+  std::vector<std::vector<Timing>> times;
+  for (const Way& way : all) times.push_back(times_of(way, sizes));
+  if (comm_.rank() != 0) return;
+  std::printf("\nall-reduce of float32 in place, %d ranks, us: called / replayed\n\n| bytes |",
+              comm_.size());
+  for (const Way& way : all) std::printf(" %s |", way.name);
+  std::printf("\n|---|");
+  for (size_t i = 0; i < std::size(all); ++i) std::printf("---|");
+  for (size_t s = 0; s < sizes.size(); ++s) {
+    std::printf("\n| %s |", way_size_name(sizes[s]).c_str());
+    for (const auto& way : times)
+      std::printf(" %s / %s |", cell(way[s].called).c_str(), cell(way[s].replayed).c_str());
+  }
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+// How many blocks the kernel of two steps should have.
+void Bench::blocks() {
+  if (!on_gpu()) return;
+  const std::vector<int64_t> sizes = {256 * kWayKiB, kWayMiB,     2 * kWayMiB,
+                                      4 * kWayMiB,   kMnistBytes, 16 * kWayMiB};
+  const int counts[] = {8, 16, 24, 32, 48, 64, 96, 128};
+  std::vector<std::vector<Timing>> times;
+  for (const int count : counts) {
+    setenv("CATENA_TWO_SHOT_BLOCKS", std::to_string(count).c_str(), 1);
+    times.push_back(times_of({"two-shot, mapped", "two-shot", "peers", kWayGiB}, sizes));
+  }
+  unsetenv("CATENA_TWO_SHOT_BLOCKS");
+  if (comm_.rank() != 0) return;
+  std::printf("\ntwo-shot, mapped, by blocks of its kernel, us replayed\n\n| bytes |");
+  for (const int count : counts) std::printf(" %d |", count);
+  std::printf("\n|---|");
+  for (size_t i = 0; i < std::size(counts); ++i) std::printf("---|");
+  for (size_t s = 0; s < sizes.size(); ++s) {
+    std::printf("\n| %s |", way_size_name(sizes[s]).c_str());
+    for (const auto& count : times) std::printf(" %s |", cell(count[s].replayed).c_str());
+  }
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+// -------------------------------------------------------------------------------------------------
+
 void Bench::peer_copy() {
   const int gpus = catena::device_count(catena::DeviceType::kCuda);
   if (comm_.rank() == 0 && on_gpu() && gpus >= 2) {
@@ -162,7 +310,10 @@ void Bench::peer_copy() {
 void Bench::mnist() {
   constexpr int64_t kBatch = 100;
   const Sampling sampling{20, quick_ ? 3 : 9, on_gpu() ? (quick_ ? 30 : 200) : 5};
-  for (const char* rule : {"SGD", "Adam"}) {
+  for (const auto& [rule, tf32] : {std::pair("SGD", false), std::pair("Adam", false),
+                                   std::pair("SGD", true), std::pair("Adam", true)}) {
+    if (tf32 && !on_gpu()) continue;
+    const PrecisionScope scope(tf32);
     MnistStep alone(device_, kBatch), shared(device_, kBatch);
     const auto own = make_rule(rule);
     own->setup(alone.model());
@@ -171,7 +322,7 @@ void Bench::mnist() {
     catena::Optimizer& optimizer = averaged.actual_optimizer();
     const std::string name = std::string("MNIST step, batch 100 a rank, ") + rule;
     Row r{.name = name + ", eager",
-          .precision = "float32",
+          .precision = tf32 ? "tf32" : "float32",
           .unit = "us",
           .limit_name = "the step without communication"};
     if (std::string_view(rule) == "SGD") r.goal = at_eight(300);
@@ -188,6 +339,7 @@ void Bench::mnist() {
                         shared_graph = captured(shared, optimizer);
     r.name = name + ", replayed";
     if (r.goal) r.goal = at_eight(200);
+    if (std::string_view(rule) == "SGD" && comm_.size() == 4) r.goal = tf32 ? 105 : 130;
     r.limit = slowest(sampling, [&] { alone_graph.launch(); }) * 1e6;
     r.value = slowest(sampling, [&] { shared_graph.launch(); }) * 1e6;
     row(r);
@@ -217,13 +369,23 @@ void Bench::linear_stack() {
 
 int body(int argc, char** argv) {
   const Arguments arguments(argc, argv,
-                            "Communication and data-parallel steps; start it with catena-run.");
+                            "Communication and data-parallel steps; start it with catena-run.",
+                            {{"--ways", "only the ways that an all-reduce can go"},
+                             {"--mnist", "only the steps of the MNIST network"}});
   const auto comm = catena::create_communicator();
   const catena::DeviceScope scope(comm->device());
   Bench bench(*comm, arguments.quick());
-  bench.all_reduce();
-  bench.peer_copy();
+  if (arguments.has("--ways")) {
+    bench.ways();
+    bench.blocks();
+    return 0;
+  }
+  if (!arguments.has("--mnist")) {
+    bench.all_reduce();
+    bench.peer_copy();
+  }
   bench.mnist();
+  if (arguments.has("--mnist")) return 0;
   bench.linear_stack();
   return 0;
 }

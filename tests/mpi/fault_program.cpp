@@ -214,11 +214,14 @@ bool misbehave(Communicator& comm, const std::string& fault, const Array& x) {
   return fault == "return" || fault == "return_from_messages";
 }
 
-int run(const std::string& fault, const std::string& communicator) {
+int run(const std::string& given, const std::string& communicator) {
+  // A fault in a sum of many elements: "kill_large".
+  const bool is_large = given.ends_with("_large");
+  const std::string fault = is_large ? given.substr(0, given.rfind('_')) : given;
   if (is_disagreement(fault)) return run_disagreement(communicator, fault);
   misbehave_early(fault);
   const CommunicatorPtr comm = create_communicator(communicator);
-  const Array x = zeros({4}, {Dtype::kFloat32, comm->device()});
+  const Array x = zeros({is_large ? 300000 : 4}, {Dtype::kFloat32, comm->device()});
   reduce_and_wait(*comm, x);
   if (comm->rank() == 1 && misbehave(*comm, fault, x)) return 0;
   if (fault.starts_with("pause")) reduce_with_pauses(*comm, x, fault == "pause_all");

@@ -90,13 +90,16 @@ std::vector<Case> faults() {
           Case{"abort", "loss is NaN", 7, 40},
           Case{"uncaught", "rank 1 has no disk", 134, 40},
           Case{"kill", "SIGKILL (killed)", 137, 40},
+          Case{"kill_large", "SIGKILL (killed)", 137, 40},
           Case{"kill_between_messages", "SIGKILL (killed)", 137, 40},
           Case{"throw_between_messages", "rank 1 has no disk", 7, 40},
           Case{"leave", "left the job by _exit(0)", 1, 40},
           Case{"return", returned, 7, 40, 1},
           Case{"max", is_pair() ? other_reduction : of_several, 7, 40, odd},
           Case{"types", "the ranks of this communicator differ in call #", 7, 40, odd},
-          Case{"hang", is_pair() ? hung : "rank ", 7, 40}};
+          Case{"hang", is_pair() ? hung : "rank ", 7, 40},
+          Case{"max_large", "the ranks of this communicator differ in call #2: rank", 7, 40, odd},
+          Case{"hang_large", is_pair() ? hung : "rank ", 7, 40}};
 }
 
 class NcclFaults : public ::testing::TestWithParam<Case> {};

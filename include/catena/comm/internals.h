@@ -54,6 +54,14 @@ class CommunicatorInternals {
   // of the communicator are watched without this.
   void watch(const Stream& stream) const;
 
+  // Collective: memory of device() for arrays that go through many collectives, which are faster
+  // there. Null where the communicator has none, when it is closed, when ranks ask for different
+  // sizes and during a capture; on all ranks alike. It may outlive the communicator.
+  StoragePtr allocate_shared(size_t bytes) const;
+  // How collectives on device arrays are made: "NCCL 2.28.3; sums up to ..."; "" where there is one
+  // way only.
+  std::string ways() const;
+
   // `callback` runs once, before the communicator closes or is destroyed. If an exception ends the
   // communicator, its calls throw by then. Returns a number for cancel_before_close.
   int before_close(std::function<void()> callback) const;

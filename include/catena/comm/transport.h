@@ -72,6 +72,10 @@ class Transport {
   // Whether messages on one stream go on while those on another wait for their peers. Equal on all
   // ranks.
   virtual bool messages_are_independent() const { return false; }
+  // See CommunicatorInternals::allocate_shared. Null: from the pool, as all arrays.
+  virtual StoragePtr allocate_shared(size_t bytes) { return {}; }
+  // How collectives are made, for reports: the library's version, sizes; "" when there is one way.
+  virtual std::string ways() const { return {}; }
   // The ranks `members` (in the order of their new ranks) form a new group. All ranks call it.
   // Ranks outside of the group pass an empty list and get null.
   virtual std::unique_ptr<Transport> split(const std::vector<int>& members, int new_rank,

@@ -24,11 +24,31 @@ bool copies_directly() {
          !switch_from_environment("NCCL_P2P_DISABLE", false);
 }
 
+bool adds(const Call& call) {
+  const Reduction reduction = call.effective_reduction();
+  return reduction == Reduction::kSum || reduction == Reduction::kMean ||
+         reduction == Reduction::kWeighted;
+}
+
+float weight_of(const Call& call) {
+  return call.reduction == Reduction::kWeighted ? static_cast<float>(call.weight) : 1.f;
+}
+
+float divisor_of(const Call& call, int ranks) {
+  return call.reduction == Reduction::kMean ? static_cast<float>(ranks) : 1.f;
+}
+
+std::string nccl_version() {
+  int number = 0;
+  if (ncclGetVersion(&number) != ncclSuccess) return "of unknown version";
+  return message(number / 10000, ".", number % 10000 / 100, ".", number % 100);
+}
+
 std::string nccl_text(ncclResult_t code, const char* call, ncclComm_t comm) {
   std::string text = message(call, ": ", ncclGetErrorString(code));
   const char* last = comm ? ncclGetLastError(comm) : nullptr;
   if (last && *last) text += message(" (NCCL's last words: ", last, ")");
-  return text + "; set NCCL_DEBUG=WARN for more";
+  return text + "; NCCL " + nccl_version() + ", set NCCL_DEBUG=WARN for more";
 }
 
 ncclDataType_t nccl_dtype(Dtype dtype) {

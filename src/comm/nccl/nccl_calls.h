@@ -52,6 +52,15 @@ inline int64_t bytes_of(const Call& call) { return call.count * itemsize(call.dt
 // Whether GPUs may write each other's memory: not with CATENA_P2P=0 or NCCL_P2P_DISABLE=1.
 bool copies_directly();
 
+// Whether a call adds: a sum, a mean or a weighted sum.
+bool adds(const Call& call);
+// What this rank's elements are multiplied by in such a call, and what the sum is divided by.
+float weight_of(const Call& call);
+float divisor_of(const Call& call, int ranks);
+
+// "2.28.3": of the library that is loaded.
+std::string nccl_version();
+
 // "ncclAllReduce: unhandled cuda error (NCCL's last words: ...)"
 std::string nccl_text(ncclResult_t code, const char* call, ncclComm_t comm);
 

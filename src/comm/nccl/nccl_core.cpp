@@ -10,6 +10,7 @@
 #include "catena/core/log.h"
 #include "peer_copies.h"
 #include "peer_exchange.h"
+#include "two_shot.h"
 
 namespace catena::comm::nccl {
 
@@ -86,6 +87,7 @@ bool abort_in_thread(F work) {
 
 void Core::abort() {
   if (exchange) abort_in_thread([part = std::exchange(exchange, nullptr)] { part->release(); });
+  if (two_shot) abort_in_thread([part = std::exchange(two_shot, nullptr)] { part->release(); });
   if (copies)
     abort_in_thread([copies = std::exchange(copies, nullptr)] { copies->release(kReleaseTime); });
   if (!comm) return;

@@ -26,6 +26,7 @@ inline double seconds_since(Clock::time_point start) {
 
 class PeerCopies;
 class PeerExchange;
+class TwoShotSums;
 
 // Everything but construction is done under `mutex`, unless said otherwise.
 class Core {
@@ -37,7 +38,8 @@ class Core {
   std::mutex mutex;
   ncclComm_t comm = nullptr;
   std::shared_ptr<PeerCopies> copies;      // null: NCCL moves all messages
-  std::shared_ptr<PeerExchange> exchange;  // null: NCCL makes all collectives
+  std::shared_ptr<PeerExchange> exchange;  // null: NCCL makes small collectives too
+  std::shared_ptr<TwoShotSums> two_shot;   // null: NCCL makes all larger sums
   int device() const { return device_; }
   double timeout() const { return timeout_; }
   void set_owner(const Communicator* owner) { owner_ = owner; }

@@ -8,8 +8,10 @@
 #include <thread>
 #include <vector>
 
+#include "catena/core/log.h"
 #include "peer_copies.h"
 #include "peer_exchange.h"
+#include "two_shot.h"
 #include "watchdog.h"
 
 namespace catena::comm::nccl {
@@ -110,10 +112,47 @@ std::unique_ptr<NcclTransport> NcclTransport::create(CommunicatorPtr control, De
 }
 
 NcclTransport::NcclTransport(CommunicatorPtr control, std::shared_ptr<Core> core)
-    : control_(std::move(control)), core_(std::move(core)) {
+    : control_(std::move(control)),
+      core_(std::move(core)),
+      choice_(choose(*control_)),
+      blocks_(core_->device(), choice_.memory) {
   UseGpu use(core_->device());
   copies_ = core_->copies = PeerCopies::create(*control_, core_->device());
   exchange_ = core_->exchange = PeerExchange::create(*control_, core_->device());
+  two_shot_ = core_->two_shot =
+      exchange_ ? TwoShotSums::create(*control_, core_->device(), choice_.ways) : nullptr;
+  if (rank() == 0 && control_->size() > 1) logging::info("nccl: ", ways());
+}
+
+namespace {
+
+const char* name_of(SharedMemory memory) {
+  switch (memory) {
+    case SharedMemory::kPeers:
+      return "mapped by all ranks";
+    case SharedMemory::kWindow:
+      return "windows of NCCL";
+    default:
+      return "the pool";
+  }
+}
+
+}  // namespace
+
+std::string NcclTransport::ways() const {
+  std::string text = "NCCL " + nccl_version();
+  if (exchange_ && choice_.ways.exchange > 0)
+    text += message("; sums up to ", choice_.ways.exchange, " bytes by exchange");
+  if (two_shot_)
+    text += message("; up to ", choice_.ways.two_shot, " in two steps by ", choice_.ways.blocks,
+                    " blocks");
+  return text + message("; memory of arenas: ", name_of(choice_.memory));
+}
+
+StoragePtr NcclTransport::allocate_shared(size_t bytes) {
+  UseGpu use(core_->device());
+  core_->throw_if_failed();
+  return blocks_.allocate(bytes, *core_, *control_);
 }
 
 NcclTransport::~NcclTransport() {
@@ -173,8 +212,13 @@ void NcclTransport::close() {
   core_->drain();
   if (copies_) copies_->close(*control_);
   if (exchange_) exchange_->close(*control_);
+  // Graphs that hold sums may write into blocks of other ranks.
+  const bool captured = two_shot_ && two_shot_->captured();
+  blocks_.close(!all_agree(*control_, !captured), *core_, *control_);
+  if (two_shot_) two_shot_->close(*control_);
   core_->copies = nullptr;
   core_->exchange = nullptr;
+  core_->two_shot = nullptr;
   core_->close();
 }
 
@@ -206,10 +250,18 @@ std::vector<Call> NcclTransport::run_copies(std::span<const Call> calls) {
   return others;
 }
 
-// Small calls between the GPUs of one host, in a group or not. Under the mutex.
-bool NcclTransport::exchange(const Call& call) {
-  if (!exchange_ || !PeerExchange::takes(call)) return false;
-  exchange_->run(call);
+// By kernels of our own between the GPUs of one host, in a group or not. Under the mutex.
+bool NcclTransport::run_by_peers(const Call& call) {
+  if (exchange_ && PeerExchange::takes(call, choice_.ways.exchange)) {
+    exchange_->run(call);
+  } else if (two_shot_ && two_shot_->takes(call)) {
+    const int slices = call.op == CommOp::kAllGather ? control_->size() : 1;
+    SeenBy seen;
+    const bool found = blocks_.find(call.out(), size_t(bytes_of(call) * slices), seen);
+    two_shot_->run(call, found ? &seen : nullptr);
+  } else {
+    return false;
+  }
   core_->mark(call.stream, number_among_all(call));
   return true;
 }
@@ -217,7 +269,7 @@ bool NcclTransport::exchange(const Call& call) {
 void NcclTransport::run_single(const Call& call) {
   std::lock_guard lock(core_->mutex);
   core_->throw_if_failed();
-  if (exchange(call)) return;
+  if (run_by_peers(call)) return;
   const ScopedRedOp op = reduces(call.op) ? ScopedRedOp(call, core_->comm) : ScopedRedOp();
   core_->finish(issue(call, op.get()), comm::name(call.op));
   core_->mark(call.stream, number_among_all(call));
@@ -257,7 +309,7 @@ void NcclTransport::run_group(std::span<const Call> calls) {
   {
     std::lock_guard lock(core_->mutex);
     core_->throw_if_failed();
-    std::erase_if(issued, [this](const Call& call) { return exchange(call); });
+    std::erase_if(issued, [this](const Call& call) { return run_by_peers(call); });
     std::vector<ScopedRedOp> operations;
     for (const Call& call : issued)
       operations.push_back(reduces(call.op) ? ScopedRedOp(call, core_->comm) : ScopedRedOp());

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "nccl_core.h"
+#include "shared_blocks.h"
+#include "ways.h"
 
 namespace catena::comm::nccl {
 
@@ -24,6 +26,8 @@ class NcclTransport : public Transport {
   void attach(Communicator& owner) override;
   void run(std::span<const Call> calls) override;
   bool messages_are_independent() const override;
+  StoragePtr allocate_shared(size_t bytes) override;
+  std::string ways() const override;
   std::unique_ptr<Transport> split(const std::vector<int>& members, int new_rank,
                                    int color) override;
   void watch(const Stream& stream) override;
@@ -33,7 +37,7 @@ class NcclTransport : public Transport {
   void close() override;
 
  private:
-  bool exchange(const Call& call);
+  bool run_by_peers(const Call& call);
   void run_single(const Call& call);
   void run_group(std::span<const Call> calls);
   std::vector<Call> run_copies(std::span<const Call> calls);
@@ -44,8 +48,11 @@ class NcclTransport : public Transport {
 
   CommunicatorPtr control_;
   std::shared_ptr<Core> core_;
-  std::shared_ptr<PeerCopies> copies_;      // null: NCCL moves all messages
-  std::shared_ptr<PeerExchange> exchange_;  // null: NCCL makes all collectives
+  std::shared_ptr<PeerCopies> copies_;  // null: NCCL moves all messages
+  Choice choice_;
+  std::shared_ptr<PeerExchange> exchange_;  // null: NCCL makes small collectives too
+  std::shared_ptr<TwoShotSums> two_shot_;   // null: NCCL makes all larger sums
+  SharedBlocks blocks_;
 };
 
 }  // namespace catena::comm::nccl

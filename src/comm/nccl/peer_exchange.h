@@ -4,10 +4,9 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
+#include "call_order.h"
 #include "exchange_kernel.h"
-#include "nccl_calls.h"
 #include "peer_memory.h"
 
 namespace catena::comm::nccl {
@@ -25,9 +24,9 @@ class PeerExchange {
   PeerExchange(const PeerExchange&) = delete;
   PeerExchange& operator=(const PeerExchange&) = delete;
 
-  // Whether it makes this call: a sum of float32, or a gather of elements of 4 bytes or more, of at
-  // most kMostBytes a rank.
-  static bool takes(const Call& call);
+  // Whether it makes this call: a sum, mean or weighted sum of float32 of at most `most_summed`
+  // bytes a rank, or a gather of elements of 4 bytes or more, of at most kMostBytes.
+  static bool takes(const Call& call, int64_t most_summed);
   void run(const Call& call);
   // Ends the kernels that wait, with wrong data: for a communicator that has failed. Any thread.
   void release() noexcept;
@@ -36,16 +35,12 @@ class PeerExchange {
 
  private:
   PeerExchange() = default;
-  bool map(const std::vector<PeerMemory>& all);
-  void unmap();
-  void free();
-  void wait_for_earlier(const Stream& stream);
 
+  std::unique_ptr<PeerRegion> region_;
   Exchange parts_{};
   int device_ = 0;
-  Stream last_;  // of the call before
+  CallOrder order_;
   cudaStream_t releases_ = nullptr;
-  bool captured_ = false;
 };
 
 }  // namespace catena::comm::nccl

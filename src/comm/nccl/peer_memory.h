@@ -3,7 +3,11 @@
 
 #include <sys/types.h>
 
+#include <memory>
+#include <vector>
+
 #include "nccl_calls.h"
+#include "peer_block.h"
 
 namespace catena::comm::nccl {
 
@@ -23,5 +27,40 @@ PeerMemory share_memory(void** memory, size_t bytes, const Communicator& control
 bool may_map(const PeerMemory& own, const PeerMemory& other);
 // Memory of another process, or null. Also of a GPU that this process does not see.
 void* map_memory(const cudaIpcMemHandle_t& handle);
+// Whether all ranks say yes. Collective.
+bool all_agree(Communicator& control, bool yes);
+
+// Memory of one size on the GPU of each rank of a communicator, which all ranks have mapped.
+class PeerRegion {
+ public:
+  // Collective: new memory of the current GPU, zeroed. Null unless there are 2 to kMostRanks ranks,
+  // all of which can map the memory of all others.
+  static std::unique_ptr<PeerRegion> create(Communicator& control, size_t bytes);
+  // Frees nothing: work that failed may use it. See close().
+  ~PeerRegion() = default;
+  PeerRegion(const PeerRegion&) = delete;
+  PeerRegion& operator=(const PeerRegion&) = delete;
+
+  int rank() const { return rank_; }
+  int ranks() const { return int(seen_.size()); }
+  // The memory of a rank, as this rank sees it.
+  char* of(int rank) const { return seen_[size_t(rank)]; }
+  char* own() const { return of(rank_); }
+  // This rank's memory, as another one sees it.
+  char* own_seen_by(int rank) const { return seen_there_[size_t(rank)]; }
+
+  // Collective, with all work done: takes the memory from the other ranks.
+  void close(Communicator& control);
+  // This rank's memory, after close().
+  void free();
+
+ private:
+  PeerRegion() = default;
+  bool map(const std::vector<PeerMemory>& all);
+  void unmap();
+
+  int rank_ = 0;
+  std::vector<char*> seen_, seen_there_;  // of each rank
+};
 
 }  // namespace catena::comm::nccl

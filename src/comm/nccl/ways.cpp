@@ -1,0 +1,77 @@
+// See ways.h.
+#include "ways.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include "catena/core/log.h"
+#include "core/environment.h"
+#include "exchange_kernel.h"
+
+namespace catena::comm::nccl {
+
+namespace {
+
+constexpr int64_t kMebibyte = 1 << 20;
+// For measurements: more than a way of its own is worth.
+constexpr int64_t kForcedTwoShot = 64 * kMebibyte;
+constexpr int kMostTwoShotBlocks = 128;
+
+// The index of what the variable says among `words`, 0 without one.
+int word_from_environment(const char* name, std::initializer_list<std::string_view> words) {
+  const char* set = std::getenv(name);
+  if (!set || !*set) return 0;
+  const auto found = std::find(words.begin(), words.end(), std::string_view(set));
+  if (found != words.end()) return int(found - words.begin());
+  std::string known;
+  for (const std::string_view word : words)
+    known += (known.empty() ? "" : ", ") + std::string(word);
+  logging::warning(name, "=", set, " is none of ", known, "; ", *words.begin(), " holds");
+  return 0;
+}
+
+}  // namespace
+
+Ways measured_ways(int ranks) {
+  return {
+      .exchange = int64_t(kMostBytes), .two_shot = 16 * kMebibyte, .blocks = ranks <= 2 ? 48 : 32};
+}
+
+SharedMemory measured_memory(int) { return SharedMemory::kPeers; }
+
+namespace {
+
+Choice choice_of_environment(int ranks) {
+  Choice choice{measured_ways(ranks), measured_memory(ranks)};
+  Ways& ways = choice.ways;
+  switch (word_from_environment("CATENA_ALL_REDUCE", {"auto", "exchange", "two-shot", "nccl"})) {
+    case 1:
+      ways.exchange = int64_t(kMostBytes);
+      ways.two_shot = 0;
+      break;
+    case 2:
+      ways.exchange = 0;
+      ways.two_shot = kForcedTwoShot;
+      break;
+    case 3:
+      ways.exchange = ways.two_shot = 0;
+      break;
+    default:
+      break;
+  }
+  if (const auto blocks = count_from_environment("CATENA_TWO_SHOT_BLOCKS"))
+    ways.blocks = std::min(*blocks, kMostTwoShotBlocks);
+  const int memory =
+      word_from_environment("CATENA_SHARED_MEMORY", {"auto", "pool", "peers", "window"});
+  if (memory > 0) choice.memory = SharedMemory(memory - 1);
+  return choice;
+}
+
+}  // namespace
+
+Choice choose(Communicator& control) {
+  return control.broadcast_object(choice_of_environment(control.size()), 0);
+}
+
+}  // namespace catena::comm::nccl

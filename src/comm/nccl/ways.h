@@ -1,0 +1,37 @@
+// Which of the ways there are a collective of GPUs of one host goes, by its size.
+#pragma once
+
+#include <string>
+
+#include "nccl_calls.h"
+
+namespace catena::comm::nccl {
+
+// Bytes of one rank. What is larger, and all else, goes to NCCL.
+struct Ways {
+  int64_t exchange = 0;  // sums up to this many: peer_exchange.h
+  int64_t two_shot = 0;  // larger ones up to this many: two_shot.h
+  int blocks = 0;        // of its kernel, at most
+};
+
+// Where arrays lie that go through many collectives.
+enum class SharedMemory : uint8_t {
+  kPool,   // where all arrays do
+  kPeers,  // in memory that the GPUs of the host have mapped, so that sums are written into it
+  kWindow  // in a window that is registered with NCCL
+};
+
+// As measured with so many ranks.
+Ways measured_ways(int ranks);
+SharedMemory measured_memory(int ranks);
+
+// The same, unless the environment of rank 0 says otherwise. Collective.
+//   CATENA_ALL_REDUCE     auto, exchange, two-shot or nccl: sums go this way as far as it takes
+//   them CATENA_TWO_SHOT_BLOCKS  a number CATENA_SHARED_MEMORY  auto, pool, peers or window
+struct Choice {
+  Ways ways;
+  SharedMemory memory = SharedMemory::kPool;
+};
+Choice choose(Communicator& control);
+
+}  // namespace catena::comm::nccl

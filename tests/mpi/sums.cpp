@@ -1,0 +1,275 @@
+// Sums and gathers of GPUs in all the ways that they can go, in the job of suite_main.cpp.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "catena/array/creation.h"
+#include "catena/array/indexing.h"
+#include "catena/comm/factory.h"
+#include "catena/comm/internals.h"
+#include "catena/core/graph.h"
+#include "catena/core/stream.h"
+
+namespace catena {
+namespace {
+
+using comm::Reduce;
+using comm::Reduction;
+using Floats = std::vector<float>;
+
+// A communicator of all ranks that reads these when it is made.
+CommunicatorPtr made_with(Communicator& all, const char* sums, const char* memory) {
+  setenv("CATENA_ALL_REDUCE", sums, 1);
+  setenv("CATENA_SHARED_MEMORY", memory, 1);
+  const CommunicatorPtr made = all.split(0, all.rank());
+  unsetenv("CATENA_ALL_REDUCE");
+  unsetenv("CATENA_SHARED_MEMORY");
+  return made;
+}
+
+class ProcessSums : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    all_ = create_communicator();
+    if (all_->name() != "nccl") GTEST_SKIP() << "SKIPPED over " << all_->name() << ": no GPUs";
+    two_shot_ = made_with(*all_, "two-shot", "peers");
+    if (comm::internals(*two_shot_).ways().find("in two steps") == std::string::npos)
+      GTEST_SKIP() << "SKIPPED: the GPUs do not share memory ("
+                   << comm::internals(*two_shot_).ways() << ")";
+  }
+  CommunicatorPtr all_, two_shot_;
+};
+
+// Of both signs, so that sums are rounded and depend on their order.
+float operand(int rank, int64_t i) {
+  const auto bits = uint32_t(i * 2654435761u + uint32_t(rank) * 40503u + 12345u) * 2246822519u;
+  return std::ldexp(float(int(bits >> 12) - (1 << 19)), int(bits % 12) - 20);
+}
+float weight_at(int rank) { return rank == 1 ? 0 : 0.3f + 0.1f * float(rank); }
+
+Floats operands(int rank, int64_t n) {
+  Floats x;
+  for (int64_t i = 0; i < n; ++i) x.push_back(operand(rank, i));
+  return x;
+}
+
+// In the order of the ranks, in float32.
+Floats expected(Reduction kind, int ranks, int64_t n) {
+  Floats sums;
+  for (int64_t i = 0; i < n; ++i) {
+    float sum = 0;
+    for (int r = 0; r < ranks; ++r) {
+      volatile float x = operand(r, i);  // no fused multiplication and addition
+      if (kind == Reduction::kWeighted) x = x * weight_at(r);
+      sum = r == 0 ? float(x) : sum + x;
+    }
+    sums.push_back(kind == Reduction::kMean ? sum / float(ranks) : sum);
+  }
+  return sums;
+}
+
+Reduce reduce_at(Reduction kind, int rank) {
+  return kind == Reduction::kWeighted ? comm::weighted(weight_at(rank)) : Reduce(kind);
+}
+
+// `n` elements that begin `offset` elements behind an aligned address, in memory of the pool or of
+// the communicator, with a guard behind them.
+constexpr float kGuard = -77;
+struct Placed {
+  Array whole, view;
+  Placed(Communicator& comm, bool shared, int64_t n, int64_t offset) {
+    const Shape shape{n + offset + 8};
+    StoragePtr storage;
+    if (shared) storage = comm::internals(comm).allocate_shared(size_t(shape[0]) * 4);
+    whole = storage ? Array::from_storage(storage, 0, shape, contiguous_strides(shape, 4),
+                                          Dtype::kFloat32)
+                    : empty(shape, {Dtype::kFloat32, comm.device()});
+    whole.fill(kGuard);
+    view = whole(Slice(offset, offset + n));
+  }
+  // Whether the elements around the view are as they were.
+  bool is_intact() const {
+    const Floats all = whole.to_vector<float>();
+    const auto first = size_t(static_cast<const float*>(view.raw_data()) -
+                              static_cast<const float*>(whole.raw_data()));
+    for (size_t i = 0; i < all.size(); ++i)
+      if ((i < first || i >= first + size_t(view.size())) && all[i] != kGuard) return false;
+    return true;
+  }
+};
+
+void expect_sum(Communicator& comm, Reduction kind, int64_t n, bool in_place, bool shared,
+                int64_t in_offset, int64_t out_offset) {
+  SCOPED_TRACE(::testing::Message()
+               << name(kind) << " of " << n << (in_place ? ", in place" : "")
+               << (shared ? ", shared" : "") << ", offsets " << in_offset << " and " << out_offset);
+  Placed out(comm, shared, n, out_offset);
+  Placed in(comm, false, in_place ? 0 : n, in_offset);
+  const Array& x = in_place ? out.view : in.view;
+  x.assign(array(operands(comm.rank(), n), cpu(0)).to(comm.device()));
+  comm.all_reduce(x, reduce_at(kind, comm.rank()), out.view);
+  EXPECT_TRUE(out.view.to_vector<float>() == expected(kind, comm.size(), n));
+  EXPECT_TRUE(out.is_intact());
+  if (in_place) return;
+  EXPECT_TRUE(x.to_vector<float>() == operands(comm.rank(), n));
+}
+
+// Around the borders of packs, lines, blocks and ways.
+const int64_t kSizesOfSums[] = {1,    2,    3,     4,     5,     31,     32,     33,     127,
+                                1000, 4095, 16383, 16384, 16385, 262143, 262145, 1000003};
+
+TEST_F(ProcessSums, AreMadeInTheOrderOfTheRanks) {
+  const CommunicatorPtr exchange = made_with(*all_, "exchange", "pool"),
+                        automatic = made_with(*all_, "auto", "peers");
+  for (Communicator* comm : {two_shot_.get(), automatic.get(), exchange.get()}) {
+    for (const int64_t n : kSizesOfSums) {
+      if (comm == exchange.get() && n > 16384) break;
+      const int64_t apart = comm->rank() + n;  // other offsets on other ranks
+      expect_sum(*comm, Reduction::kSum, n, true, false, 0, 0);
+      expect_sum(*comm, Reduction::kMean, n, false, false, apart % 4, (apart + 1) % 3);
+      expect_sum(*comm, Reduction::kWeighted, n, true, false, 0, apart % 2);
+    }
+  }
+}
+
+// Where the others write sums into the array itself, into that of some ranks alone among them.
+TEST_F(ProcessSums, AreWrittenIntoSharedMemory) {
+  for (const int64_t n : kSizesOfSums) {
+    expect_sum(*two_shot_, Reduction::kMean, n, true, true, 0, 0);
+    expect_sum(*two_shot_, Reduction::kSum, n, false, true, 1, 4 * two_shot_->rank());
+    expect_sum(*two_shot_, Reduction::kSum, n, true, true, 0, two_shot_->rank() % 4);
+  }
+}
+
+TEST_F(ProcessSums, OfSixteenBitsAreRoundedOnce) {
+  for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBFloat16}) {
+    for (const int64_t n : {1, 7, 8, 9, 1001, 70001}) {
+      const auto small = [&](int rank) { return array(operands(rank, n), cpu(0)).astype(dtype); };
+      Floats sums(size_t(n), 0.f);
+      for (int r = 0; r < two_shot_->size(); ++r) {
+        const Floats x = small(r).astype(Dtype::kFloat32).to_vector<float>();
+        for (size_t i = 0; i < sums.size(); ++i) sums[i] = r == 0 ? x[i] : sums[i] + x[i];
+      }
+      const Array x = small(two_shot_->rank()).to(two_shot_->device());
+      const auto seen = [](const Array& a) {
+        return a.to(cpu(0)).astype(Dtype::kFloat32).to_vector<float>();
+      };
+      EXPECT_EQ(seen(two_shot_->all_reduce(x)), seen(array(sums, cpu(0)).astype(dtype)))
+          << dtype << " " << n;
+    }
+  }
+}
+
+// A reduce-scatter gives the bits of an all-reduce, and gathers of parts in place make it whole.
+TEST_F(ProcessSums, MayBeScatteredAndGathered) {
+  Communicator& comm = *two_shot_;
+  const int ranks = comm.size(), rank = comm.rank();
+  for (const int64_t part : {1, 4, 6, 100, 5000, 30004}) {
+    for (const bool shared : {false, true}) {
+      const int64_t n = part * ranks, offset = shared ? 0 : (rank + part) % 3;
+      Placed all(comm, shared, n, offset), own(comm, false, part, rank % 2);
+      all.view.assign(array(operands(rank, n), cpu(0)).to(comm.device()));
+      comm.reduce_scatter(all.view, Reduction::kMean, own.view);
+      const Floats sums = expected(Reduction::kMean, ranks, n);
+      const Floats mine(sums.begin() + rank * part, sums.begin() + (rank + 1) * part);
+      if (part % 4 == 0) {  // others go to NCCL, which adds in its own order
+        EXPECT_TRUE(own.view.to_vector<float>() == mine) << part << (shared ? ", shared" : "");
+      }
+      own.view.assign(array(mine, cpu(0)).to(comm.device()));
+      comm.all_gather(own.view, all.view);
+      EXPECT_TRUE(all.view.to_vector<float>() == sums) << part << (shared ? ", shared" : "");
+      const Array place = all.view(Slice(rank * part, (rank + 1) * part));
+      all.view.fill(0);
+      place.assign(own.view);
+      comm.all_gather(place, all.view);
+      EXPECT_TRUE(all.view.to_vector<float>() == sums) << part << (shared ? ", shared" : "");
+      EXPECT_TRUE(all.is_intact() && own.is_intact());
+    }
+  }
+}
+
+// Sums of several sizes and communicators, on the current stream and a side stream.
+TEST_F(ProcessSums, AreReplayed) {
+  const CommunicatorPtr other = made_with(*all_, "two-shot", "pool");
+  const Device gpu = all_->device();
+  const int rank = all_->rank();
+  const Placed shared(*two_shot_, true, 100003, 0), plain(*two_shot_, false, 40002, 1),
+      side(*other, false, 70000, 0);
+  const auto step = [&] {
+    two_shot_->all_reduce(shared.view, Reduction::kMean, shared.view);
+    const Event reduced =
+        other->all_reduce_async(side.view, Reduction::kMean, other->side_stream());
+    two_shot_->all_reduce(plain.view, Reduction::kMean, plain.view);
+    current_stream(gpu).wait(reduced);
+    for (const Placed* x : {&shared, &plain, &side}) x->view.assign(x->view * float(rank + 1));
+  };
+  const auto run = [&](const std::function<void()>& once) {
+    Floats result;
+    for (const Placed* x : {&shared, &plain, &side})
+      x->view.assign(array(operands(rank, x->view.size()), cpu(0)).to(gpu));
+    for (int i = 0; i < 10; ++i) once();
+    for (const Placed* x : {&shared, &plain, &side}) {
+      const Floats values = x->view.to_vector<float>();
+      result.insert(result.end(), values.begin(), values.end());
+    }
+    return result;
+  };
+  const Floats eager = run(step);
+  cuda::Graph graph = cuda::Graph::capture(gpu, step);
+  EXPECT_TRUE(run([&] { graph.launch(); }) == eager);
+  EXPECT_TRUE(run([&] { graph.launch(); }) == eager);
+}
+
+TEST_F(ProcessSums, SharedMemoryIsReusedAndOutlivesItsCommunicator) {
+  CommunicatorPtr comm = made_with(*all_, "auto", "peers");
+  const comm::CommunicatorInternals inside = comm::internals(*comm);
+  StoragePtr first = inside.allocate_shared(5 << 20), second = inside.allocate_shared(5 << 20);
+  ASSERT_TRUE(first && second);
+  EXPECT_NE(first->data, second->data);
+  const void* const where = first->data;
+  // One rank lets it go later than the others.
+  const StoragePtr held = comm->rank() == 0 ? first : StoragePtr();
+  first = {};
+  StoragePtr third = inside.allocate_shared(5 << 20);
+  EXPECT_NE(third->data, where);
+  const void* const next = third->data;
+  third = {};
+  third = inside.allocate_shared(4 << 20);
+  EXPECT_EQ(third->data, next);
+  EXPECT_FALSE(inside.allocate_shared(size_t(1 + comm->rank()) << 20)) << "of different sizes";
+
+  const Shape shape{1 << 20};
+  const Array x =
+      Array::from_storage(third, 0, shape, contiguous_strides(shape, 4), Dtype::kFloat32);
+  x.fill(float(comm->rank()));
+  comm->all_reduce(x, Reduction::kSum, x);
+  comm.reset();
+  EXPECT_EQ(x.to_vector<float>()[12345], float(all_->size() * (all_->size() - 1) / 2));
+  x.fill(5);
+  EXPECT_EQ(x.to_vector<float>()[0], 5.f);
+}
+
+// Operands whose sums are exact, for NCCL adds in an order of its own.
+TEST_F(ProcessSums, AreExactInWindowsOfNccl) {
+  const CommunicatorPtr comm = made_with(*all_, "nccl", "window");
+  for (const int64_t n : {1, 5000, 300001}) {
+    const Placed x(*comm, true, n, 0);
+    Floats own, sums(size_t(n), 0.f);
+    for (int r = 0; r < comm->size(); ++r) {
+      for (int64_t i = 0; i < n; ++i) {
+        const float value = float((i * 7 + r * 3) % 101 - 50);
+        sums[size_t(i)] += value;
+        if (r == comm->rank()) own.push_back(value);
+      }
+    }
+    x.view.assign(array(own, cpu(0)).to(comm->device()));
+    comm->all_reduce(x.view, Reduction::kSum, x.view);
+    EXPECT_TRUE(x.view.to_vector<float>() == sums) << n;
+  }
+}
+
+}  // namespace
+}  // namespace catena
