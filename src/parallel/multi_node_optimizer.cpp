@@ -1,6 +1,7 @@
 #include "catena/parallel/multi_node_optimizer.h"
 
 #include "catena/parallel/persistents.h"
+#include "shared_arenas.h"
 
 namespace catena::parallel {
 
@@ -12,6 +13,11 @@ MultiNodeOptimizer::MultiNodeOptimizer(Optimizer& optimizer, Communicator& comm,
         ValueError, stage->phase() != optimizers::UpdatePhase::kReduce,
         "create_multi_node_optimizer: the optimizer belongs to a multi-node optimizer already");
   optimizer.add_stage(reducer_);
+  // Sharding that lets blocks go in each step would ask all ranks for memory in each step.
+  const bool keeps_blocks =
+      options.sharding == Sharding::kNone || options.sharding == Sharding::kStates;
+  if (comm.device().is_cuda() && keeps_blocks && !optimizer.is_set_up() && !optimizer.has_memory())
+    optimizer.set_memory(std::make_shared<SharedArenas>(comm));
   if (options.sharding == Sharding::kStates) {
     sharded_ = std::make_shared<ShardedStates>(comm);
     optimizer.add_stage(sharded_);

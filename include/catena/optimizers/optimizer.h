@@ -64,6 +64,7 @@ class Optimizer : public UpdateRule {
   bool is_set_up() const { return !layout_.empty(); }
   // Where the memory of arenas comes from; null: the pools of the devices. ValueError after setup.
   void set_memory(ArenaMemoryPtr memory);
+  bool has_memory() const { return memory_ != nullptr; }
 
   // Groups: parameters whose names fit one of the patterns ("*/b", "/body/*") learn at another
   // rate, decay otherwise or are frozen. Of several groups that a parameter fits the last one

@@ -28,6 +28,9 @@ namespace catena::parallel {
 // each update: the same bits as without (sharded_states.h). The optimizer's state() is then
 // collective.
 //
+// On GPUs that reach each other's memory, parameters and gradients lie where the communicator wants
+// them (CATENA_SHARED_MEMORY), unless the optimizer has a memory of its own (set_memory).
+//
 // An optimizer whose gradients are averaged over all ranks. All ranks must call setup, the
 // synchronised backward passes and update in the same order; several optimizers on one communicator
 // too (CommError naming the optimizers, in the order of their setup, and the buckets). Synchronised

@@ -112,15 +112,14 @@ std::unique_ptr<NcclTransport> NcclTransport::create(CommunicatorPtr control, De
 }
 
 NcclTransport::NcclTransport(CommunicatorPtr control, std::shared_ptr<Core> core)
-    : control_(std::move(control)),
-      core_(std::move(core)),
-      choice_(choose(*control_)),
-      blocks_(core_->device(), choice_.memory) {
+    : control_(std::move(control)), core_(std::move(core)), choice_(choose(*control_)) {
   UseGpu use(core_->device());
   copies_ = core_->copies = PeerCopies::create(*control_, core_->device());
   exchange_ = core_->exchange = PeerExchange::create(*control_, core_->device());
   two_shot_ = core_->two_shot =
       exchange_ ? TwoShotSums::create(*control_, core_->device(), choice_.ways) : nullptr;
+  if (!two_shot_ && choice_.memory == SharedMemory::kPeers) choice_.memory = SharedMemory::kPool;
+  blocks_ = std::make_unique<SharedBlocks>(core_->device(), choice_.memory);
   if (rank() == 0 && control_->size() > 1) logging::info("nccl: ", ways());
 }
 
@@ -152,7 +151,7 @@ std::string NcclTransport::ways() const {
 StoragePtr NcclTransport::allocate_shared(size_t bytes) {
   UseGpu use(core_->device());
   core_->throw_if_failed();
-  return blocks_.allocate(bytes, *core_, *control_);
+  return blocks_->allocate(bytes, *core_, *control_);
 }
 
 NcclTransport::~NcclTransport() {
@@ -214,7 +213,7 @@ void NcclTransport::close() {
   if (exchange_) exchange_->close(*control_);
   // Graphs that hold sums may write into blocks of other ranks.
   const bool captured = two_shot_ && two_shot_->captured();
-  blocks_.close(!all_agree(*control_, !captured), *core_, *control_);
+  blocks_->close(!all_agree(*control_, !captured), *core_, *control_);
   if (two_shot_) two_shot_->close(*control_);
   core_->copies = nullptr;
   core_->exchange = nullptr;
@@ -257,7 +256,7 @@ bool NcclTransport::run_by_peers(const Call& call) {
   } else if (two_shot_ && two_shot_->takes(call)) {
     const int slices = call.op == CommOp::kAllGather ? control_->size() : 1;
     SeenBy seen;
-    const bool found = blocks_.find(call.out(), size_t(bytes_of(call) * slices), seen);
+    const bool found = blocks_->find(call.out(), size_t(bytes_of(call) * slices), seen);
     two_shot_->run(call, found ? &seen : nullptr);
   } else {
     return false;

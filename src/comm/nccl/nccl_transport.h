@@ -52,7 +52,7 @@ class NcclTransport : public Transport {
   Choice choice_;
   std::shared_ptr<PeerExchange> exchange_;  // null: NCCL makes small collectives too
   std::shared_ptr<TwoShotSums> two_shot_;   // null: NCCL makes all larger sums
-  SharedBlocks blocks_;
+  std::unique_ptr<SharedBlocks> blocks_;
 };
 
 }  // namespace catena::comm::nccl
