@@ -224,7 +224,7 @@ void Bench::ways() {
   }
   for (const int64_t bytes : {16 * kWayMiB, 32 * kWayMiB, 64 * kWayMiB, 256 * kWayMiB, kWayGiB})
     if (!quick_ || bytes <= 64 * kWayMiB) sizes.push_back(bytes);
-  const Way all[] = {{"exchange", "exchange", "pool", 64 * kWayKiB},
+  const Way all[] = {{"exchange", "exchange", "pool", 256 * kWayKiB},
                      {"two-shot, copied", "two-shot", "pool", 64 * kWayMiB},
                      {"two-shot, mapped", "two-shot", "peers", 64 * kWayMiB},
                      {"NCCL, plain", "nccl", "pool", kWayGiB},

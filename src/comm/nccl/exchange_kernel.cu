@@ -22,13 +22,13 @@ template <bool kSums>
 __global__ void __launch_bounds__(kWordsOfBlock) exchange_kernel(Exchange parts, ExchangeCall of) {
   __shared__ uint32_t call;
   BlockState* const state = parts.states + blockIdx.x;
+  const size_t i = blockIdx.x * kWordsOfBlock + threadIdx.x;
+  uint32_t data = i < of.words ? static_cast<const uint32_t*>(of.in)[i] : 0;  // under way meanwhile
   if (threadIdx.x == 0) call = begin_call(state);
   __syncthreads();
   const uint32_t mark = call ^ of.number;
   const size_t set = (call & 1) * static_cast<size_t>(parts.ranks);
-  const size_t i = blockIdx.x * kWordsOfBlock + threadIdx.x;
   if (i < of.words) {
-    uint32_t data = static_cast<const uint32_t*>(of.in)[i];
     if (kSums) data = __float_as_uint(__fmul_rn(of.weight, __uint_as_float(data)));
     const MarkedWord own = static_cast<MarkedWord>(mark) << 32 | data;
     for (int r = 0; r < parts.ranks; ++r)

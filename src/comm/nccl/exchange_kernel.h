@@ -7,7 +7,7 @@
 
 namespace catena::comm::nccl {
 
-constexpr size_t kMostBytes = 64 << 10;  // of a rank
+constexpr size_t kMostBytes = 256 << 10;  // of a rank
 
 // 32 bits of data, and the mark of the call that they belong to. Written at once, so that who reads
 // the mark has the data.

@@ -251,7 +251,9 @@ std::vector<Call> NcclTransport::run_copies(std::span<const Call> calls) {
 
 // By kernels of our own between the GPUs of one host, in a group or not. Under the mutex.
 bool NcclTransport::run_by_peers(const Call& call) {
-  if (exchange_ && PeerExchange::takes(call, choice_.ways.exchange)) {
+  const int64_t exchanged =
+      call.op == CommOp::kAllGather ? choice_.ways.gather : choice_.ways.exchange;
+  if (exchange_ && PeerExchange::takes(call, exchanged)) {
     exchange_->run(call);
   } else if (two_shot_ && two_shot_->takes(call)) {
     const int slices = call.op == CommOp::kAllGather ? control_->size() : 1;

@@ -22,12 +22,11 @@ std::shared_ptr<PeerExchange> PeerExchange::create(Communicator& control, int de
 
 // By what all ranks have in common. The address of an array is not: smaller elements may begin
 // between two words on some ranks alone.
-bool PeerExchange::takes(const Call& call, int64_t most_summed) {
+bool PeerExchange::takes(const Call& call, int64_t most) {
   const int64_t bytes = bytes_of(call);
-  if (bytes == 0 || bytes > int64_t(kMostBytes) || itemsize(call.dtype) % 4 != 0) return false;
-  if (call.op == CommOp::kAllGather) return true;
-  return call.op == CommOp::kAllReduce && call.dtype == Dtype::kFloat32 && adds(call) &&
-         bytes <= most_summed;
+  if (bytes == 0 || bytes > std::min(most, int64_t(kMostBytes))) return false;
+  if (call.op == CommOp::kAllGather) return itemsize(call.dtype) % 4 == 0;
+  return call.op == CommOp::kAllReduce && call.dtype == Dtype::kFloat32 && adds(call);
 }
 
 void PeerExchange::run(const Call& call) {

@@ -24,9 +24,9 @@ class PeerExchange {
   PeerExchange(const PeerExchange&) = delete;
   PeerExchange& operator=(const PeerExchange&) = delete;
 
-  // Whether it makes this call: a sum, mean or weighted sum of float32 of at most `most_summed`
-  // bytes a rank, or a gather of elements of 4 bytes or more, of at most kMostBytes.
-  static bool takes(const Call& call, int64_t most_summed);
+  // Whether it makes this call, of at most `most` bytes a rank, and kMostBytes: a sum, mean or
+  // weighted sum of float32, or a gather of elements of 4 bytes or more.
+  static bool takes(const Call& call, int64_t most);
   void run(const Call& call);
   // Ends the kernels that wait, with wrong data: for a communicator that has failed. Any thread.
   void release() noexcept;

@@ -13,7 +13,7 @@ namespace catena::comm::nccl {
 
 namespace {
 
-constexpr int64_t kMebibyte = 1 << 20;
+constexpr int64_t kKibibyte = 1 << 10, kMebibyte = 1 << 20;
 // For measurements: more than a way of its own is worth.
 constexpr int64_t kForcedTwoShot = 64 * kMebibyte;
 constexpr int kMostTwoShotBlocks = 128;
@@ -34,8 +34,10 @@ int word_from_environment(const char* name, std::initializer_list<std::string_vi
 }  // namespace
 
 Ways measured_ways(int ranks) {
-  return {
-      .exchange = int64_t(kMostBytes), .two_shot = 16 * kMebibyte, .blocks = ranks <= 2 ? 48 : 32};
+  return {.exchange = 64 * kKibibyte,
+          .gather = 64 * kKibibyte,
+          .two_shot = 16 * kMebibyte,
+          .blocks = ranks <= 2 ? 48 : 32};
 }
 
 SharedMemory measured_memory(int) { return SharedMemory::kPeers; }
@@ -47,15 +49,15 @@ Choice choice_of_environment(int ranks) {
   Ways& ways = choice.ways;
   switch (word_from_environment("CATENA_ALL_REDUCE", {"auto", "exchange", "two-shot", "nccl"})) {
     case 1:
-      ways.exchange = int64_t(kMostBytes);
+      ways.exchange = ways.gather = int64_t(kMostBytes);
       ways.two_shot = 0;
       break;
     case 2:
-      ways.exchange = 0;
+      ways.exchange = ways.gather = 0;
       ways.two_shot = kForcedTwoShot;
       break;
     case 3:
-      ways.exchange = ways.two_shot = 0;
+      ways = {};
       break;
     default:
       break;

@@ -10,6 +10,7 @@ namespace catena::comm::nccl {
 // Bytes of one rank. What is larger, and all else, goes to NCCL.
 struct Ways {
   int64_t exchange = 0;  // sums up to this many: peer_exchange.h
+  int64_t gather = 0;    // gathers up to this many: the same
   int64_t two_shot = 0;  // larger ones up to this many: two_shot.h
   int blocks = 0;        // of its kernel, at most
 };
