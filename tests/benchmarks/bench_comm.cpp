@@ -100,6 +100,7 @@ class Bench {
     const char* sums;    // CATENA_ALL_REDUCE
     const char* memory;  // CATENA_SHARED_MEMORY
     int64_t largest;     // bytes that it takes
+    int64_t smallest = 0;
   };
   struct Timing {
     double called = -1, replayed = -1;
@@ -177,7 +178,7 @@ Array array_for(catena::comm::Communicator& comm, bool shared, int64_t bytes) {
 }
 
 Bench::Timing Bench::time_of(catena::comm::Communicator& comm, const Way& way, int64_t bytes) {
-  if (bytes > way.largest) return {};
+  if (bytes > way.largest || bytes < way.smallest) return {};
   const Array x = array_for(comm, std::string_view(way.memory) != "pool", bytes);
   if (!x.defined()) return {};
   const int calls = bytes <= kWayMiB ? 100 : bytes <= 64 * kWayMiB ? 20 : 3;
@@ -227,6 +228,7 @@ void Bench::ways() {
   const Way all[] = {{"exchange", "exchange", "pool", 256 * kWayKiB},
                      {"two-shot, copied", "two-shot", "pool", 64 * kWayMiB},
                      {"two-shot, mapped", "two-shot", "peers", 64 * kWayMiB},
+                     {"copy engines", "copies", "pool", kWayGiB, 64 * kWayKiB},
                      {"NCCL, plain", "nccl", "pool", kWayGiB},
                      {"NCCL, window", "nccl", "window", kWayGiB},
                      {"chosen", "auto", "auto", kWayGiB}};

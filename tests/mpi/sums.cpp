@@ -1,6 +1,7 @@
 // Sums and gathers of GPUs in all the ways that they can go, in the job of suite_main.cpp.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <string>
@@ -117,6 +118,76 @@ void expect_sum(Communicator& comm, Reduction kind, int64_t n, bool in_place, bo
   EXPECT_TRUE(x.to_vector<float>() == operands(comm.rank(), n));
 }
 
+// The sum of 16-bit elements, made in float32 in the order of the ranks.
+void expect_rounded_once(Communicator& comm, Dtype dtype, int64_t n) {
+  const auto small = [&](int rank) { return array(operands(rank, n), cpu(0)).astype(dtype); };
+  const auto seen = [](const Array& a) {
+    return a.to(cpu(0)).astype(Dtype::kFloat32).to_vector<float>();
+  };
+  Floats sums(size_t(n), 0.f);
+  for (int r = 0; r < comm.size(); ++r) {
+    const Floats x = seen(small(r));
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] = r == 0 ? x[i] : sums[i] + x[i];
+  }
+  const Array x = small(comm.rank()).to(comm.device());
+  EXPECT_TRUE(seen(comm.all_reduce(x)) == seen(array(sums, cpu(0)).astype(dtype)))
+      << dtype << " " << n;
+}
+
+// A mean of parts of so many elements, and their gathers, in place and not. in_order: whether sums
+// are made in the order of the ranks.
+void expect_parts(Communicator& comm, int64_t part, bool shared, bool in_order) {
+  const int ranks = comm.size(), rank = comm.rank();
+  const int64_t n = part * ranks, offset = shared ? 0 : (rank + part) % 3;
+  Placed all(comm, shared, n, offset), own(comm, false, part, rank % 2);
+  all.view.assign(array(operands(rank, n), cpu(0)).to(comm.device()));
+  comm.reduce_scatter(all.view, Reduction::kMean, own.view);
+  const Floats sums = expected(Reduction::kMean, ranks, n);
+  const Floats mine(sums.begin() + rank * part, sums.begin() + (rank + 1) * part);
+  if (in_order) {
+    EXPECT_TRUE(own.view.to_vector<float>() == mine) << part << (shared ? ", shared" : "");
+  }
+  own.view.assign(array(mine, cpu(0)).to(comm.device()));
+  comm.all_gather(own.view, all.view);
+  EXPECT_TRUE(all.view.to_vector<float>() == sums) << part << (shared ? ", shared" : "");
+  const Array place = all.view(Slice(rank * part, (rank + 1) * part));
+  all.view.fill(0);
+  place.assign(own.view);
+  comm.all_gather(place, all.view);
+  EXPECT_TRUE(all.view.to_vector<float>() == sums) << part << (shared ? ", shared" : "");
+  EXPECT_TRUE(all.is_intact() && own.is_intact());
+}
+
+// Sums of several sizes and communicators, on the current stream and a side stream.
+void expect_replays(Communicator& comm, Communicator& other, const std::array<int64_t, 3>& sizes) {
+  const Device gpu = comm.device();
+  const int rank = comm.rank();
+  const Placed shared(comm, true, sizes[0], 0), plain(comm, false, sizes[1], 1),
+      side(other, false, sizes[2], 0);
+  const auto step = [&] {
+    comm.all_reduce(shared.view, Reduction::kMean, shared.view);
+    const Event reduced = other.all_reduce_async(side.view, Reduction::kMean, other.side_stream());
+    comm.all_reduce(plain.view, Reduction::kMean, plain.view);
+    current_stream(gpu).wait(reduced);
+    for (const Placed* x : {&shared, &plain, &side}) x->view.assign(x->view * float(rank + 1));
+  };
+  const auto run = [&](const std::function<void()>& once) {
+    Floats result;
+    for (const Placed* x : {&shared, &plain, &side})
+      x->view.assign(array(operands(rank, x->view.size()), cpu(0)).to(gpu));
+    for (int i = 0; i < 10; ++i) once();
+    for (const Placed* x : {&shared, &plain, &side}) {
+      const Floats values = x->view.to_vector<float>();
+      result.insert(result.end(), values.begin(), values.end());
+    }
+    return result;
+  };
+  const Floats eager = run(step);
+  cuda::Graph graph = cuda::Graph::capture(gpu, step);
+  EXPECT_TRUE(run([&] { graph.launch(); }) == eager);
+  EXPECT_TRUE(run([&] { graph.launch(); }) == eager);
+}
+
 // Around the borders of packs, lines, blocks and ways.
 const int64_t kSizesOfSums[] = {1,    2,    3,     4,     5,     31,     32,     33,     127,
                                 1000, 4095, 16383, 16384, 16385, 262143, 262145, 1000003};
@@ -144,83 +215,53 @@ TEST_F(ProcessSums, AreWrittenIntoSharedMemory) {
   }
 }
 
-TEST_F(ProcessSums, OfSixteenBitsAreRoundedOnce) {
-  for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBFloat16}) {
-    for (const int64_t n : {1, 7, 8, 9, 1001, 70001}) {
-      const auto small = [&](int rank) { return array(operands(rank, n), cpu(0)).astype(dtype); };
-      Floats sums(size_t(n), 0.f);
-      for (int r = 0; r < two_shot_->size(); ++r) {
-        const Floats x = small(r).astype(Dtype::kFloat32).to_vector<float>();
-        for (size_t i = 0; i < sums.size(); ++i) sums[i] = r == 0 ? x[i] : sums[i] + x[i];
-      }
-      const Array x = small(two_shot_->rank()).to(two_shot_->device());
-      const auto seen = [](const Array& a) {
-        return a.to(cpu(0)).astype(Dtype::kFloat32).to_vector<float>();
-      };
-      EXPECT_EQ(seen(two_shot_->all_reduce(x)), seen(array(sums, cpu(0)).astype(dtype)))
-          << dtype << " " << n;
-    }
+// Of one step and of several, with slices that are empty or not whole.
+const int64_t kSizesOfCopies[] = {16384, 16385, 262143, 1000003, 9000001, 17000003};
+
+TEST_F(ProcessSums, AreMadeByCopyEngines) {
+  const CommunicatorPtr comm = made_with(*all_, "copies", "pool");
+  ASSERT_NE(comm::internals(*comm).ways().find("by copy engines"), std::string::npos)
+      << comm::internals(*comm).ways();
+  for (const int64_t n : kSizesOfCopies) {
+    const int64_t apart = comm->rank() + n;  // other offsets on other ranks
+    expect_sum(*comm, Reduction::kSum, n, true, false, 0, 0);
+    expect_sum(*comm, Reduction::kMean, n, false, false, apart % 4, (apart + 1) % 3);
   }
+}
+
+TEST_F(ProcessSums, OfSixteenBitsAreRoundedOnceByCopyEngines) {
+  const CommunicatorPtr comm = made_with(*all_, "copies", "pool");
+  for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBFloat16})
+    for (const int64_t n : {32768, 32769, 700001}) expect_rounded_once(*comm, dtype, n);
+}
+
+// A reduce-scatter gives the bits of an all-reduce, and gathers of parts in place make it whole.
+TEST_F(ProcessSums, MayBeScatteredAndGatheredByCopyEngines) {
+  const CommunicatorPtr comm = made_with(*all_, "copies", "pool");
+  for (const int64_t part : {16384, 30004, 30005, 5000003}) expect_parts(*comm, part, false, true);
+}
+
+TEST_F(ProcessSums, ByCopyEnginesAreReplayed) {
+  const CommunicatorPtr comm = made_with(*all_, "copies", "pool"),
+                        other = made_with(*all_, "copies", "pool");
+  expect_replays(*comm, *other, {9000001, 100003, 70000});
+}
+
+TEST_F(ProcessSums, OfSixteenBitsAreRoundedOnce) {
+  for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBFloat16})
+    for (const int64_t n : {1, 7, 8, 9, 1001, 70001}) expect_rounded_once(*two_shot_, dtype, n);
 }
 
 // A reduce-scatter gives the bits of an all-reduce, and gathers of parts in place make it whole.
 TEST_F(ProcessSums, MayBeScatteredAndGathered) {
-  Communicator& comm = *two_shot_;
-  const int ranks = comm.size(), rank = comm.rank();
-  for (const int64_t part : {1, 4, 6, 100, 5000, 30004}) {
-    for (const bool shared : {false, true}) {
-      const int64_t n = part * ranks, offset = shared ? 0 : (rank + part) % 3;
-      Placed all(comm, shared, n, offset), own(comm, false, part, rank % 2);
-      all.view.assign(array(operands(rank, n), cpu(0)).to(comm.device()));
-      comm.reduce_scatter(all.view, Reduction::kMean, own.view);
-      const Floats sums = expected(Reduction::kMean, ranks, n);
-      const Floats mine(sums.begin() + rank * part, sums.begin() + (rank + 1) * part);
-      if (part % 4 == 0) {  // others go to NCCL, which adds in its own order
-        EXPECT_TRUE(own.view.to_vector<float>() == mine) << part << (shared ? ", shared" : "");
-      }
-      own.view.assign(array(mine, cpu(0)).to(comm.device()));
-      comm.all_gather(own.view, all.view);
-      EXPECT_TRUE(all.view.to_vector<float>() == sums) << part << (shared ? ", shared" : "");
-      const Array place = all.view(Slice(rank * part, (rank + 1) * part));
-      all.view.fill(0);
-      place.assign(own.view);
-      comm.all_gather(place, all.view);
-      EXPECT_TRUE(all.view.to_vector<float>() == sums) << part << (shared ? ", shared" : "");
-      EXPECT_TRUE(all.is_intact() && own.is_intact());
-    }
-  }
+  for (const int64_t part : {1, 4, 6, 100, 5000, 30004})
+    // Parts that are not whole packs go to NCCL, which adds in its own order.
+    for (const bool shared : {false, true}) expect_parts(*two_shot_, part, shared, part % 4 == 0);
 }
 
-// Sums of several sizes and communicators, on the current stream and a side stream.
 TEST_F(ProcessSums, AreReplayed) {
   const CommunicatorPtr other = made_with(*all_, "two-shot", "pool");
-  const Device gpu = all_->device();
-  const int rank = all_->rank();
-  const Placed shared(*two_shot_, true, 100003, 0), plain(*two_shot_, false, 40002, 1),
-      side(*other, false, 70000, 0);
-  const auto step = [&] {
-    two_shot_->all_reduce(shared.view, Reduction::kMean, shared.view);
-    const Event reduced =
-        other->all_reduce_async(side.view, Reduction::kMean, other->side_stream());
-    two_shot_->all_reduce(plain.view, Reduction::kMean, plain.view);
-    current_stream(gpu).wait(reduced);
-    for (const Placed* x : {&shared, &plain, &side}) x->view.assign(x->view * float(rank + 1));
-  };
-  const auto run = [&](const std::function<void()>& once) {
-    Floats result;
-    for (const Placed* x : {&shared, &plain, &side})
-      x->view.assign(array(operands(rank, x->view.size()), cpu(0)).to(gpu));
-    for (int i = 0; i < 10; ++i) once();
-    for (const Placed* x : {&shared, &plain, &side}) {
-      const Floats values = x->view.to_vector<float>();
-      result.insert(result.end(), values.begin(), values.end());
-    }
-    return result;
-  };
-  const Floats eager = run(step);
-  cuda::Graph graph = cuda::Graph::capture(gpu, step);
-  EXPECT_TRUE(run([&] { graph.launch(); }) == eager);
-  EXPECT_TRUE(run([&] { graph.launch(); }) == eager);
+  expect_replays(*two_shot_, *other, {100003, 40002, 70000});
 }
 
 TEST_F(ProcessSums, SharedMemoryIsReusedAndOutlivesItsCommunicator) {

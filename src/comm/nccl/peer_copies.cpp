@@ -2,65 +2,17 @@
 #include "peer_copies.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <thread>
 
 #include "catena/array/creation.h"
 #include "catena/core/log.h"
+#include "stream_words.h"
 
 namespace catena::comm::nccl {
 
 namespace {
 
-// A rank's word about a message in a lane is this, or 0. Waits look at the lowest bit alone, so
-// that filling the words with ones, as release() does, ends them all.
-constexpr uint32_t kSet = 1;
 constexpr int64_t kGranularity = 2 << 20;  // of the memory for messages
-
-struct StreamWords {
-  decltype(&cuStreamWaitValue32) wait = nullptr;
-  decltype(&cuStreamWriteValue32) write = nullptr;
-  bool known() const { return wait && write; }
-};
-
-template <class F>
-void find_entry(F& function, const char* name) {
-  void* address = nullptr;
-  cudaDriverEntryPointQueryResult found;
-  if (cudaGetDriverEntryPointByVersion(name, &address, 12000, cudaEnableDefault, &found) ==
-          cudaSuccess &&
-      found == cudaDriverEntryPointSuccess)
-    function = reinterpret_cast<F>(address);
-}
-
-const StreamWords& stream_words() {
-  static const StreamWords found = [] {
-    StreamWords words;
-    find_entry(words.wait, "cuStreamWaitValue32");
-    find_entry(words.write, "cuStreamWriteValue32");
-    cudaGetLastError();
-    return words;
-  }();
-  return found;
-}
-
-void check_driver(CUresult code, const char* call) {
-  CATENA_CHECK(DeviceError, code == CUDA_SUCCESS, "nccl: ", call, " failed with error ", int(code));
-}
-
-CUdeviceptr address(const uint32_t* word) { return reinterpret_cast<CUdeviceptr>(word); }
-
-void wait_for(cudaStream_t stream, const uint32_t* word) {
-  check_driver(stream_words().wait(stream, address(word), kSet, CU_STREAM_WAIT_VALUE_AND),
-               "cuStreamWaitValue32");
-}
-
-// After the work before it in the stream.
-void write(cudaStream_t stream, uint32_t* word, uint32_t value) {
-  check_driver(stream_words().write(stream, address(word), value, CU_STREAM_WRITE_VALUE_DEFAULT),
-               "cuStreamWriteValue32");
-}
 
 }  // namespace
 
@@ -89,7 +41,7 @@ std::shared_ptr<PeerCopies> PeerCopies::create(Communicator& control, int device
   std::shared_ptr<PeerCopies> made(new PeerCopies(control.rank(), device));
   const size_t ranks = size_t(control.size()), bytes = ranks * 2 * sizeof(uint32_t);
   PeerMemory own;
-  if (ranks > 1 && stream_words().known()) {
+  if (ranks > 1 && stream_words_work()) {
     void* memory = nullptr;
     own = share_memory(&memory, bytes, control);
     made->words_ = static_cast<uint32_t*>(memory);
@@ -283,37 +235,29 @@ void PeerCopies::run_round(std::span<const Call> messages) {
     if (!q.lane.sends) continue;
     CATENA_NCCL_CUDA(cudaMemcpyAsync(q.lane.memory, q.call.in(), size_t(bytes_of(q.call)),
                                      cudaMemcpyDeviceToDevice, q.stream));
-    write(q.stream, q.lane.set, kSet);
+    write_word(q.stream, q.lane.set, kWordSet);
   }
   for (const Queued& q : queued) {
     if (q.lane.sends) continue;
-    wait_for(q.stream, q.lane.await);
+    wait_for_word(q.stream, q.lane.await);
     CATENA_NCCL_CUDA(cudaMemcpyAsync(q.call.out(), q.lane.memory, size_t(bytes_of(q.call)),
                                      cudaMemcpyDeviceToDevice, q.stream));
-    write(q.stream, q.lane.await, 0);
-    write(q.stream, q.lane.set, kSet);
+    write_word(q.stream, q.lane.await, 0);
+    write_word(q.stream, q.lane.set, kWordSet);
   }
   for (const Queued& q : queued) {
     if (!q.lane.sends) continue;
-    wait_for(q.stream, q.lane.await);
-    write(q.stream, q.lane.await, 0);
+    wait_for_word(q.stream, q.lane.await);
+    write_word(q.stream, q.lane.await, 0);
   }
 }
 
 // End -------------------------------------------------------------------------------------------
 
-// Again and again: the GPU clears the words that it has waited for.
 void PeerCopies::release(double seconds) noexcept {
   const RelaxedMode relaxed;
   cudaSetDevice(device_);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  const size_t bytes = near_.size() * 2 * sizeof(uint32_t);
-  while (std::chrono::steady_clock::now() < end) {
-    if (cudaMemsetAsync(words_, kSet, bytes, releases_) != cudaSuccess ||
-        cudaStreamSynchronize(releases_) != cudaSuccess)
-      return;
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
-  }
+  set_words(words_, near_.size() * 2, releases_, seconds);
 }
 
 void PeerCopies::close(Communicator& control) {

@@ -37,7 +37,8 @@ Ways measured_ways(int ranks) {
   return {.exchange = 64 * kKibibyte,
           .gather = 64 * kKibibyte,
           .two_shot = 16 * kMebibyte,
-          .blocks = ranks <= 2 ? 48 : 32};
+          .blocks = ranks <= 2 ? 48 : 32,
+          .copies = 16 * kMebibyte + 1};
 }
 
 SharedMemory measured_memory(int) { return SharedMemory::kPeers; }
@@ -47,16 +48,22 @@ namespace {
 Choice choice_of_environment(int ranks) {
   Choice choice{measured_ways(ranks), measured_memory(ranks)};
   Ways& ways = choice.ways;
-  switch (word_from_environment("CATENA_ALL_REDUCE", {"auto", "exchange", "two-shot", "nccl"})) {
+  switch (word_from_environment("CATENA_ALL_REDUCE",
+                                {"auto", "exchange", "two-shot", "copies", "nccl"})) {
     case 1:
       ways.exchange = ways.gather = int64_t(kMostBytes);
-      ways.two_shot = 0;
+      ways.two_shot = ways.copies = 0;
       break;
     case 2:
       ways.exchange = ways.gather = 0;
       ways.two_shot = kForcedTwoShot;
+      ways.copies = 0;
       break;
     case 3:
+      ways = {};
+      ways.copies = 64 * kKibibyte;
+      break;
+    case 4:
       ways = {};
       break;
     default:

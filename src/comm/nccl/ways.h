@@ -7,12 +7,13 @@
 
 namespace catena::comm::nccl {
 
-// Bytes of one rank. What is larger, and all else, goes to NCCL.
+// Bytes of one rank. All else goes to NCCL.
 struct Ways {
   int64_t exchange = 0;  // sums up to this many: peer_exchange.h
   int64_t gather = 0;    // gathers up to this many: the same
   int64_t two_shot = 0;  // larger ones up to this many: two_shot.h
   int blocks = 0;        // of its kernel, at most
+  int64_t copies = 0;    // those of at least so many: copy_sums.h; 0: none
 };
 
 // Where arrays lie that go through many collectives.
@@ -27,8 +28,8 @@ Ways measured_ways(int ranks);
 SharedMemory measured_memory(int ranks);
 
 // The same, unless the environment of rank 0 says otherwise. Collective.
-//   CATENA_ALL_REDUCE     auto, exchange, two-shot or nccl: sums go this way as far as it takes
-//   them CATENA_TWO_SHOT_BLOCKS  a number CATENA_SHARED_MEMORY  auto, pool, peers or window
+//   CATENA_ALL_REDUCE     auto, exchange, two-shot, copies or nccl: sums go this way as far as it
+//   takes them CATENA_TWO_SHOT_BLOCKS  a number CATENA_SHARED_MEMORY  auto, pool, peers or window
 struct Choice {
   Ways ways;
   SharedMemory memory = SharedMemory::kPool;
