@@ -9,6 +9,7 @@
 
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
+#include "catena/array/math.h"
 #include "catena/comm/factory.h"
 #include "catena/comm/internals.h"
 #include "catena/core/graph.h"

@@ -24,6 +24,21 @@ __device__ void copy_ahead(P* to, const P* from) {
   *to = *from;
 }
 
+// Ends a group of copies: what the thread has asked for since the last one.
+__device__ inline void end_group_of_copies() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+// Until at most kGroups of the thread's groups are still under way.
+template <int kGroups>
+__device__ void wait_for_all_but() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");
+#endif
+}
+
 __device__ inline void wait_for_copies() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_all;" ::: "memory");

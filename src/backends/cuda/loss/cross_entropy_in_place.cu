@@ -1,9 +1,9 @@
 // Softmax cross entropy whose gradient replaces the scores: the scores are read once and written
 // once.
 //
-// A block keeps the row of a sample in shared memory. While it writes the gradient, it already
-// copies its next row into the places that become free, so that reads and writes overlap. Rows that
-// do not fit are read twice from memory.
+// A block keeps the row of a sample in shared memory. While it writes the gradient, it copies its
+// next row into the places that become free and adds up the exponentials of what has come, so that
+// memory reads, writes and arithmetic overlap. Rows that do not fit are read twice from memory.
 #include "backends/cuda/loss/cross_entropy_in_place.h"
 
 #include "backends/cuda/common/async_copy.cuh"
@@ -20,18 +20,6 @@ constexpr int kMostThreads = 1024;
 constexpr int kResidentThreads = 2048;  // of a multiprocessor
 constexpr int kThreads = 256;           // of kernels with a thread for each column or element
 constexpr int kOwnShared = 2048;        // bytes that a block needs beside its row, rounded up
-
-// Copies ---------------------------------------------------------------------------------------
-
-// Asks the cache for bytes that are read soon. The address and the size are multiples of 16, else
-// nothing is asked.
-__device__ inline void prefetch(const void* from, int64_t bytes) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  if (reinterpret_cast<uintptr_t>(from) % 16 != 0 || bytes % 16 != 0) return;
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(unsigned(bytes))
-               : "memory");
-#endif
-}
 
 // Numbers --------------------------------------------------------------------------------------
 
@@ -71,64 +59,30 @@ __device__ void set_loss(const InPlaceArgs& args, int64_t sample, const Weights<
 
 // Rows -----------------------------------------------------------------------------------------
 
-// One row, of which each thread takes every blockDim.x-th pack of N scores. kKeeps: it is in shared
-// memory.
-template <class T, int N, bool kSpread, bool kKeeps>
+// One row, of which each thread takes every blockDim.x-th pack of N scores.
+template <class T, int N, bool kSpread>
 struct Row {
   using C = Compute<T>;
   using P = Pack<T, N>;
-  // Where T is C, the exponentials replace the scores in shared memory.
-  static constexpr bool kKeepsExp = kKeeps && sizeof(T) == sizeof(C);
 
   P* scores;
   int packs;
   const C* spread;
 
-  __device__ C largest() const {
-    C result = lowest<C>();
-#pragma unroll 4
-    for (int i = threadIdx.x; i < packs; i += blockDim.x) {
-      const P v = scores[i];
+  // Adds the exponentials of a pack to the thread's sum.
+  static __device__ void add(LogSum<C>& s, const P& v) {
+    C m = widen(v.v[0]);
 #pragma unroll
-      for (int k = 0; k < N; ++k) result = larger(result, widen(v.v[k]));
+    for (int k = 1; k < N; ++k) m = larger(m, widen(v.v[k]));
+    if (m > s.maximum) {
+      s.sum = s.sum * exp_below<T>(C(s.maximum - m));
+      s.maximum = m;
     }
-    return result;
-  }
-  // The sum of exp(x - largest).
-  __device__ C sum(C largest) {
-    C result = C(0);
-#pragma unroll 4
-    for (int i = threadIdx.x; i < packs; i += blockDim.x) {
-      P v = scores[i];
+    if (m == lowest<C>()) return;  // probabilities of 0
 #pragma unroll
-      for (int k = 0; k < N; ++k) {
-        const C e = exp_below<T>(C(widen(v.v[k]) - largest));
-        result += e;
-        if constexpr (kKeepsExp) v.v[k] = e;
-      }
-      if constexpr (kKeepsExp) scores[i] = v;
-    }
-    return result;
+    for (int k = 0; k < N; ++k) s.sum += exp_below<T>(C(widen(v.v[k]) - s.maximum));
   }
-  // Both in one pass: the running maximum and the sum of exp(x - maximum).
-  __device__ LogSum<C> log_sum() const {
-    LogSum<C> s;
-    for (int i = threadIdx.x; i < packs; i += blockDim.x) {
-      const P v = scores[i];
-      C m = widen(v.v[0]);
-#pragma unroll
-      for (int k = 1; k < N; ++k) m = larger(m, widen(v.v[k]));
-      if (m > s.maximum) {
-        s.sum = s.sum * exp_below<T>(C(s.maximum - m));
-        s.maximum = m;
-      }
-      if (m == lowest<C>()) continue;  // probabilities of 0
-#pragma unroll
-      for (int k = 0; k < N; ++k) s.sum += exp_below<T>(C(widen(v.v[k]) - s.maximum));
-    }
-    return s;
-  }
-  // The sum of spread[c] (largest - x[c]), of the scores themselves.
+  // The sum of spread[c] (largest - x[c]).
   __device__ C below(C largest) const {
     C result = C(0);
     for (int i = threadIdx.x; i < packs; i += blockDim.x) {
@@ -140,11 +94,7 @@ struct Row {
   }
 
   __device__ C gradient(T score, int index, C largest, C all, C of_spread) const {
-    C g;
-    if constexpr (kKeepsExp)
-      g = score * all;
-    else
-      g = exp_below<T>(C(widen(score) - largest)) * all;
+    C g = exp_below<T>(C(widen(score) - largest)) * all;
     if constexpr (kSpread) g -= spread[index] * of_spread;
     return g;
   }
@@ -164,64 +114,111 @@ struct Row {
   }
 };
 
-// A block for each row; the blocks take turns.
+// The maximum and the sum of all threads.
+template <class T, class C>
+__device__ LogSum<C> sum_of_block(const LogSum<C>& s, C* shared) {
+  LogSum<C> all;
+  all.maximum = block_reduce(s.maximum, MaxOp(), shared);
+  const C scaled =
+      s.maximum == lowest<C>() ? s.sum : s.sum * exp_below<T>(C(s.maximum - all.maximum));
+  all.sum = block_reduce(scaled, AddOp(), shared);
+  return all;
+}
+
+// Copies of the next row, of which each thread has up to kAhead under way. What has come is added
+// to the sum of that row at once, so that nothing is left to do when the last copy comes.
+template <class T, int N, bool kSpread>
+struct NextRow {
+  using R = Row<T, N, kSpread>;
+  using P = typename R::P;
+  static constexpr int kAhead = 2;
+
+  P* kept;
+  const P* from;  // null: there is none
+  LogSum<Compute<T>> sum{};
+  int next = threadIdx.x;  // the pack to be added
+
+  // Copies pack i into its place, where the thread wrote or read last.
+  __device__ void copy(int i) {
+    if (from == nullptr) return;
+    copy_ahead(kept + i, from + i);
+    end_group_of_copies();
+    if (i < next + kAhead * int(blockDim.x)) return;
+    wait_for_all_but<kAhead>();
+    add();
+  }
+  __device__ void finish(int packs) {
+    if (from == nullptr) return;
+    wait_for_copies();
+    while (next < packs) add();
+  }
+
+ private:
+  __device__ void add() {
+    R::add(sum, kept[next]);
+    next += blockDim.x;
+  }
+};
+
+// A block for each row; the blocks take turns. kKeeps: a row is read once and kept in shared
+// memory.
 template <class T, int N, bool kSpread, bool kKeeps>
 __global__ void __launch_bounds__(kMostThreads) rows_kernel(InPlaceArgs args) {
   wait_for_previous_kernel();
   using C = Compute<T>;
   using P = Pack<T, N>;
-  __shared__ C shared[64];
+  __shared__ C shared[32];
   P* const kept = reinterpret_cast<P*>(dynamic_shared());
-  Row<T, N, kSpread, kKeeps> row{kept, int(args.classes / N), static_cast<const C*>(args.spread)};
+  Row<T, N, kSpread> row{kept, int(args.classes / N), static_cast<const C*>(args.spread)};
   const auto scores_of = [&](int64_t sample) {
-    return reinterpret_cast<P*>(static_cast<T*>(args.x) + sample * args.classes);
+    return sample < args.outer
+               ? reinterpret_cast<P*>(static_cast<T*>(args.x) + sample * args.classes)
+               : nullptr;
   };
+  LogSum<C> seen;
   if constexpr (kKeeps) {
-    const P* from = scores_of(blockIdx.x);
-    for (int i = threadIdx.x; i < row.packs; i += blockDim.x) copy_ahead(kept + i, from + i);
+    NextRow<T, N, kSpread> first{kept, scores_of(blockIdx.x)};
+    for (int i = threadIdx.x; i < row.packs; i += blockDim.x) first.copy(i);
+    first.finish(row.packs);
+    seen = first.sum;
   }
   for (int64_t sample = blockIdx.x; sample < args.outer; sample += gridDim.x) {
     P* const x = scores_of(sample);
-    const bool has_next = sample + gridDim.x < args.outer;
-    const P* const next = has_next ? scores_of(sample + gridDim.x) : nullptr;
-    if constexpr (kKeeps) {
-      if (has_next && threadIdx.x == 0) prefetch(next, args.classes * int64_t(sizeof(T)));
-      wait_for_copies();
-    } else {
+    if constexpr (!kKeeps) {
       row.scores = x;
+      seen = {};
+      for (int i = threadIdx.x; i < row.packs; i += blockDim.x) row.add(seen, x[i]);
     }
     const int label = args.t[sample];
     const bool ignored = label == args.ignore_label;
     const bool known = label >= 0 && label < args.classes;
     const Weights<C> weights = weights_of<T>(args, sample);
-    C largest = C(0), all = C(0);
+    LogSum<C> s;
+    C all = C(0);
     if (!ignored) {  // the same in all threads
-      C picked = not_a_number<C>(), sum, below = C(0);
+      C picked = not_a_number<C>(), below = C(0);
       if (threadIdx.x == 0 && known) picked = widen(reinterpret_cast<const T*>(x)[label]);
-      if constexpr (kKeeps) {
-        largest = block_reduce(row.largest(), MaxOp(), shared);
-      } else {
-        const LogSum<C> s = block_log_sum(row.log_sum(), shared);
-        largest = s.maximum;
-        sum = s.sum;
-      }
-      if constexpr (kSpread) below = block_reduce(row.below(largest), AddOp(), shared);
-      if constexpr (kKeeps) sum = block_reduce(row.sum(largest), AddOp(), shared);
-      if (threadIdx.x == 0) set_loss<T>(args, sample, weights, picked, largest, log_of(sum), below);
-      all = weights.all / sum;
+      s = sum_of_block<T>(seen, shared);
+      if constexpr (kSpread) below = block_reduce(row.below(s.maximum), AddOp(), shared);
+      if (threadIdx.x == 0)
+        set_loss<T>(args, sample, weights, picked, s.maximum, log_of(s.sum), below);
+      all = weights.all / s.sum;
       __syncthreads();  // the label's score has been read
     } else if (threadIdx.x == 0) {
       static_cast<C*>(args.losses)[sample] = C(0);
     }
-#pragma unroll 4
+    NextRow<T, N, kSpread> next{kept, kKeeps ? scores_of(sample + gridDim.x) : nullptr};
+#pragma unroll 2
     for (int i = threadIdx.x; i < row.packs; i += blockDim.x) {
       P g{};
       if (!ignored)
-        g = row.gradient(row.scores[i], i, largest, all, weights.spread, label, weights.label);
+        g = row.gradient(row.scores[i], i, s.maximum, all, weights.spread, label, weights.label);
       x[i] = g;
-      if constexpr (kKeeps) {
-        if (has_next) copy_ahead(kept + i, next + i);
-      }
+      if constexpr (kKeeps) next.copy(i);
+    }
+    if constexpr (kKeeps) {
+      next.finish(row.packs);
+      seen = next.sum;
     }
   }
 }
