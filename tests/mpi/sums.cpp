@@ -198,13 +198,18 @@ TEST_F(ProcessSums, AreMadeInTheOrderOfTheRanks) {
                         automatic = made_with(*all_, "auto", "peers");
   for (Communicator* comm : {two_shot_.get(), automatic.get(), exchange.get()}) {
     for (const int64_t n : kSizesOfSums) {
-      if (comm == exchange.get() && n > 16384) break;
+      if (comm == exchange.get() && n > 65536) break;
       const int64_t apart = comm->rank() + n;  // other offsets on other ranks
       expect_sum(*comm, Reduction::kSum, n, true, false, 0, 0);
       expect_sum(*comm, Reduction::kMean, n, false, false, apart % 4, (apart + 1) % 3);
       expect_sum(*comm, Reduction::kWeighted, n, true, false, 0, apart % 2);
     }
   }
+}
+
+TEST_F(ProcessSums, MayBeLarge) {
+  expect_sum(*two_shot_, Reduction::kSum, (5 << 20) + 3, true, false, 0, 0);
+  expect_sum(*two_shot_, Reduction::kMean, (4 << 20) + 1, true, true, 0, 0);
 }
 
 // Where the others write sums into the array itself, into that of some ranks alone among them.

@@ -50,7 +50,10 @@ void Core::throw_if_failed() const {
   throw PeerError(failure_.text, failure_.culprit);
 }
 
-void Core::fail(const Problem& problem) {
+void Core::fail(const Problem& noticed) {
+  Problem problem = noticed;
+  if (problem.cause != Cause::kThisRank && !about_.empty())
+    problem.text += message(" (", about_, ")");
   {
     // The watchdog may come here without the core's mutex.
     std::lock_guard lock(failure_mutex_);

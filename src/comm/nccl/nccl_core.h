@@ -45,6 +45,8 @@ class Core {
   int device() const { return device_; }
   double timeout() const { return timeout_; }
   void set_owner(const Communicator* owner) { owner_ = owner; }
+  // What reports of failures end with: NCCL's version, and the ways that calls go. Once.
+  void describe(std::string about) { about_ = std::move(about); }
 
   // Whether this thread made the rank's last call. Without the mutex.
   bool called_by_this_thread() const {
@@ -138,6 +140,7 @@ class Core {
   const int device_;
   const double timeout_;
   const Communicator* owner_ = nullptr;
+  std::string about_;
   std::array<StreamProgress, 16> streams_;
   uint64_t marks_ = 0;
   double next_busy_poll_ = 0;           // of the watchdog

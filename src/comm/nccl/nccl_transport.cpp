@@ -122,6 +122,7 @@ NcclTransport::NcclTransport(CommunicatorPtr control, std::shared_ptr<Core> core
   if (!two_shot_ && choice_.memory == SharedMemory::kPeers) choice_.memory = SharedMemory::kPool;
   blocks_ = std::make_unique<SharedBlocks>(core_->device(), choice_.memory);
   if (!exchange_) choice_.ways.copies = 0;
+  core_->describe(ways());
   if (rank() == 0 && control_->size() > 1) logging::info("nccl: ", ways());
 }
 

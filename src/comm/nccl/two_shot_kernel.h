@@ -18,6 +18,8 @@ struct BlockSignal {
   uint32_t sums;              // the mark of the call whose sums are there
 };
 
+static_assert(sizeof(BlockState) == kPackBytes && sizeof(BlockSignal) == kPackBytes);
+
 // The memory of all ranks. Each block has a part of its own of everything: states [block], signals
 // [block][rank], and packs of operands that have come from a rank, and of sums of which a rank has
 // computed the slice, [block][rank][pack].
