@@ -14,6 +14,10 @@
 #include "catena/comm/internals.h"
 #include "catena/core/graph.h"
 #include "catena/core/stream.h"
+#include "catena/functions/connection/linear.h"
+#include "catena/functions/math.h"
+#include "catena/optimizers/adam.h"
+#include "catena/parallel/multi_node_optimizer.h"
 
 namespace catena {
 namespace {
@@ -297,6 +301,49 @@ TEST_F(ProcessSums, SharedMemoryIsReusedAndOutlivesItsCommunicator) {
   EXPECT_EQ(x.to_vector<float>()[12345], float(all_->size() * (all_->size() - 1) / 2));
   x.fill(5);
   EXPECT_EQ(x.to_vector<float>()[0], 5.f);
+}
+
+// The parameters after steps whose gradients lie in memory of this kind.
+Floats trained(Communicator& all, const char* memory, parallel::Sharding sharding, bool replayed) {
+  const CommunicatorPtr comm = made_with(all, "auto", memory);
+  const Device gpu = comm->device();
+  const DeviceScope scope(gpu);
+  functions::Linear model(300, 200);
+  model.W.data().assign(array(operands(9, 60000), {200, 300}, cpu(0)) * 0.01f);
+  model.to(gpu);
+  auto optimizer =
+      create_multi_node_optimizer(optimizers::Adam(0.01), comm, {.sharding = sharding});
+  optimizer.setup(model);
+  const Array x = array(operands(comm->rank(), 1200), {4, 300}, cpu(0)).to(gpu);
+  const auto step = [&] {
+    optimizer.zero_grads();
+    const Variable y = model(Variable(x));
+    functions::sum(y * y).backward();
+    optimizer.update();
+  };
+  for (int i = 0; i < 3; ++i) step();
+  if (replayed) {
+    optimizer->prepare_for_capture();
+    cuda::Graph graph = cuda::Graph::capture(gpu, step);
+    for (int i = 0; i < 4; ++i) graph.launch();
+  } else {
+    for (int i = 0; i < 4; ++i) step();
+  }
+  optimizer.check_state();
+  return model.W.data().to_vector<float>();
+}
+
+// Small enough for the kernels of our own, which give the same bits wherever gradients lie.
+TEST_F(ProcessSums, OfGradientsTrainOneModelInAnyMemory) {
+  using parallel::Sharding;
+  const Floats plain = trained(*all_, "pool", Sharding::kNone, false);
+  for (const char* memory : {"pool", "peers", "window"}) {
+    for (const Sharding sharding : {Sharding::kNone, Sharding::kStates})
+      for (const bool replayed : {false, true})
+        EXPECT_TRUE(trained(*all_, memory, sharding, replayed) == plain)
+            << memory << (sharding == Sharding::kStates ? ", sharded" : "")
+            << (replayed ? ", replayed" : "");
+  }
 }
 
 // Operands whose sums are exact, for NCCL adds in an order of its own.

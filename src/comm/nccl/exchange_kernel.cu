@@ -8,41 +8,62 @@ namespace catena::comm::nccl {
 
 namespace {
 
-__device__ uint32_t wait_for(const MarkedWord* place, uint32_t mark, const BlockState* state) {
-  const volatile MarkedWord* word = place;
-  for (int tries = 0;; ++tries) {
-    const MarkedWord seen = *word;
-    if (static_cast<uint32_t>(seen >> 32) == mark) return static_cast<uint32_t>(seen);
-    if ((tries & 255) == 255 && stopped(state)) return 0;
+// The words of all other ranks for one place, once they carry the mark: looked for at once, as each
+// look takes long. kMost: ranks at most, for which loops are unrolled.
+template <int kMost>
+__device__ void wait_for_words(const MarkedWord* first, const Exchange& parts, uint32_t mark,
+                               uint32_t (&words)[kMost]) {
+  const BlockState* const state = parts.states + blockIdx.x;
+  uint32_t missing = ((1u << parts.ranks) - 1) & ~(1u << parts.rank);
+  for (int tries = 0; missing != 0; ++tries) {
+    MarkedWord seen[kMost];
+#pragma unroll
+    for (int r = 0; r < kMost; ++r)
+      if (missing >> r & 1)
+        seen[r] = *static_cast<const volatile MarkedWord*>(first + r * kWordsOfCall);
+#pragma unroll
+    for (int r = 0; r < kMost; ++r) {
+      if (!(missing >> r & 1) || static_cast<uint32_t>(seen[r] >> 32) != mark) continue;
+      words[r] = static_cast<uint32_t>(seen[r]);
+      missing &= ~(1u << r);
+    }
+    if ((tries & 255) == 255 && stopped(state)) return;
   }
 }
 
 // Weights and the divisor of plain sums are 1, which changes no bit.
-template <bool kSums>
-__global__ void __launch_bounds__(kWordsOfBlock) exchange_kernel(Exchange parts, ExchangeCall of) {
+template <bool kSums, int kMost>
+__global__ void __launch_bounds__(kWordsOfBlock)
+    exchange_kernel(const __grid_constant__ Exchange parts,
+                    const __grid_constant__ ExchangeCall of) {
   __shared__ uint32_t call;
   BlockState* const state = parts.states + blockIdx.x;
   const size_t i = blockIdx.x * kWordsOfBlock + threadIdx.x;
-  uint32_t data = i < of.words ? static_cast<const uint32_t*>(of.in)[i] : 0;  // under way meanwhile
+  uint32_t own = i < of.words ? static_cast<const uint32_t*>(of.in)[i] : 0;  // under way meanwhile
   if (threadIdx.x == 0) call = begin_call(state);
   __syncthreads();
   const uint32_t mark = call ^ of.number;
   const size_t set = (call & 1) * static_cast<size_t>(parts.ranks);
   if (i < of.words) {
-    if (kSums) data = __float_as_uint(__fmul_rn(of.weight, __uint_as_float(data)));
-    const MarkedWord own = static_cast<MarkedWord>(mark) << 32 | data;
-    for (int r = 0; r < parts.ranks; ++r)
+    if (kSums) own = __float_as_uint(__fmul_rn(of.weight, __uint_as_float(own)));
+    const MarkedWord marked = static_cast<MarkedWord>(mark) << 32 | own;
+#pragma unroll
+    for (int r = 0; r < kMost; ++r) {
+      if (r >= parts.ranks || r == parts.rank) continue;
       *static_cast<volatile MarkedWord*>(parts.words[r] + (set + parts.rank) * kWordsOfCall + i) =
-          own;
-    const MarkedWord* received = parts.words[parts.rank] + set * kWordsOfCall + i;
+          marked;
+    }
+    uint32_t words[kMost];
+#pragma unroll
+    for (int r = 0; r < kMost; ++r) words[r] = own;
+    wait_for_words(parts.words[parts.rank] + set * kWordsOfCall + i, parts, mark, words);
     auto* const out = static_cast<uint32_t*>(of.out);
-    float sum = 0;
-    for (int r = 0; r < parts.ranks; ++r) {
-      const uint32_t word = wait_for(received + r * kWordsOfCall, mark, state);
-      if (kSums)
-        sum = r == 0 ? __uint_as_float(word) : __fadd_rn(sum, __uint_as_float(word));
-      else
-        out[r * of.words + i] = word;
+    float sum = __uint_as_float(words[0]);
+#pragma unroll
+    for (int r = 0; r < kMost; ++r) {
+      if (r >= parts.ranks) continue;
+      if (!kSums) out[r * of.words + i] = words[r];
+      if (r > 0) sum = __fadd_rn(sum, __uint_as_float(words[r]));
     }
     if (kSums) out[i] = __float_as_uint(__fdiv_rn(sum, of.divisor));
   }
@@ -50,14 +71,24 @@ __global__ void __launch_bounds__(kWordsOfBlock) exchange_kernel(Exchange parts,
   if (threadIdx.x == 0) end_call(state, call);
 }
 
+template <bool kSums>
+void launch_for_ranks(const Exchange& parts, const ExchangeCall& call, cudaStream_t stream) {
+  const unsigned blocks = static_cast<unsigned>((call.words + kWordsOfBlock - 1) / kWordsOfBlock);
+  if (parts.ranks == 2)
+    exchange_kernel<kSums, 2><<<blocks, kWordsOfBlock, 0, stream>>>(parts, call);
+  else if (parts.ranks <= 4)
+    exchange_kernel<kSums, 4><<<blocks, kWordsOfBlock, 0, stream>>>(parts, call);
+  else
+    exchange_kernel<kSums, 8><<<blocks, kWordsOfBlock, 0, stream>>>(parts, call);
+}
+
 }  // namespace
 
 cudaError_t launch_exchange(const Exchange& parts, const ExchangeCall& call, cudaStream_t stream) {
-  const unsigned blocks = static_cast<unsigned>((call.words + kWordsOfBlock - 1) / kWordsOfBlock);
   if (call.sums)
-    exchange_kernel<true><<<blocks, kWordsOfBlock, 0, stream>>>(parts, call);
+    launch_for_ranks<true>(parts, call, stream);
   else
-    exchange_kernel<false><<<blocks, kWordsOfBlock, 0, stream>>>(parts, call);
+    launch_for_ranks<false>(parts, call, stream);
   return cudaGetLastError();
 }
 
