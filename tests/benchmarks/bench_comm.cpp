@@ -55,6 +55,7 @@ class Bench {
   void all_reduce();
   void ways();
   void blocks();
+  void parts();
   void peer_copy();
   void mnist();
   void linear_stack();
@@ -105,8 +106,13 @@ class Bench {
   struct Timing {
     double called = -1, replayed = -1;
   };
-  Timing time_of(catena::comm::Communicator& comm, const Way& way, int64_t bytes);
-  std::vector<Timing> times_of(const Way& way, const std::vector<int64_t>& sizes);
+  using Collective = void (*)(catena::comm::Communicator& comm, const Array& whole);
+  Timing time_of(catena::comm::Communicator& comm, const Way& way, int64_t bytes,
+                 Collective collective);
+  std::vector<Timing> times_of(const Way& way, const std::vector<int64_t>& sizes,
+                               Collective collective);
+  void print_ways(const char* name, Collective collective, const std::vector<Way>& all,
+                  const std::vector<int64_t>& sizes);
   std::optional<double> at_eight(double goal) const {
     return on_gpu() && comm_.size() == 8 ? std::optional(goal) : std::nullopt;
   }
@@ -177,12 +183,27 @@ Array array_for(catena::comm::Communicator& comm, bool shared, int64_t bytes) {
   return x;
 }
 
-Bench::Timing Bench::time_of(catena::comm::Communicator& comm, const Way& way, int64_t bytes) {
+void all_reduce_in_place(catena::comm::Communicator& comm, const Array& whole) {
+  comm.all_reduce(whole, {}, whole);
+}
+Array part_of_rank(catena::comm::Communicator& comm, const Array& whole) {
+  const int64_t part = whole.size() / comm.size();
+  return whole(catena::Slice(comm.rank() * part, (comm.rank() + 1) * part));
+}
+void reduce_scatter_in_place(catena::comm::Communicator& comm, const Array& whole) {
+  comm.reduce_scatter(whole, {}, part_of_rank(comm, whole));
+}
+void all_gather_in_place(catena::comm::Communicator& comm, const Array& whole) {
+  comm.all_gather(part_of_rank(comm, whole), whole);
+}
+
+Bench::Timing Bench::time_of(catena::comm::Communicator& comm, const Way& way, int64_t bytes,
+                             Collective collective) {
   if (bytes > way.largest || bytes < way.smallest) return {};
   const Array x = array_for(comm, std::string_view(way.memory) != "pool", bytes);
   if (!x.defined()) return {};
   const int calls = bytes <= kWayMiB ? 100 : bytes <= 64 * kWayMiB ? 20 : 3;
-  const auto call = [&] { comm.all_reduce(x, {}, x); };
+  const auto call = [&] { collective(comm, x); };
   const int runs = quick_ ? 3 : 7;
   Timing result;
   result.called = slowest({5, runs, calls}, call) * 1e6;
@@ -196,14 +217,15 @@ Bench::Timing Bench::time_of(catena::comm::Communicator& comm, const Way& way, i
 }
 
 // Over a communicator of its own, which reads the environment when it is made.
-std::vector<Bench::Timing> Bench::times_of(const Way& way, const std::vector<int64_t>& sizes) {
+std::vector<Bench::Timing> Bench::times_of(const Way& way, const std::vector<int64_t>& sizes,
+                                           Collective collective) {
   setenv("CATENA_ALL_REDUCE", way.sums, 1);
   setenv("CATENA_SHARED_MEMORY", way.memory, 1);
   const catena::CommunicatorPtr comm = comm_.split(0, comm_.rank());
   if (comm->rank() == 0)
     std::printf("%s: %s\n", way.name, catena::comm::internals(*comm).ways().c_str());
   std::vector<Timing> result;
-  for (const int64_t bytes : sizes) result.push_back(time_of(*comm, way, bytes));
+  for (const int64_t bytes : sizes) result.push_back(time_of(*comm, way, bytes, collective));
   catena::synchronize(device_);
   unsetenv("CATENA_ALL_REDUCE");
   unsetenv("CATENA_SHARED_MEMORY");
@@ -216,36 +238,59 @@ std::string way_size_name(int64_t bytes) {
   return bytes == kMnistBytes ? "7.16 MB" : size_name(bytes);
 }
 
-void Bench::ways() {
-  if (!on_gpu()) return;
+std::vector<int64_t> sizes_of_ways(int64_t least, int64_t most) {
   std::vector<int64_t> sizes;
-  for (int64_t bytes = kWayKiB; bytes <= 8 * kWayMiB; bytes *= 2) {
+  for (int64_t bytes = least; bytes <= most; bytes *= bytes < 64 * kWayMiB ? 2 : 4) {
     if (bytes == 8 * kWayMiB) sizes.push_back(kMnistBytes);
     sizes.push_back(bytes);
   }
-  for (const int64_t bytes : {16 * kWayMiB, 32 * kWayMiB, 64 * kWayMiB, 256 * kWayMiB, kWayGiB})
-    if (!quick_ || bytes <= 64 * kWayMiB) sizes.push_back(bytes);
-  const Way all[] = {{"exchange", "exchange", "pool", 256 * kWayKiB},
-                     {"two-shot, copied", "two-shot", "pool", 64 * kWayMiB},
-                     {"two-shot, mapped", "two-shot", "peers", 64 * kWayMiB},
-                     {"copy engines", "copies", "pool", kWayGiB, 64 * kWayKiB},
-                     {"NCCL, plain", "nccl", "pool", kWayGiB},
-                     {"NCCL, window", "nccl", "window", kWayGiB},
-                     {"chosen", "auto", "auto", kWayGiB}};
+  return sizes;
+}
+
+void Bench::ways() {
+  if (!on_gpu()) return;
+  print_ways("all-reduce", all_reduce_in_place,
+             {{"exchange", "exchange", "pool", 256 * kWayKiB},
+              {"two-shot, copied", "two-shot", "pool", 64 * kWayMiB},
+              {"two-shot, mapped", "two-shot", "peers", 64 * kWayMiB},
+              {"copy engines", "copies", "pool", kWayGiB, 64 * kWayKiB},
+              {"NCCL, plain", "nccl", "pool", kWayGiB},
+              {"NCCL, window", "nccl", "window", kWayGiB},
+              {"chosen", "auto", "auto", kWayGiB}},
+             sizes_of_ways(kWayKiB, quick_ ? 64 * kWayMiB : kWayGiB));
+}
+
+// The parts of an all-reduce.
+void Bench::parts() {
+  if (!on_gpu()) return;
+  std::vector<int64_t> sizes = sizes_of_ways(16 * kWayKiB, 64 * kWayMiB);
+  const int64_t unit = 16 * comm_.size();  // parts are whole packs, of three ranks too
+  for (int64_t& bytes : sizes) bytes = bytes / unit * unit;
+  const std::vector<Way> all = {{"two-shot, copied", "two-shot", "pool", 64 * kWayMiB},
+                                {"two-shot, mapped", "two-shot", "peers", 64 * kWayMiB},
+                                {"copy engines", "copies", "pool", kWayGiB, 64 * kWayKiB},
+                                {"NCCL, plain", "nccl", "pool", kWayGiB},
+                                {"NCCL, window", "nccl", "window", kWayGiB}};
+  print_ways("reduce-scatter", reduce_scatter_in_place, all, sizes);
+  print_ways("all-gather", all_gather_in_place, all, sizes);
+}
+
+void Bench::print_ways(const char* name, Collective collective, const std::vector<Way>& all,
+                       const std::vector<int64_t>& sizes) {
   std::vector<std::vector<Timing>> times;
-  for (const Way& way : all) times.push_back(times_of(way, sizes));
+  for (const Way& way : all) times.push_back(times_of(way, sizes, collective));
   if (comm_.rank() != 0) return;
-  std::printf("\nall-reduce of float32 in place, %d ranks, us: called / replayed\n\n| bytes |",
+  std::printf("\n%s of float32 in place, %d ranks, us: called / replayed\n\n| bytes |", name,
               comm_.size());
   for (const Way& way : all) std::printf(" %s |", way.name);
   std::printf("\n|---|");
-  for (size_t i = 0; i < std::size(all); ++i) std::printf("---|");
+  for (size_t i = 0; i < all.size(); ++i) std::printf("---|");
   for (size_t s = 0; s < sizes.size(); ++s) {
     std::printf("\n| %s |", way_size_name(sizes[s]).c_str());
     for (const auto& way : times)
       std::printf(" %s / %s |", cell(way[s].called).c_str(), cell(way[s].replayed).c_str());
   }
-  std::printf("\n");
+  std::printf("\n\n");
   std::fflush(stdout);
 }
 
@@ -258,7 +303,8 @@ void Bench::blocks() {
   std::vector<std::vector<Timing>> times;
   for (const int count : counts) {
     setenv("CATENA_TWO_SHOT_BLOCKS", std::to_string(count).c_str(), 1);
-    times.push_back(times_of({"two-shot, mapped", "two-shot", "peers", kWayGiB}, sizes));
+    times.push_back(
+        times_of({"two-shot, mapped", "two-shot", "peers", kWayGiB}, sizes, all_reduce_in_place));
   }
   unsetenv("CATENA_TWO_SHOT_BLOCKS");
   if (comm_.rank() != 0) return;
@@ -380,6 +426,7 @@ int body(int argc, char** argv) {
   if (arguments.has("--ways")) {
     bench.ways();
     bench.blocks();
+    bench.parts();
     return 0;
   }
   if (!arguments.has("--mnist")) {
