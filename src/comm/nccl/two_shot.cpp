@@ -68,8 +68,8 @@ bool TwoShotSums::takes(const Call& call) const {
       return bytes > 0 && bytes <= most_bytes_ && adds_in_float(call);
     case CommOp::kReduceScatter:
       return is_whole_slice(bytes) && adds_in_float(call);
-    case CommOp::kAllGather:
-      return is_whole_slice(bytes);
+    case CommOp::kAllGather:  // elements of a byte may begin between those of two
+      return is_whole_slice(bytes) && itemsize(call.dtype) % 2 == 0;
     default:
       return false;
   }
@@ -120,8 +120,10 @@ void TwoShotSums::take_slices(TwoShotCall& of, const Call& call) const {
     of.out = static_cast<char*>(of.out) - before;
   } else {
     of.kind = TwoShotKind::kAllGather;
-    of.type = SumType::kFloat32;  // of 4-byte words, whatever they hold
-    of.in_last = kPackBytes / sizeof(float);
+    // Words of the size to which arrays are aligned, whatever they hold.
+    const bool halves = itemsize(call.dtype) % 4 != 0;
+    of.type = halves ? SumType::kFloat16 : SumType::kFloat32;
+    of.in_last = unsigned(kPackBytes / (halves ? 2 : 4));
     of.in = static_cast<const char*>(of.in) - before;
   }
 }

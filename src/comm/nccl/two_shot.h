@@ -33,7 +33,7 @@ class TwoShotSums {
 
   // Whether it makes this call, of at most Ways::two_shot bytes over all slices: all-reduce or
   // reduce-scatter, a sum or mean of float32, float16 or bfloat16 or a weighted sum of float32; or
-  // an all-gather. Slices of the last two must be multiples of 16 bytes.
+  // an all-gather of elements of 2 bytes or more. Slices of the last two are multiples of 16 bytes.
   bool takes(const Call& call) const;
   // `output`: the addresses of the output, if it lies where the other ranks can write. Each rank
   // may have it elsewhere.
