@@ -98,7 +98,8 @@ void Parameter::to(Device device) const {
   known("Parameter::to");
   if (device == this->device()) return;
   const Array moved = data().to(device);
-  const Array& memory = state_->has_gradient() ? state_->settle() : state_->gradient_memory();
+  const Array& memory =
+      state_->gradient_memory();  // none where the gradient is not in this process
   const Array grad = memory.defined() ? memory.to(device) : Array();
   rebind(moved, grad);
 }

@@ -15,12 +15,6 @@ int64_t aligned(int64_t elements, int64_t itemsize) {
   return (elements + step - 1) / step * step;
 }
 
-// Whether b follows a without a gap: a layer has asked for both to lie so.
-bool continues_pack(const Parameter& a, const Parameter& b) {
-  const auto owner = [](const Parameter& p) { return p.name().substr(0, p.name().rfind('/') + 1); };
-  return a.state()->is_packed && b.state()->is_packed && owner(a) == owner(b);
-}
-
 }  // namespace
 
 bool has_master(Dtype dtype) { return is_float(dtype) && itemsize(dtype) == 2; }
@@ -128,8 +122,13 @@ int64_t ParameterArena::state_bytes() const {
 }
 
 int64_t ParameterArena::bytes() const {
-  const int64_t low_bytes = low().defined() ? low().nbytes() : 0;
-  return data_.memory.nbytes() + gradient_.memory.nbytes() + low_bytes + state_bytes();
+  const auto bytes_of = [](const Array& a) { return a.defined() ? a.nbytes() : 0; };
+  // A block of covers() is a part of the whole one that stays.
+  const auto in_memory = [&](const Block& block, const Array& whole, const Array& own) {
+    return whole.defined() ? whole.nbytes() : block.memory.nbytes() + bytes_of(own);
+  };
+  return in_memory(data_, whole_data_, own_data_) +
+         in_memory(gradient_, whole_gradient_, own_gradient_) + bytes_of(low()) + state_bytes();
 }
 
 ArenaRange ParameterArena::range(const ElementRange& elements) const {
@@ -230,18 +229,33 @@ std::vector<size_t> ArenaSet::order() const {
   return result;
 }
 
-void ArenaSet::rebuild() {
+// Parameters of one unit, device and dtype, in the order of their places.
+std::vector<std::vector<ParameterArena::Slot>> ArenaSet::grouped() const {
   std::vector<std::vector<ParameterArena::Slot>> groups;
+  std::vector<std::string> units;
   for (const size_t i : order()) {
     const Parameter& p = parameters_[i];
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) {
-      return g[0].parameter.device() == p.device() && g[0].parameter.dtype() == p.dtype();
-    });
-    if (group == groups.end()) group = groups.emplace(groups.end());
-    group->push_back({p, static_cast<int64_t>(i), 0, p.size(), {}});
+    const std::string unit = options_.cuts.unit_of ? options_.cuts.unit_of(names_[i]) : "";
+    size_t g = 0;
+    const auto fits = [&] {
+      const Parameter& first = groups[g][0].parameter;
+      return units[g] == unit && first.device() == p.device() && first.dtype() == p.dtype();
+    };
+    while (g < groups.size() && !fits()) ++g;
+    if (g == groups.size()) {
+      groups.emplace_back();
+      units.push_back(unit);
+    }
+    groups[g].push_back({p, static_cast<int64_t>(i), 0, p.size(), {}});
   }
+  return groups;
+}
+
+void ArenaSet::rebuild() {
   std::vector<ParameterArena> arenas;  // the old ones live until all values are copied
-  for (auto& group : groups) arenas.emplace_back(std::move(group), options_.memory, options_.parts);
+  for (const auto& group : grouped())
+    for (auto& slots : cut_slots(group, options_.cuts))
+      arenas.emplace_back(std::move(slots), options_.memory, options_.parts);
   arenas_ = std::move(arenas);
 }
 

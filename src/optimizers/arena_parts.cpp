@@ -19,8 +19,8 @@ bool begins_in(const Block& block, const ParameterArena::Slot& slot, const Array
 
 bool ParameterArena::has_data_in_place(const Slot& slot) const {
   const ParameterState& state = *slot.parameter.state();
-  return data_.covers.contains(elements_of(slot)) ? begins_in(data_, slot, state.variable.data())
-                                                  : state.data->is_absent;
+  const bool is_here = !hides_data_ && data_.covers.contains(elements_of(slot));
+  return is_here ? begins_in(data_, slot, state.variable.data()) : state.data->is_absent;
 }
 
 bool ParameterArena::in_place() const {
@@ -34,7 +34,7 @@ bool ParameterArena::in_place() const {
 
 // The parameter's values are those in the block, or, if they are not all there, nowhere.
 void ParameterArena::seat_data(const Slot& slot) const {
-  if (data_.covers.contains(elements_of(slot)))
+  if (!hides_data_ && data_.covers.contains(elements_of(slot)))
     slot.parameter.rebind_data(with_own_count(slice(data_, slot)));
   else
     slot.parameter.release_data();
@@ -68,22 +68,24 @@ Block ParameterArena::moved(const Block& block, ArenaBlock kind,
 
 void ParameterArena::keep_data(const ElementRange& elements) {
   check_kept("keep_data", data_, elements);
-  if (elements != data_.covers) take_data(moved(data_, ArenaBlock::kData, elements));
+  if (elements != data_.covers) take_data(moved(data_, ArenaBlock::kData, elements), false);
 }
 
 void ParameterArena::make_data_whole(const std::function<void(const Array& whole)>& fill) {
   if (has_whole_data()) return;
   Block whole = moved(data_, ArenaBlock::kData, {0, size_});
   if (fill) fill(whole.memory);
-  take_data(std::move(whole));
+  take_data(std::move(whole), false);
 }
 
 // Parameters that have left the arena stay where they are.
-void ParameterArena::take_data(Block&& block) {
+void ParameterArena::take_data(Block&& block, bool hides) {
   std::vector<const Slot*> here;
   for (const Slot& slot : slots_)
     if (has_data_in_place(slot)) here.push_back(&slot);
   data_ = std::move(block);
+  whole_data_ = own_data_ = {};
+  hides_data_ = hides;
   for (const Slot* slot : here) seat_data(*slot);
   covered_ = range(covers_);
 }
@@ -103,8 +105,15 @@ void ParameterArena::make_gradient_whole() {
 }
 
 void ParameterArena::take_gradient(const ElementRange& elements) {
-  gradient_ = moved(gradient_, ArenaBlock::kGradient, elements);
-  mark_as_gradient(*gradient_.memory.storage());
+  Block block = moved(gradient_, ArenaBlock::kGradient, elements);
+  mark_as_gradient(*block.memory.storage());
+  take_gradient_block(std::move(block));
+}
+
+void ParameterArena::take_gradient_block(Block&& block) {
+  gradient_ = std::move(block);
+  whole_gradient_ = own_gradient_ = {};
+  keeps_own_gradient_ = false;
   for (const Slot& slot : slots_)
     if (has_data_in_place(slot)) seat_gradient(slot);
   covered_ = range(covers_);

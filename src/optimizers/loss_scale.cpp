@@ -81,12 +81,15 @@ Variable DynamicLossScale::scaled(const Variable& loss) {
 
 Array DynamicLossScale::gradient_factor(Device device) { return on(device).inverse; }
 
-// One device's gradients decide for all.
-void DynamicLossScale::agree_on_found() {
+// One device's gradients decide for all, and one process's.
+void DynamicLossScale::agree_on_found(Optimizer& optimizer) {
+  if (states_.size() == 1)
+    for (const auto& stage : optimizer.stages()) stage->finish_found(states_[0].found);
   if (states_.size() < 2) return;
   Array total = states_[0].found.copy();
   for (size_t i = 1; i < states_.size(); ++i)
     total = add(total, states_[i].found.to(total.device()));
+  for (const auto& stage : optimizer.stages()) stage->finish_found(total);
   for (const DeviceState& state : states_) state.found.assign(total);
 }
 
@@ -104,7 +107,7 @@ void DynamicLossScale::run(UpdateContext& update) {
   const std::vector<ParameterArena>& arenas = update.optimizer().layout().arenas();
   for (const ParameterArena& arena : arenas)
     kernels::find_nonfinite(arena.device(), {&arena.gradient().memory, &on(arena.device()).found});
-  agree_on_found();
+  agree_on_found(update.optimizer());
   Arrays factors, flags;
   for (const ParameterArena& arena : arenas) {
     const DeviceState& state = on(arena.device());

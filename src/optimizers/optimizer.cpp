@@ -80,7 +80,7 @@ void Optimizer::setup_named(const ArenaSet::Named& named, const Parameters& orde
                "setup: the states are to be spread over ", part.count,
                " processes, but this rule updates parameter by parameter; only rules that update "
                "arenas can do so");
-  Placed placed{ArenaSet(named, {memory_, part.count}), {}, {}, {}};
+  Placed placed{ArenaSet(named, {memory_, part.count, cuts()}), {}, {}, {}};
   check_groups(placed.layout);
   place(placed, 0, {});
   positions_ = positions_of(ordered, placed.layout);
@@ -104,6 +104,13 @@ void Optimizer::set_memory(ArenaMemoryPtr memory) {
 UpdateStage::Share Optimizer::share() const {
   for (const auto& stage : stages_)
     if (const UpdateStage::Share part = stage->share(); part.count > 1) return part;
+  return {};
+}
+
+// Those of the stage whose share that is.
+ArenaCuts Optimizer::cuts() const {
+  for (const auto& stage : stages_)
+    if (stage->share().count > 1) return stage->cuts();
   return {};
 }
 

@@ -67,16 +67,6 @@ Array Optimizer::gradient_factor(Device device) const {
   return product;
 }
 
-// As a 0-d float64 on the arena's device; frozen parameters do not count.
-Array Optimizer::sum_of_squares_at(size_t arena) const {
-  const Block& gradient = layout_.arenas()[arena].gradient();
-  const ArenaSegments& segments = segments_[arena];
-  if (!segments.defined()) return sum_of_squares(gradient.memory).astype(Dtype::kFloat64, false);
-  const Array sums = segment_squares(segments, {&gradient.memory}, gradient.covers.begin);
-  const Array is_frozen = not_equal(segments.factors(Slice(), 2), 0.0);
-  return sum(where(is_frozen, zeros_like(sums[0]), sums[0]));
-}
-
 void Optimizer::finish_norm(const Array& total) {
   for (const auto& stage : current_stages()) stage->finish_norm(total);
 }

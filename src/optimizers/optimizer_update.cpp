@@ -146,6 +146,8 @@ void Optimizer::run_rule(UpdateContext& update) {
   if (t_++ == 0) warn_about_forgotten_parameters("update");
   // Norms are those of the gradients that the rule sees, but for a factor.
   if (!updates_arenas() || (needs_norms() && update.decay_ != 0)) update.apply();
+  for (size_t i = 0; i < values_.size(); ++i) begin_update(i, update);
+  if (updates_arenas() && needs_norms()) update.squares_ = squares_of_all(update);
   for (size_t i = 0; i < values_.size(); ++i) update_whole(i, update);
 }
 
@@ -172,7 +174,8 @@ void count_replays(const ParameterArena& arena) {
 
 }  // namespace
 
-void Optimizer::update_whole(size_t index, UpdateContext& update) {
+// What the rule finds done: the update is counted, and copies of 16 bits are those of the values.
+void Optimizer::begin_update(size_t index, const UpdateContext& update) {
   const ParameterArena& arena = layout_.arenas()[index];
   const DeviceScope scope(arena.device());
   const DeviceValues& values = values_[index];
@@ -183,10 +186,13 @@ void Optimizer::update_whole(size_t index, UpdateContext& update) {
     else
       add(values.step, 1.0, values.step);
   }
+  if (updates_arenas()) arena.refresh_low();
+}
+
+void Optimizer::update_whole(size_t index, UpdateContext& update) {
+  const ParameterArena& arena = layout_.arenas()[index];
+  const DeviceScope scope(arena.device());
   if (!updates_arenas()) return update_each(index);
-  arena.refresh_low();
-  if (needs_norms())
-    update.squares_ = needs_norms_of_steps() ? step_squares_of(index, update) : squares_of(index);
   if (update.ranges_.empty() || update.ranges_[index].empty()) {
     update_range(index, arena.covered(), arena.covers().begin, update, true);
   } else {
@@ -198,45 +204,12 @@ void Optimizer::update_whole(size_t index, UpdateContext& update) {
   arena.mark_low_current();
 }
 
-// Of parameters, by their master copies where there are some, and of gradients.
-Array Optimizer::squares_of(size_t index) const {
-  const ParameterArena& arena = layout_.arenas()[index];
-  CATENA_CHECK(ValueError, arena.has_whole_data() && arena.has_whole_gradient(),
-               "update: the rule needs norms of whole parameters and gradients, but this process "
-               "keeps a part of them; use a rule without norms, or keep them whole");
-  const bool whole_master = arena.master().defined() && arena.covers().size() == arena.size();
-  const Array& parameters = whole_master ? arena.master().memory : arena.data().memory;
-  return segment_squares(segments_[index], {&parameters, &arena.gradient().memory});
-}
-
-// Of the values that the rule starts from and of its steps, over all processes that keep a part of
-// the arena's states.
-Array Optimizer::step_squares_of(size_t index, const UpdateContext& update) {
-  const ParameterArena& arena = layout_.arenas()[index];
-  RuleCall rule_call;
-  fill(rule_call, index, arena.covered(), arena.covers().begin, update);
-  const RuleSegments& segments = rule_call.segments;
-  const auto pairs = [&](int64_t count) {
-    return Array::uninitialized({2, count}, Dtype::kFloat64, arena.device());
-  };
-  const Array partial = pairs(segments.piece_count);
-  Array sums = pairs(segments.count);
-  sum_step_squares(rule_call.call, partial, sums);
-  if (arena.covers().size() == arena.size()) return sums;
-  bool summed = false;
-  for (const auto& stage : current_stages()) summed = stage->sum_parts(sums) || summed;
-  CATENA_CHECK(ValueError, summed,
-               "update: the rule needs norms of whole steps, but this process keeps a part of the "
-               "states, and no stage sums over the others; override UpdateStage::sum_parts");
-  return sums;
-}
-
 void Optimizer::update_range(size_t index, const ArenaRange& range, int64_t first,
                              UpdateContext& context, bool counts) {
   RuleCall rule_call;
   fill(rule_call, index, range, first, context);
   rule_call.call.counts = counts;
-  if (needs_norms()) rule_call.call.squares = &context.squares_;
+  if (needs_norms()) rule_call.call.squares = &context.squares_[index];
   update_arena(rule_call.call);
 }
 

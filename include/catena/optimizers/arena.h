@@ -103,6 +103,37 @@ class ParameterArena {
   void make_data_whole(const std::function<void(const Array& whole)>& fill = {});
   // Gradients of which elements were left out are zero afterwards, as after zero_grad.
   void make_gradient_whole();
+
+  // Training in which each process updates covers() alone. Gradients are open while backward passes
+  // add to them, collected for a reduction, and kept when covers() has the sum over processes.
+  //
+  // All gradients in one whole block, in which every parameter has its own. Nothing where they are
+  // in it already; else those that passes made elsewhere since reopen_gradient() are copied.
+  void collect_gradient();
+  // Where a reduction is to leave covers() of collected gradients: in the whole block, which stays
+  // for later steps, or, with `frees`, in memory of its own.
+  Array own_gradient(bool frees);
+  // From now on `own`, which own_gradient() gave, has the gradients of covers(), and the others are
+  // not here: reading one is a GradientError that names the parameter.
+  void keep_own_gradient(const Array& own);
+  // Whether that was the last call of these.
+  bool keeps_own_gradient() const { return keeps_own_gradient_; }
+  // Open again: in the whole block if it stayed, else each parameter that is not in covers() gets
+  // memory when a pass first adds to its gradient. What is known of gradients stays, but not their
+  // values. Nothing for those that are open or collected.
+  void reopen_gradient();
+  // The same for the values. Lets all parameters' values go, so that every process asks for them at
+  // the same uses (ParameterState::before_use); the memory of those outside of covers() too with
+  // `frees`.
+  void keep_own_data(bool frees);
+  // Memory of the whole arena for the values, in which those of covers() are not yet: to be filled
+  // by an exchange of own_data(). The block that stayed, or a new one.
+  Array memory_for_data() const;
+  // The values of covers(), which processes exchange.
+  Array own_data() const { return data_.part(covers_); }
+  // `whole`, from memory_for_data() and filled since or being filled, holds the values.
+  void take_whole_data(const Array& whole);
+
   bool has_whole_data() const { return data_.covers.size() == size_; }
   bool has_whole_gradient() const { return gradient_.covers.size() == size_; }
   // Counts a write of the values of all parameters, those that are not here included.
@@ -160,8 +191,10 @@ class ParameterArena {
   void give_up_low();
   void check_kept(const char* who, const Block& block, const ElementRange& elements) const;
   Block moved(const Block& block, ArenaBlock kind, const ElementRange& elements) const;
-  void take_data(Block&& block);
+  void take_data(Block&& block, bool hides);
   void take_gradient(const ElementRange& elements);
+  void take_gradient_block(Block&& block);
+  uint64_t writes_of_data() const;
   bool has_data_in_place(const Slot& slot) const;
   void seat_data(const Slot& slot) const;
   void seat_gradient(const Slot& slot) const;
@@ -173,20 +206,36 @@ class ParameterArena {
   Block data_, gradient_;
   Block master_;
   std::vector<Block> states_;
+  // Of blocks that are not in use: whole ones while covers() is kept, and of covers() alone while
+  // they are whole. Undefined where there are none.
+  Array whole_gradient_, own_gradient_, whole_data_, own_data_;
+  bool keeps_own_gradient_ = false, hides_data_ = false;
+  uint64_t writes_when_taken_ = 0;  // of the data, in take_whole_data
   ElementRange covers_;
   ArenaRange covered_;
+};
+
+// How the parameters of one device and dtype are spread over several arenas, so that each can be
+// reduced, gathered and freed by itself. By default they are all in one.
+struct ArenaCuts {
+  // Parameters of different units never share an arena. Called with a parameter's name ("/l1/W").
+  std::function<std::string(const std::string& name)> unit_of;
+  // Bytes from which the first arena of a unit is closed, and the others; as many trailing
+  // parameters as fit in last_bytes get one of their own. 0: nothing is cut.
+  int64_t first_bytes = 0, bytes = 0, last_bytes = 0;
 };
 
 // Where and how an ArenaSet lays parameters out.
 struct LayoutOptions {
   ArenaMemoryPtr memory;  // null: the pools of the devices
   int64_t parts = 1;      // of equal size, into which every arena divides
+  ArenaCuts cuts = {};
 };
 
-// The arenas of a list of named parameters. The layout follows from the order of declaration alone:
-// within a device and dtype the last declared parameter comes first, because its gradient is final
-// first; it is the same in every process that declares the same model. Neighbours of one layer that
-// asked for it (Parameter::pack) lie in the order of declaration, without gaps.
+// The arenas of a list of named parameters. The layout follows from the order of declaration and
+// the options alone: within a device and dtype the last declared parameter comes first, because its
+// gradient is final first; it is the same in every process that declares the same model. Neighbours
+// of one layer that asked for it (Parameter::pack) lie in the order of declaration, without gaps.
 class ArenaSet {
  public:
   using Named = std::vector<std::pair<std::string, Parameter>>;
@@ -223,6 +272,7 @@ class ArenaSet {
 
  private:
   std::vector<size_t> order() const;
+  std::vector<std::vector<ParameterArena::Slot>> grouped() const;
 
   Parameters parameters_;
   std::vector<std::string> names_;  // of the parameters

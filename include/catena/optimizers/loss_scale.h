@@ -76,7 +76,7 @@ class DynamicLossScale : public UpdateStage {
   DeviceState& on(Device device);
   static DeviceState make_state(const Array& block);
   double number(int index) const;
-  void agree_on_found();
+  void agree_on_found(Optimizer& optimizer);
   void warn_unless_scaled();
   void look_at_skipped();
   void warn_if_hopeless(const Array& numbers);

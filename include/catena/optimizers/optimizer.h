@@ -222,6 +222,7 @@ class Optimizer : public UpdateRule {
   void setup_named(const ArenaSet::Named& named, const Parameters& ordered,
                    NamedPersistents persistents);
   UpdateStage::Share share() const;
+  ArenaCuts cuts() const;
   void place(Placed& placed, int64_t t, const std::vector<Arrays>& old_states);
   Arrays make_states(const ParameterArena& arena, const ParameterArena::Slot& slot,
                      const Arrays* old_states);
@@ -272,11 +273,11 @@ class Optimizer : public UpdateRule {
   void finish_gradients(const char* who);
   void finish_gradients(UpdateContext& update);
   Array gradient_factor(Device device) const;
-  Array sum_of_squares_at(size_t arena) const;
   void finish_norm(const Array& total);
   void warn_without_gradients();
   void run_hooks(UpdateContext& update);
   void run_rule(UpdateContext& update);
+  void begin_update(size_t arena, const UpdateContext& update);
   void update_whole(size_t arena, UpdateContext& update);
   void update_range(size_t arena, const ArenaRange& range, int64_t first, UpdateContext& update,
                     bool counts);
@@ -291,8 +292,13 @@ class Optimizer : public UpdateRule {
   };
   void fill(RuleCall& rule_call, size_t arena, const ArenaRange& range, int64_t first,
             const UpdateContext& update) const;
+
+  // Norms (optimizer_norms.cpp)
+  Array sum_of_squares_at(size_t arena) const;
   Array squares_of(size_t arena) const;
   Array step_squares_of(size_t arena, const UpdateContext& update);
+  Arrays squares_of_all(const UpdateContext& update);
+  void sum_over_parts(Arrays& squares) const;
 
   ArenaSet layout_;
   Parameters ordered_;

@@ -55,6 +55,10 @@ class UpdateStage {
   // `total`, a 0-d float64 on a device, is the sum of squares of this process's gradients. A stage
   // of processes that hold different parameters makes it the sum over all of them, in place.
   virtual void finish_norm(const Array& total) { (void)total; }
+  // `flag`, a 0-d float64 on a device, differs from 0 if this process has found gradients that are
+  // not finite. A stage of processes that hold different gradients makes it the sum over all of
+  // them, in place, so that all skip the update or none.
+  virtual void finish_found(const Array& flag) { (void)flag; }
 
   // Part `index` of the `count` parts of equal size into which every arena is cut.
   struct Share {
@@ -63,15 +67,17 @@ class UpdateStage {
   // Which part of master copies and states this process keeps, and therefore of the parameters it
   // updates. Asked in setup.
   virtual Share share() const { return {}; }
+  // How arenas are cut where the stage shares them (share). Asked in setup.
+  virtual ArenaCuts cuts() const { return {}; }
   // This process's part, 1-d, beside those of the others, in the order of their index. Collective.
   // Undefined where the stage shares nothing.
   virtual Array gather_parts(const Array& part) {
     (void)part;
     return {};
   }
-  // The same where each process keeps a part of an arena's states (share): `sums` is of the
-  // elements of that part, and becomes the sum over all processes, in place. False where the stage
-  // shares nothing. Called in phase kRule by all processes.
+  // The same where each process keeps a part of the arenas' states (share): `sums` is of the
+  // elements of those parts, and becomes the sum over all processes, in place. False where the
+  // stage shares nothing. Called in phase kRule by all processes.
   virtual bool sum_parts(const Array& sums) {
     (void)sums;
     return false;
@@ -125,9 +131,9 @@ class UpdateContext {
 
   Optimizer& optimizer_;
   double decay_ = 0;
-  Arrays scale_;   // one 0-d float64 for each arena; empty: one
-  Arrays skip_;    // the same; empty: never
-  Array squares_;  // OptimizerCall::squares of the arena that is updated
+  Arrays scale_;    // one 0-d float64 for each arena; empty: one
+  Arrays skip_;     // the same; empty: never
+  Arrays squares_;  // OptimizerCall::squares of each arena; empty: the rule needs none
   std::vector<std::vector<ElementRange>> ranges_;  // by arena; empty: all of all
 };
 

@@ -1,0 +1,97 @@
+// What arenas do in each step of training in which every process updates a part: gradients are
+// collected, reduced into that part and opened again, values are let go and come back.
+#include <utility>
+
+#include "catena/optimizers/arena.h"
+#include "optimizers/arena_storage.h"
+
+namespace catena::optimizers {
+
+// Gradients ---------------------------------------------------------------------------------------
+
+void ParameterArena::collect_gradient() {
+  if (has_whole_gradient()) return;
+  const Array own = gradient_.memory;
+  Block whole{allocate(ArenaBlock::kGradient, size_, dtype(), device()), {0, size_}};
+  mark_as_gradient(*whole.memory.storage());
+  for (const Slot& slot : slots_) {
+    const ParameterState& state = *slot.parameter.state();
+    const Array& made = state.gradient_memory();
+    if (has_data_in_place(slot) && made.defined() && !state.is_stale())
+      slice(whole, slot).assign(made);
+  }
+  take_gradient_block(std::move(whole));
+  own_gradient_ = own;
+}
+
+// Memory that is registered with a network is not made anew in each step.
+Array ParameterArena::own_gradient(bool frees) {
+  if (!frees || memory_ != nullptr) return gradient_.part(covers_);
+  if (own_gradient_.defined()) return own_gradient_;
+  return Array::uninitialized({covers_.size()}, dtype(), device());
+}
+
+void ParameterArena::keep_own_gradient(const Array& own) {
+  const bool stays = own.storage() == gradient_.memory.storage();
+  const Array whole = stays ? gradient_.memory : Array();
+  take_gradient_block({own, covers_});
+  whole_gradient_ = whole;
+  keeps_own_gradient_ = true;
+}
+
+void ParameterArena::reopen_gradient() {
+  if (!std::exchange(keeps_own_gradient_, false)) return;
+  if (whole_gradient_.defined()) {
+    const Array whole = whole_gradient_;
+    take_gradient_block({whole, {0, size_}});
+    return;
+  }
+  for (const Slot& slot : slots_) {
+    if (gradient_.covers.contains(elements_of(slot)) || !has_data_in_place(slot)) continue;
+    ParameterState& state = *slot.parameter.state();
+    const bool is_zero = state.is_stale();
+    state.bind_gradient({});
+    if (!is_zero) state.mark_written();
+  }
+}
+
+// Values ------------------------------------------------------------------------------------------
+
+uint64_t ParameterArena::writes_of_data() const {
+  uint64_t writes = 0;
+  for (const Slot& slot : slots_) writes += slot.parameter.state()->data->writes();
+  return writes;
+}
+
+void ParameterArena::keep_own_data(bool frees) {
+  if (!has_whole_data() || covers_.size() == size_) return;
+  if (!frees || memory_ != nullptr) {
+    const Array whole = data_.memory;
+    take_data({data_.part(covers_), covers_}, true);
+    whole_data_ = whole;
+    return;
+  }
+  const bool is_known = own_data_.defined() && writes_of_data() == writes_when_taken_;
+  const Array own =
+      own_data_.defined() ? own_data_ : Array::uninitialized({covers_.size()}, dtype(), device());
+  if (!is_known) own.assign(data_.part(covers_));
+  take_data({own, covers_}, true);
+  for (const Slot& slot : slots_)  // copies that autocast has made, of values that are gone
+    if (ParameterState& state = *slot.parameter.state(); state.data->is_absent) state.bind_low({});
+}
+
+Array ParameterArena::memory_for_data() const {
+  if (has_whole_data()) return data_.memory;
+  if (whole_data_.defined()) return whole_data_;
+  return Array::uninitialized({size_}, dtype(), device());
+}
+
+void ParameterArena::take_whole_data(const Array& whole) {
+  if (has_whole_data()) return;
+  const Array own = whole_data_.defined() ? Array() : data_.memory;
+  take_data({whole, {0, size_}}, false);
+  own_data_ = own;
+  writes_when_taken_ = writes_of_data();
+}
+
+}  // namespace catena::optimizers
