@@ -264,7 +264,7 @@ Event Communicator::all_reduce_async(const Array& x, const Reduce& op, const Str
 }
 
 Event Communicator::reduce_scatter_async(const Array& x, const Reduce& op, const Array& out,
-                                         const Stream& on) {
+                                         const Stream& on, const CallTag& tag) {
   constexpr const char* kWho = "reduce_scatter_async";
   check_array(kWho, x);
   check_array(kWho, out);
@@ -275,23 +275,26 @@ Event Communicator::reduce_scatter_async(const Array& x, const Reduce& op, const
                   .call = {.op = CommOp::kReduceScatter,
                            .dtype = x.dtype(),
                            .reduction = op.kind,
-                           .count = out.size()},
+                           .count = out.size(),
+                           .tag = tag},
                   .weight = op.weight,
                   .input = x,
                   .output = out};
   return submit_on(on, request);
 }
 
-Event Communicator::all_gather_async(const Array& x, const Array& out, const Stream& on) {
+Event Communicator::all_gather_async(const Array& x, const Array& out, const Stream& on,
+                                     const CallTag& tag) {
   constexpr const char* kWho = "all_gather_async";
   check_array(kWho, x);
   check_array(kWho, out);
   check_out(kWho, out, with_first_axis(x, first_axis(x) * size()), x.dtype());
   check_overlap(kWho, x, out, 0, rank() * x.nbytes());
-  Request request{.who = kWho,
-                  .call = {.op = CommOp::kAllGather, .dtype = x.dtype(), .count = x.size()},
-                  .input = x,
-                  .output = out};
+  Request request{
+      .who = kWho,
+      .call = {.op = CommOp::kAllGather, .dtype = x.dtype(), .count = x.size(), .tag = tag},
+      .input = x,
+      .output = out};
   return submit_on(on, request);
 }
 

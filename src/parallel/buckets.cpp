@@ -1,7 +1,7 @@
 // How arenas are cut into buckets.
 #include <algorithm>
 
-#include "catena/parallel/gradient_reducer.h"
+#include "bucket_reduction.h"
 
 namespace catena::parallel {
 namespace {
@@ -41,6 +41,15 @@ void cut(const ParameterArena& arena, size_t index, const BucketOptions& options
 
 }  // namespace
 
+const char* name(Sharding sharding) {
+  constexpr const char* kNames[] = {"none", "states", "gradients", "parameters"};
+  return kNames[static_cast<size_t>(sharding)];
+}
+
+bool is_reduced_in_parts(const ParameterArena& arena, const BucketOptions& options) {
+  return options.sharding != Sharding::kNone && arena.covers().size() != arena.size();
+}
+
 std::vector<Bucket> make_buckets(const std::vector<ParameterArena>& arenas,
                                  const BucketOptions& options) {
   CATENA_CHECK(ValueError,
@@ -48,7 +57,12 @@ std::vector<Bucket> make_buckets(const std::vector<ParameterArena>& arenas,
                "make_buckets: expected positive sizes, got ", options.first_bytes, ", ",
                options.bucket_bytes, " and ", options.last_bytes);
   std::vector<Bucket> buckets;
-  for (size_t i = 0; i < arenas.size(); ++i) cut(arenas[i], i, options, buckets);
+  for (size_t i = 0; i < arenas.size(); ++i) {
+    if (is_reduced_in_parts(arenas[i], options))
+      buckets.push_back({i, 0, arenas[i].slots().size(), 0, arenas[i].size()});
+    else
+      cut(arenas[i], i, options, buckets);
+  }
   // A bucket is complete with its first declared parameter: the last of its slots, unless a layer
   // has packed its parameters in the order of declaration.
   const auto completes = [&](const Bucket& b) {

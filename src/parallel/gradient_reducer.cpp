@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "bucket_reduction.h"
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
 #include "catena/comm/internals.h"
@@ -25,7 +26,13 @@ constexpr int64_t kUpdatesBetweenChecks = 64;
 }  // namespace
 
 GradientReducer::GradientReducer(Communicator& comm, const BucketOptions& options)
-    : comm_(comm), keep_(comm.weak_from_this().lock()), options_(options) {}
+    : comm_(comm), keep_(comm.weak_from_this().lock()), options_(options) {
+  CATENA_CHECK(ValueError,
+               !options.reduce_dtype ||
+                   (is_float(*options.reduce_dtype) && itemsize(*options.reduce_dtype) == 2),
+               "multi-node optimizer: expected a reduce_dtype of float16 or bfloat16, got ",
+               *options.reduce_dtype);
+}
 
 // Setup -------------------------------------------------------------------------------------------
 
@@ -48,6 +55,17 @@ void GradientReducer::after_setup(Optimizer& optimizer) {
   in_own_step_ = false;
   compare_ = true;
   check_equal_states(comm_, optimizer, "setup");
+  free_gradients();
+}
+
+// They are made by the passes that need them.
+void GradientReducer::free_gradients() {
+  if (options_.sharding < Sharding::kGradients || anything_kept()) return;
+  for (size_t i = 0; i < optimizer_->layout().arenas().size(); ++i) {
+    optimizers::ParameterArena& arena = optimizer_->arena(i);
+    if (scatters(arena)) arena.keep_own_gradient(arena.own_gradient(true));
+  }
+  reopen();
 }
 
 // Compares the models of all ranks and names the first difference.
@@ -73,7 +91,10 @@ void GradientReducer::check_structure() const {
 void GradientReducer::update_buckets() {
   const auto& arenas = optimizer_->layout().arenas();
   std::vector<const void*> blocks;
-  for (const auto& arena : arenas) blocks.push_back(arena.gradient().memory.raw_data());
+  // Where ranks keep parts, the memory of gradients comes and goes.
+  for (const auto& arena : arenas)
+    blocks.push_back(scatters(arena) ? arena.slots()[0].parameter.state()
+                                     : arena.gradient().memory.raw_data());
   if (blocks == cut_for_) return;
   for (const auto& arena : arenas) {
     CATENA_CHECK(DeviceError, arena.device() == comm_.device(), "multi-node optimizer: parameter '",
@@ -146,6 +167,7 @@ bool GradientReducer::is_in_own_step() {
 // call, most likely in their next bucket; the tag says in the report that its parameters moved.
 void GradientReducer::before_layout_moves(Optimizer&) {
   if (optimizer_ == nullptr) return;
+  cut_for_.clear();
   const Array moves = ones({1}, {Dtype::kUInt64, comm_.device()});
   comm_.all_reduce_async(moves, comm::Reduction::kSum, current_stream(comm_.device()),
                          {comm::TagKind::kLayout, static_cast<uint16_t>(number_), 0});
@@ -162,11 +184,17 @@ void GradientReducer::backward_begins() {
     wait();
     begin_round();
   }
-  if (!is_in_own_step() || !synchronizes(comm_)) return;
+  const bool is_own = is_in_own_step();
+  if (!is_own && keeps_parts()) mixed_ = true;
+  reopen();
+  if (!is_own || !synchronizes(comm_)) return;
+  mixed_ = false;
   optimizer_->settle_layout();
   update_buckets();
   begin_round();
   round_ = Round::kReducing;
+  collect(0);
+  collect(1);
 }
 
 void GradientReducer::gradient_is_final(ParameterState& parameter) {
@@ -230,27 +258,68 @@ void GradientReducer::flush() {
   round_ = Round::kReduced;
 }
 
+// Whether a bucket is reduced into the part that this rank updates.
+bool GradientReducer::scatters(const optimizers::ParameterArena& arena) const {
+  return is_reduced_in_parts(arena, options_);
+}
+
+// Gives the gradients of a bucket one block, before passes make them elsewhere.
+void GradientReducer::collect(size_t bucket) {
+  if (bucket >= buckets_.size()) return;
+  optimizers::ParameterArena& arena = optimizer_->arena(buckets_[bucket].arena);
+  if (scatters(arena) && !arena.keeps_own_gradient()) arena.collect_gradient();
+}
+
+bool GradientReducer::keeps_parts() const {
+  const auto& arenas = optimizer_->layout().arenas();
+  return std::any_of(arenas.begin(), arenas.end(),
+                     [](const auto& arena) { return arena.keeps_own_gradient(); });
+}
+
+// Gradients of which parts were reduced are open again.
+void GradientReducer::reopen() {
+  for (size_t i = 0; i < optimizer_->layout().arenas().size(); ++i)
+    optimizer_->arena(i).reopen_gradient();
+}
+
+// The operation by which this rank's gradients count. On a GPU their weight is a value that replays
+// of a graph can change.
+comm::Reduce GradientReducer::weighted(size_t arena, const Array& gradient) const {
+  if (!weighted_) return comm::Reduction::kMean;
+  const bool is_cuda = gradient.device().is_cuda();
+  if (weight_ == 0) {
+    gradient.fill(0);  // a mean over no samples is not a number, which no weight would remove
+    return is_cuda ? comm::Reduce(comm::Reduction::kSum) : comm::weighted(0);
+  }
+  if (!is_cuda) return comm::weighted(weight_);
+  multiply(gradient, device_weights_[arena], gradient);
+  return comm::Reduction::kSum;
+}
+
 void GradientReducer::start_next() {
   const comm::CallTag tag{comm::TagKind::kBucket, static_cast<uint16_t>(number_),
                           static_cast<int32_t>(next_)};
-  const Bucket& bucket = buckets_[next_++];
-  const auto& arena = optimizer_->layout().arenas()[bucket.arena];
+  const size_t index = next_++;
+  const Bucket& bucket = buckets_[index];
+  optimizers::ParameterArena& arena = optimizer_->arena(bucket.arena);
+  if (arena.keeps_own_gradient()) return;  // reduced for an update before
+  collect(index);
   arena.settle_gradients(bucket.first, bucket.last);
   for (size_t s = bucket.first; s < bucket.last; ++s)
     arena.slots()[s].parameter.state()->mark_written();
   if (bucket.begin == bucket.end) return;
   const Array gradient = arena.gradient().part({bucket.begin, bucket.end});
-  comm::Reduce op = comm::Reduction::kMean;
-  if (weighted_ && weight_ == 0) {
-    gradient.fill(0);  // a mean over no samples is not a number, which no weight would remove
-    op = arena.device().is_cuda() ? comm::Reduce(comm::Reduction::kSum) : comm::weighted(0);
-  } else if (weighted_ && arena.device().is_cuda()) {
-    multiply(gradient, device_weights_[bucket.arena], gradient);  // a value that replays can change
-    op = comm::Reduction::kSum;
-  } else if (weighted_) {
-    op = comm::weighted(weight_);
-  }
-  last_ = reduce(gradient, op, tag);
+  BucketReduction reduction{gradient,
+                            {},
+                            weighted(bucket.arena, gradient),
+                            tag,
+                            travelling_dtype(arena.dtype(), options_)};
+  const bool frees = options_.sharding >= Sharding::kGradients;
+  if (scatters(arena)) reduction.own = arena.own_gradient(frees);
+  last_ = start_reduction(comm_, reduction, begin_agreement() ? agreement_.get() : nullptr);
+  if (!scatters(arena)) return;
+  arena.keep_own_gradient(reduction.own);
+  collect(index + 2);
 }
 
 // Writes down what the ranks must agree on in this step.
@@ -277,24 +346,6 @@ bool GradientReducer::begin_agreement() {
   return false;
 }
 
-Event GradientReducer::reduce(const Array& gradient, const comm::Reduce& op,
-                              const comm::CallTag& tag) {
-  const Stream side = comm_.side_stream();
-  if (!begin_agreement()) return comm_.all_reduce_async(gradient, op, side, tag);
-  std::optional<StreamScope> scope;
-  if (comm_.device().is_cuda()) {
-    side.wait(current_stream(comm_.device()));
-    scope.emplace(side);
-  }
-  agreement_->exchange([&](const Array& sums) {
-    comm_.group([&] {
-      comm_.all_reduce_async(gradient, op, side, tag);
-      comm_.all_reduce_async(sums, comm::Reduction::kSum, side, agreement_->tag());
-    });
-  });
-  return scope ? side.record() : Event();
-}
-
 // Update ------------------------------------------------------------------------------------------
 
 void GradientReducer::wait() {
@@ -304,6 +355,9 @@ void GradientReducer::wait() {
 
 void GradientReducer::run(optimizers::UpdateContext&) {
   update_buckets();
+  CATENA_CHECK(GradientError, !mixed_ || round_ != Round::kOpen || !anything_kept(),
+               "update: a backward pass has added to gradients since the last update, of which "
+               "this rank keeps a part; call zero_grads() before the passes of a step");
   if (round_ == Round::kOpen) begin_round();
   if (round_ != Round::kReduced) flush();
   wait();
@@ -329,6 +383,8 @@ void GradientReducer::check_state(const char* who) {
 
 void GradientReducer::discard(Optimizer&) {
   wait();
+  reopen();
+  mixed_ = false;
   begin_round();
   in_own_step_ = true;
 }

@@ -1,5 +1,6 @@
 #include "catena/parallel/multi_node_optimizer.h"
 
+#include "catena/core/log.h"
 #include "catena/parallel/persistents.h"
 #include "shared_arenas.h"
 
@@ -18,10 +19,10 @@ MultiNodeOptimizer::MultiNodeOptimizer(Optimizer& optimizer, Communicator& comm,
       options.sharding == Sharding::kNone || options.sharding == Sharding::kStates;
   if (comm.device().is_cuda() && keeps_blocks && !optimizer.is_set_up() && !optimizer.has_memory())
     optimizer.set_memory(std::make_shared<SharedArenas>(comm));
-  if (options.sharding == Sharding::kStates) {
-    sharded_ = std::make_shared<ShardedStates>(comm);
-    optimizer.add_stage(sharded_);
-  }
+  if (options.sharding == Sharding::kNone) return;
+  sharded_ = optimizer.add_stage(std::make_shared<ShardedStates>(comm, options));
+  if (options.gather_ahead || options.sharding == Sharding::kParameters)
+    before_rule_ = optimizer.add_stage(ShardedStates::before_rule(sharded_));
 }
 
 MultiNodeOptimizer::MultiNodeOptimizer(std::unique_ptr<Optimizer> optimizer, Communicator& comm,
@@ -31,12 +32,22 @@ MultiNodeOptimizer::MultiNodeOptimizer(std::unique_ptr<Optimizer> optimizer, Com
 }
 
 MultiNodeOptimizer::~MultiNodeOptimizer() {
-  if (reducer_) optimizer_->remove_stage(*reducer_);  // null after a move
-  if (sharded_) optimizer_->remove_stage(*sharded_);
+  if (!reducer_) return;  // after a move
+  if (sharded_) {
+    try {
+      sharded_->give_up();
+    } catch (const Error& error) {
+      logging::warning("~MultiNodeOptimizer: ", error.what());
+    }
+    optimizer_->remove_stage(*sharded_);
+  }
+  if (before_rule_) optimizer_->remove_stage(*before_rule_);
+  optimizer_->remove_stage(*reducer_);
 }
 
 void MultiNodeOptimizer::broadcast_state() {
   optimizer_->settle_layout();
+  gather_parameters();
   for (const auto& arena : optimizer_->layout().arenas())
     comm().broadcast(arena.data().part({0, arena.size()}), 0);
   broadcast_persistents(optimizer_->persistents(), comm());

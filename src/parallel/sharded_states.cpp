@@ -1,19 +1,121 @@
 #include "catena/parallel/sharded_states.h"
 
-namespace catena::parallel {
+#include <algorithm>
+#include <utility>
 
-void ShardedStates::run(optimizers::UpdateContext& update) {
-  for (const optimizers::ParameterArena& arena : update.optimizer().layout().arenas()) {
-    if (arena.size() > 0)
-      comm_.all_gather(arena.covered().data, arena.data().part({0, arena.size()}));
-  }
+#include "catena/core/graph.h"
+#include "parameter_gathers.h"
+
+namespace catena::parallel {
+namespace {
+
+BucketOptions uncut() {
+  BucketOptions options;
+  options.sharding = Sharding::kStates;
+  options.first_bytes = options.bucket_bytes = options.last_bytes = 0;
+  return options;
 }
+
+}  // namespace
+
+ShardedStates::ShardedStates(Communicator& comm) : ShardedStates(comm, uncut()) {}
+ShardedStates::ShardedStates(Communicator& comm, const BucketOptions& options)
+    : comm_(comm),
+      keep_(comm.weak_from_this().lock()),
+      options_(options),
+      gathers_(std::make_unique<ParameterGathers>(comm, options)) {}
+ShardedStates::~ShardedStates() = default;
+
+optimizers::ArenaCuts ShardedStates::cuts() const {
+  if (options_.sharding != Sharding::kParameters)
+    return {{}, options_.first_bytes, options_.bucket_bytes, options_.last_bytes};
+  return {[units = options_.units](const std::string& name) { return unit_of(name, units); }};
+}
+
+void ShardedStates::after_setup(Optimizer& optimizer) {
+  optimizer_ = &optimizer;
+  gathers_->attach(optimizer);
+}
+
+void ShardedStates::run(optimizers::UpdateContext&) { gathers_->after_rule(); }
+void ShardedStates::discard(Optimizer&) { gathers_->step_begins(); }
+
+void ShardedStates::gather_parameters() {
+  CATENA_CHECK(ValueError, optimizer_ != nullptr,
+               "gather_parameters: the optimizer is not set up; call setup(model) first");
+  CATENA_CHECK(ValueError, !cuda::is_capturing(comm_.device()),
+               "gather_parameters: called while a graph is captured; call it before the capture or "
+               "between replays");
+  optimizer_->settle_layout();
+  gathers_->gather_all();
+}
+
+void ShardedStates::wait() { gathers_->finish(); }
+
+int64_t ShardedStates::gathers() const { return gathers_->count(); }
+
+// Sums over ranks ---------------------------------------------------------------------------------
 
 Array ShardedStates::gather_parts(const Array& part) { return comm_.all_gather(part); }
 
 bool ShardedStates::sum_parts(const Array& sums) {
   comm_.all_reduce(sums, {}, sums);
   return true;
+}
+
+bool ShardedStates::has_parts_of_gradients() const {
+  const auto& arenas = optimizer_->layout().arenas();
+  return std::any_of(arenas.begin(), arenas.end(),
+                     [](const auto& arena) { return !arena.has_whole_gradient(); });
+}
+
+void ShardedStates::finish_norm(const Array& total) {
+  if (has_parts_of_gradients()) comm_.all_reduce(total, {}, total);
+}
+
+void ShardedStates::finish_found(const Array& flag) {
+  if (has_parts_of_gradients()) comm_.all_reduce(flag, {}, flag);
+}
+
+// Gradients of which parts were kept are gone: they are laid out as this rank had them.
+void ShardedStates::before_layout_moves(Optimizer& optimizer) {
+  for (size_t i = 0; i < optimizer.layout().arenas().size(); ++i) {
+    optimizer.arena(i).reopen_gradient();
+    optimizer.arena(i).collect_gradient();
+  }
+  gathers_->layout_moves();
+}
+
+namespace {
+
+// Values are where the rule writes them.
+class BeforeRule final : public optimizers::UpdateStage {
+ public:
+  explicit BeforeRule(std::shared_ptr<ShardedStates> states, ParameterGathers& gathers)
+      : states_(std::move(states)), gathers_(gathers) {}
+  optimizers::UpdatePhase phase() const override { return optimizers::UpdatePhase::kUnscale; }
+  const char* name() const override { return "own parameters"; }
+  void run(optimizers::UpdateContext&) override { gathers_.before_rule(); }
+
+ private:
+  std::shared_ptr<ShardedStates> states_;  // keeps gathers_
+  ParameterGathers& gathers_;
+};
+
+}  // namespace
+
+std::shared_ptr<optimizers::UpdateStage> ShardedStates::before_rule(
+    const std::shared_ptr<ShardedStates>& states) {
+  return std::make_shared<BeforeRule>(states, *states->gathers_);
+}
+
+void ShardedStates::give_up() {
+  if (optimizer_ == nullptr) return;
+  gathers_->finish();
+  for (size_t i = 0; i < optimizer_->layout().arenas().size(); ++i)
+    optimizer_->arena(i).reopen_gradient();
+  for (const Parameter& p : optimizer_->layout().parameters())
+    if (!p.state()->gradient_memory().defined()) p.zero_grad();
 }
 
 }  // namespace catena::parallel

@@ -110,8 +110,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Event all_reduce_async(const Array& x, const Reduce& op, const Stream& on,
                          const CallTag& tag = {});
   // The same for the other two; out must be given and contiguous.
-  Event reduce_scatter_async(const Array& x, const Reduce& op, const Array& out, const Stream& on);
-  Event all_gather_async(const Array& x, const Array& out, const Stream& on);
+  Event reduce_scatter_async(const Array& x, const Reduce& op, const Array& out, const Stream& on,
+                             const CallTag& tag = {});
+  Event all_gather_async(const Array& x, const Array& out, const Stream& on,
+                         const CallTag& tag = {});
   // Messages on another stream, in the same way: `on` first waits for the current stream, x and out
   // are contiguous and count as used by `on`, the returned event completes when the message has
   // been sent, or has arrived in `out`. With "nccl" the host queues the call and goes on.

@@ -12,23 +12,9 @@
 #include "catena/comm/communicator.h"
 #include "catena/optimizers/optimizer.h"
 #include "catena/parallel/batch_order.h"
+#include "catena/parallel/bucket_options.h"
 
 namespace catena::parallel {
-
-// Which arrays of an optimizer are spread over the ranks of its communicator.
-enum class Sharding : uint8_t {
-  kNone,   // every rank holds everything
-  kStates  // each rank keeps and updates its part of states and master copies
-};
-
-// Sizes at which buckets are closed, and what is spread over ranks. The first is small so that
-// communication starts early, the last because nothing hides it.
-struct BucketOptions {
-  int64_t first_bytes = int64_t(1) << 20;
-  int64_t bucket_bytes = int64_t(32) << 20;
-  int64_t last_bytes = int64_t(1) << 20;
-  Sharding sharding = Sharding::kNone;
-};
 
 class StepAgreement;  // the library's own
 
@@ -38,8 +24,9 @@ struct Bucket {
   int64_t begin, end;
 };
 
-// Cuts arenas into buckets, in the order in which backward completes them. Only the layout and the
-// options matter, so that all ranks cut alike.
+// Cuts arenas into buckets, in the order in which backward completes them; an arena of which a rank
+// updates a part is one bucket. Only the layout and the options matter, so that all ranks cut
+// alike.
 std::vector<Bucket> make_buckets(const std::vector<optimizers::ParameterArena>& arenas,
                                  const BucketOptions& options);
 
@@ -48,6 +35,9 @@ std::vector<Bucket> make_buckets(const std::vector<optimizers::ParameterArena>& 
 // are final in a synchronised backward; at the end of that backward if parameters were not used; at
 // the latest in update (a rank whose loss did not touch the parameters, or that has no samples). On
 // GPUs the reductions run on the communicator's side stream and the host never waits.
+//
+// Where a rank updates a part of each arena and BucketOptions::sharding says so, a bucket is
+// reduced into that part, and its other gradients are not here until zero_grads or the next pass.
 //
 // A backward pass is synchronised between zero_grads and update of this optimizer, outside of
 // no_sync. Any other pass that reaches its parameters, such as one for another optimizer, only adds
@@ -111,7 +101,12 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   void begin_declared_round();
   void start_ready_buckets();
   void start_next();
-  Event reduce(const Array& gradient, const comm::Reduce& op, const comm::CallTag& tag);
+  void collect(size_t bucket);
+  comm::Reduce weighted(size_t arena, const Array& gradient) const;
+  bool scatters(const optimizers::ParameterArena& arena) const;
+  bool keeps_parts() const;
+  void reopen();
+  void free_gradients();
   void note_facts(StepAgreement& agreement) const;
   bool begin_agreement();
   void flush();
@@ -131,7 +126,8 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   Round round_ = Round::kOpen;
   bool declared_round_ = false;  // opened by gradients_are_final, which named these
   std::unordered_set<const ParameterState*> declared_;
-  Event last_;  // of the last bucket started
+  bool mixed_ = false;  // a pass has added to gradients of which parts had been reduced
+  Event last_;          // of the last bucket started
   bool weighted_ = false;
   double weight_ = 1;
   std::vector<Array> device_weights_;  // one for each arena on a GPU, in its dtype

@@ -24,9 +24,11 @@
 namespace catena::parallel {
 
 // With {.sharding = Sharding::kStates} each rank keeps and updates its part of the rule's states
-// and master copies, a share of 1 / size of their memory, and the parameters are gathered after
-// each update: the same bits as without (sharded_states.h). The optimizer's state() is then
-// collective.
+// and master copies, a share of 1 / size of their memory. Gradients are reduced into that part, and
+// the parameters are gathered after each update: the same bits as without, but for sums over all
+// gradients (sharded_states.h). With kGradients and kParameters those are spread as well
+// (bucket_options.h). The optimizer's state() is then collective. Gradients outside of a rank's
+// part are not there from their reduction to zero_grads: reading one is a GradientError.
 //
 // On GPUs that reach each other's memory, parameters and gradients lie where the communicator wants
 // them (CATENA_SHARED_MEMORY), unless the optimizer has a memory of its own (set_memory).
@@ -73,24 +75,37 @@ class MultiNodeOptimizer {
   // Calls average_persistents (persistents.h) for the model given to setup. Collective: all ranks,
   // before test passes and before rank 0 writes a checkpoint.
   void average_persistents();
+  // Collective: the values of all parameters are here until the next update, for reading, saving
+  // and writing: what kParameters and gather_ahead want before anything but functions touches them.
+  // Nothing otherwise.
+  void gather_parameters() {
+    if (sharded_) sharded_->gather_parameters();
+  }
   // Collective: ValueError on all ranks, with the first that differs and the ranks, unless all hold
   // the same bits in parameters, persistent arrays that are declared OverRanks::kEqual, states,
   // hyper-parameters and t; the communicator has then failed.
   // Reads every parameter and state once, on its device, and waits for that. For steps that no
   // update() sees: call it every now and then between replays of a graph.
-  void check_state() { reducer_->check_state("check_state"); }
+  // Values of which each rank keeps a part are left out.
+  void check_state() {
+    if (sharded_) sharded_->wait();
+    reducer_->check_state("check_state");
+  }
 
   // The wrapped optimizer, its members, the communicator and the reducer of gradients.
   Optimizer& actual_optimizer() { return *optimizer_; }
   Optimizer* operator->() { return optimizer_; }
   Communicator& comm() { return reducer_->comm(); }
   const GradientReducer& reducer() const { return *reducer_; }
+  // Null without sharding.
+  const ShardedStates* sharded() const { return sharded_.get(); }
 
  private:
   std::unique_ptr<Optimizer> owned_;
   Optimizer* optimizer_;
   std::shared_ptr<GradientReducer> reducer_;
-  std::shared_ptr<ShardedStates> sharded_;  // or null
+  std::shared_ptr<ShardedStates> sharded_;                // or null
+  std::shared_ptr<optimizers::UpdateStage> before_rule_;  // or null
 };
 
 // ChainerMN's spelling. The first form leaves the optimizer with the caller, who keeps it alive.

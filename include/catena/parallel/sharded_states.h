@@ -1,36 +1,79 @@
-// ShardedStates: the states of an optimizer spread over the ranks of a communicator (S. Rajbhandari
-// et al., ZeRO: memory optimizations toward training trillion parameter models, 2020, stage 1).
+// ShardedStates: states, gradients and parameters of an optimizer spread over the ranks of a
+// communicator (S. Rajbhandari et al., ZeRO: memory optimizations toward training trillion
+// parameter models, 2020).
 #pragma once
+
+#include <memory>
 
 #include "catena/comm/communicator.h"
 #include "catena/optimizers/optimizer.h"
+#include "catena/parallel/bucket_options.h"
 
 namespace catena::parallel {
 
-// A stage of an optimizer whose gradients are equal on all ranks when the rule runs. Rank r keeps
-// the r-th part of every arena's states and master copies and updates that part of the parameters;
-// after the rule, all ranks gather the parameters. Element by element this is what one rank would
-// do, so the results have the same bits; norms of steps (LAMB) are summed over the ranks. Rules
-// that update parameter by parameter cannot (ValueError in setup). Add it before setup.
+class ParameterGathers;  // the library's own
+
+// A stage of an optimizer whose gradients are averages over all ranks when the rule runs, whole on
+// every rank or the part that it updates. Rank r keeps the r-th part of every arena's states and
+// master copies and updates that part of the parameters; after the rule, all ranks gather the
+// parameters, or, with kParameters, each keeps its part alone until functions use them. Element by
+// element this is what one rank would do, so the results have the same bits; norms (LARS, LAMB,
+// clipping by the norm) are summed over the ranks, and what a loss scale finds on one of them skips
+// the update on all. Rules that update parameter by parameter cannot (ValueError in setup). Add it
+// before setup.
+//
+// With kParameters the values of a unit are gathered before a function uses one of its parameters,
+// forward or backward, and freed when functions have used two other units since. The units of the
+// last step say what is gathered ahead on the side stream. All ranks must therefore use the
+// parameters in the same order, in training and elsewhere (CommError). One function may use
+// parameters of three units at most.
 //
 // Optimizer::state() gathers the states: all ranks must call it, and a save that calls it,
 // together. load_state() keeps this rank's part of what it is given, so a state may come from
 // another number of ranks.
 class ShardedStates : public optimizers::UpdateStage {
  public:
-  // The communicator must outlive the stage, which holds it when it is shared.
-  explicit ShardedStates(Communicator& comm) : comm_(comm), keep_(comm.weak_from_this().lock()) {}
+  // The communicator must outlive the stage, which holds it when it is shared. Of the options,
+  // sharding (kNone stands for kStates), sizes, units and gather_ahead matter. By default no arena
+  // is cut.
+  explicit ShardedStates(Communicator& comm);
+  ShardedStates(Communicator& comm, const BucketOptions& options);
+  ~ShardedStates() override;
+
+  // Collective: brings the values of all parameters, so that anybody may read and write them until
+  // the next update. All ranks write the same. Not during a capture.
+  void gather_parameters();
+  // The current stream waits for values that are on their way: gather_ahead. Not collective.
+  void wait();
+  // The stage that must stand in front of the rule with kParameters and gather_ahead.
+  static std::shared_ptr<optimizers::UpdateStage> before_rule(
+      const std::shared_ptr<ShardedStates>& states);
+  // Waits for what is on its way, before the stage is removed. What other ranks keep stays there.
+  void give_up();
+  // How often a unit, or a bucket, was gathered since setup, for tests.
+  int64_t gathers() const;
 
   optimizers::UpdatePhase phase() const override { return optimizers::UpdatePhase::kGather; }
   const char* name() const override { return "sharded states"; }
   Share share() const override { return {comm_.rank(), comm_.size()}; }
+  optimizers::ArenaCuts cuts() const override;
+  void after_setup(Optimizer& optimizer) override;
   void run(optimizers::UpdateContext& update) override;
+  void discard(Optimizer& optimizer) override;
   Array gather_parts(const Array& part) override;
   bool sum_parts(const Array& sums) override;
+  void finish_norm(const Array& total) override;
+  void finish_found(const Array& flag) override;
+  void before_layout_moves(Optimizer& optimizer) override;
 
  private:
+  bool has_parts_of_gradients() const;
+
   Communicator& comm_;
   CommunicatorPtr keep_;
+  BucketOptions options_;
+  Optimizer* optimizer_ = nullptr;
+  std::unique_ptr<ParameterGathers> gathers_;
 };
 
 }  // namespace catena::parallel

@@ -61,10 +61,11 @@ class SharedNorms final : public optimizers::UpdateStage {
                    zeros(Shape{}, {Dtype::kFloat64, device})};
     for (const auto& arena : optimizer_->layout().arenas()) {
       for (const auto& slot : arena.slots()) {
-        if (slot.size == 0 || optimizer_->is_frozen(slot.parameter)) continue;
-        const Array gradient = slot.parameter.grad().reshape({-1});
+        const optimizers::Block& block = arena.gradient();
+        const auto here = intersection({slot.offset, slot.offset + slot.size}, block.covers);
+        if (here.size() == 0 || optimizer_->is_frozen(slot.parameter)) continue;
         const Array squares =
-            optimizers::sum_of_squares(gradient).astype(Dtype::kFloat64, false).to(device);
+            optimizers::sum_of_squares(block.part(here)).astype(Dtype::kFloat64, false).to(device);
         Array& sum = sliced_.contains(slot.parameter.state()) ? result.slices : result.wholes;
         sum = add(sum, squares);
       }

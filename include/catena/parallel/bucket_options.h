@@ -1,0 +1,59 @@
+// BucketOptions: how the gradients of data-parallel training are reduced, and which arrays of an
+// optimizer are spread over the ranks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "catena/core/dtype.h"
+
+namespace catena::parallel {
+
+// Which arrays of an optimizer are spread over the ranks of its communicator, each rank keeping a
+// part of 1 / size (S. Rajbhandari et al., ZeRO: memory optimizations toward training trillion
+// parameter models, 2020, stages 1 to 3). Each has what those before it have.
+enum class Sharding : uint8_t {
+  kNone,        // every rank holds everything
+  kStates,      // states and master copies
+  kGradients,   // and gradients, from the reduction of their bucket on
+  kParameters,  // and parameters, but for units that are in use
+};
+const char* name(Sharding sharding);  // "none", "states", "gradients", "parameters"
+
+// Sizes at which buckets are closed, and what is spread over ranks. The first is small so that
+// communication starts early, the last because nothing hides it. All ranks give the same.
+struct BucketOptions {
+  int64_t first_bytes = int64_t(1) << 20;
+  int64_t bucket_bytes = int64_t(32) << 20;
+  int64_t last_bytes = int64_t(1) << 20;
+  Sharding sharding = Sharding::kNone;
+
+  // kParameters: what is gathered and freed together, by the paths of parts of the model
+  // ("/body/block1"), in place of the sizes above. A parameter belongs to the longest of them that
+  // it is in, else to the direct child of the model that it is in.
+  std::vector<std::string> units = {};
+
+  // kStates and kGradients: parameters are gathered on the side stream from the update on, in the
+  // order of their first use, and a function waits for the bucket of its own parameters only. Until
+  // then their values are not here: reading them otherwise is a ValueError that names the
+  // parameter, unless MultiNodeOptimizer::gather_parameters() was called. Off, the update's stream
+  // waits for all of them. In a captured update they are gathered as if it were off.
+  bool gather_ahead = false;
+
+  // Float16 or bfloat16: gradients travel in 16 bits, half the bytes of float32, and are added in
+  // float32. Each rank rounds its float32 gradients, weighted if they are, once; every rank gets
+  // the pieces of its part from all others, adds them in the order of the ranks, and, unless it
+  // keeps the part (sharding), rounds the sum once for the way back. Gradients of that very dtype
+  // are not rounded before. Others are reduced as without.
+  //
+  // Let u be 2^-8 for bfloat16 and 2^-11 for float16, n the number of ranks, and A the mean over
+  // ranks of |gradient|, of one element. While no rounded value is below the dtype's smallest
+  // normal number or overflows, the average differs from the exact one by at most
+  // (2 u + u^2 + n 2^-23) A, and by (u + n 2^-23) A under sharding. Adding in 16 bits from rank to
+  // rank, as reductions of a library may, is off by up to (n - 1) u A.
+  std::optional<Dtype> reduce_dtype = std::nullopt;
+};
+
+}  // namespace catena::parallel

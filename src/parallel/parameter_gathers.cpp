@@ -1,0 +1,194 @@
+#include "parameter_gathers.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "catena/core/graph.h"
+
+namespace catena::parallel {
+namespace {
+
+using optimizers::ParameterArena;
+
+constexpr size_t kUnitsInUse = 3;  // that a function's parameters may belong to
+
+bool is_in(const std::string& name, const std::string& part) {
+  return name.starts_with(part) && (name.size() == part.size() || name[part.size()] == '/');
+}
+
+int64_t first_declared(const ParameterArena& arena) {
+  int64_t first = arena.slots()[0].index;
+  for (const ParameterArena::Slot& slot : arena.slots()) first = std::min(first, slot.index);
+  return first;
+}
+
+}  // namespace
+
+std::string unit_of(const std::string& name, const std::vector<std::string>& units) {
+  std::string longest;
+  for (const std::string& unit : units)
+    if (is_in(name, unit) && unit.size() > longest.size()) longest = unit;
+  if (!longest.empty()) return longest;
+  return name.substr(0, name.find('/', 1));
+}
+
+// Layout ------------------------------------------------------------------------------------------
+
+void ParameterGathers::attach(Optimizer& optimizer) {
+  optimizer_ = &optimizer;
+  has_moved_ = stays_ = false;
+  stop_observing();
+  arena_of_.clear();
+  units_.clear();
+  recent_.clear();
+  order_.clear();
+  before_.clear();
+  const auto& arenas = optimizer.layout().arenas();
+  arrivals_.assign(arenas.size(), {});
+  std::vector<std::string> names;
+  for (size_t a = 0; a < arenas.size(); ++a) {
+    for (const ParameterArena::Slot& slot : arenas[a].slots()) {
+      arena_of_[slot.parameter.state()] = a;
+      observe(slot.parameter);
+    }
+    const size_t slot = size_t(arenas[a].slots()[0].index);
+    const std::string unit = unit_of(optimizer.layout().name(slot), options_.units);
+    const auto found = std::find(names.begin(), names.end(), unit);
+    units_.push_back(size_t(found - names.begin()));
+    if (found == names.end()) names.push_back(unit);
+  }
+  by_use_.resize(arenas.size());
+  std::iota(by_use_.begin(), by_use_.end(), size_t(0));
+  std::stable_sort(by_use_.begin(), by_use_.end(), [&](size_t a, size_t b) {
+    return first_declared(arenas[a]) < first_declared(arenas[b]);
+  });
+  if (!by_units()) return;
+  for (size_t a = 0; a < arenas.size(); ++a) arena(a).keep_own_data(true);
+  watch_uses(true);
+}
+
+void ParameterGathers::attach_again() {
+  if (has_moved_) attach(*optimizer_);
+}
+
+void ParameterGathers::layout_moves() {
+  gather_all();
+  watch_uses(false);
+  has_moved_ = true;
+}
+
+// One arena ---------------------------------------------------------------------------------------
+
+void ParameterGathers::start(size_t index) {
+  ParameterArena& a = arena(index);
+  const comm::CallTag tag{comm::TagKind::kBucket, 0, static_cast<int32_t>(index)};
+  const Array whole = a.memory_for_data();
+  arrivals_[index] = {whole, comm_.all_gather_async(a.own_data(), whole, comm_.side_stream(), tag)};
+  ++count_;
+}
+
+void ParameterGathers::arrive(size_t index) {
+  if (!is_coming(index)) start(index);
+  const Arrival arrival = std::exchange(arrivals_[index], {});
+  if (arrival.event) current_stream(comm_.device()).wait(arrival.event);
+  arena(index).take_whole_data(arrival.whole);
+}
+
+// What arrived next in the step before is on its way while this arena is used.
+void ParameterGathers::start_following(size_t index) {
+  order_.push_back(index);
+  const bool is_as_before = place_ < before_.size() && before_[place_] == index;
+  place_ = is_as_before ? place_ + 1 : before_.size();
+  if (place_ == before_.size()) return;
+  const size_t next = before_[place_];
+  if (!arena(next).has_whole_data() && !is_coming(next)) start(next);
+}
+
+// Units -------------------------------------------------------------------------------------------
+
+void ParameterGathers::free_unit(size_t unit) {
+  for (size_t a = 0; a < arena_count(); ++a)
+    if (units_[a] == unit) arena(a).keep_own_data(true);
+}
+
+void ParameterGathers::note_use(size_t unit) {
+  if (!recent_.empty() && recent_.front() == unit) return;
+  std::erase(recent_, unit);
+  recent_.push_front(unit);
+  if (recent_.size() <= kUnitsInUse) return;
+  free_unit(recent_.back());
+  recent_.pop_back();
+}
+
+void ParameterGathers::before_use(ParameterState& parameter) {
+  const auto found = arena_of_.find(&parameter);
+  if (found == arena_of_.end() || has_moved_ || stays_) return;
+  const size_t index = found->second;
+  if (arena(index).has_whole_data() && !by_units()) return;
+  if (by_units()) note_use(units_[index]);
+  if (arena(index).has_whole_data()) return;
+  arrive(index);
+  if (by_units()) return start_following(index);
+  const bool any = std::any_of(arrivals_.begin(), arrivals_.end(),
+                               [](const Arrival& arrival) { return arrival.whole.defined(); });
+  if (!any) watch_uses(false);
+}
+
+// Steps -------------------------------------------------------------------------------------------
+
+void ParameterGathers::step_begins() {
+  attach_again();
+  order_.clear();
+  place_ = 0;
+  if (!by_units() || stays_ || before_.empty()) return;
+  const size_t first = before_.front();
+  if (!arena(first).has_whole_data() && !is_coming(first)) start(first);
+}
+
+void ParameterGathers::finish() {
+  for (size_t a = 0; a < arena_count(); ++a)
+    if (is_coming(a)) arrive(a);
+}
+
+void ParameterGathers::before_rule() {
+  attach_again();
+  finish();
+  stays_ = false;
+  if (!by_units()) return;
+  for (size_t a = 0; a < arena_count(); ++a) arena(a).keep_own_data(true);
+  recent_.clear();
+  if (!order_.empty()) before_ = std::exchange(order_, {});
+}
+
+void ParameterGathers::after_rule() {
+  attach_again();
+  if (by_units()) return;
+  const bool is_ahead = options_.gather_ahead && !cuda::is_capturing(comm_.device());
+  if (is_ahead) {
+    for (size_t a = 0; a < arena_count(); ++a) arena(a).keep_own_data(false);
+    watch_uses(true);
+  }
+  for (const size_t index : by_use_) {
+    ParameterArena& a = arena(index);
+    if (a.size() == 0 || a.covers().size() == a.size()) continue;
+    if (is_ahead) {
+      start(index);
+    } else {
+      comm_.all_gather(a.covered().data, a.data().part({0, a.size()}));
+      ++count_;
+    }
+  }
+}
+
+void ParameterGathers::gather_all() {
+  attach_again();
+  if (optimizer_ == nullptr) return;
+  for (const size_t a : by_use_)
+    if (!arena(a).has_whole_data() && !is_coming(a)) start(a);
+  finish();
+  recent_.clear();
+  stays_ = true;
+}
+
+}  // namespace catena::parallel

@@ -1,0 +1,76 @@
+// Where the values of sharded parameters are: gathered after an update, ahead of their first use,
+// or unit by unit.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "catena/comm/communicator.h"
+#include "catena/optimizers/optimizer.h"
+#include "catena/parallel/bucket_options.h"
+
+namespace catena::parallel {
+
+// The unit of a parameter, by its name ("/l1/W"): the longest of `units` that it is in, else the
+// direct child of the model.
+std::string unit_of(const std::string& name, const std::vector<std::string>& units);
+
+// Decisions depend on the arenas, the uses and the options alone, so that all ranks that use the
+// parameters in one order make the same calls.
+class ParameterGathers final : public BackwardObserver {
+ public:
+  ParameterGathers(Communicator& comm, const BucketOptions& options)
+      : comm_(comm), options_(options) {}
+
+  // The optimizer was set up.
+  void attach(Optimizer& optimizer);
+  // zero_grads; the gradients of an update are there; its rule has run.
+  void step_begins();
+  void before_rule();
+  void after_rule();
+  // All values are here until the next update. Collective unless they are.
+  void gather_all();
+  // What is on its way has arrived: nothing is sent.
+  void finish();
+  void layout_moves();
+  int64_t count() const { return count_; }
+
+  void before_use(ParameterState& parameter) override;
+  void gradient_is_final(ParameterState&) override {}
+
+ private:
+  // An arena's values on their way.
+  struct Arrival {
+    Array whole;  // undefined: none is
+    Event event;
+  };
+  bool by_units() const { return options_.sharding == Sharding::kParameters; }
+  size_t arena_count() const { return arrivals_.size(); }
+  optimizers::ParameterArena& arena(size_t index) { return optimizer_->arena(index); }
+  bool is_coming(size_t index) const { return arrivals_[index].whole.defined(); }
+  void start(size_t index);
+  void arrive(size_t index);
+  void start_following(size_t index);
+  void note_use(size_t unit);
+  void free_unit(size_t unit);
+  void attach_again();
+
+  Communicator& comm_;
+  BucketOptions options_;
+  Optimizer* optimizer_ = nullptr;
+  std::unordered_map<const ParameterState*, size_t> arena_of_;
+  std::vector<size_t> by_use_;          // arenas in the order of declaration
+  std::vector<size_t> units_;           // of each arena
+  std::vector<Arrival> arrivals_;       // of each arena
+  std::deque<size_t> recent_;           // units used last, the last one first
+  std::vector<size_t> order_, before_;  // arenas that arrived in this step, and in that before
+  size_t place_ = 0;                    // in before_, of the next arrival
+  bool has_moved_ = false;              // arenas are others than those that are known here
+  bool stays_ = false;                  // gather_all was called since the last update
+  int64_t count_ = 0;
+};
+
+}  // namespace catena::parallel

@@ -1,0 +1,184 @@
+// Training whose arrays are spread over ranks, and the same training on one process, for the tests
+// over threads, processes and GPUs.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "catena/core/graph.h"
+#include "catena/optimizers/lamb.h"
+#include "catena/optimizers/lars.h"
+#include "catena/parallel/no_sync.h"
+#include "parallel/network.h"
+
+namespace catena::testing {
+
+// More units than are in use at once.
+struct DeepNet : FunctionSet {
+  F::Linear l1, l2, l3, l4, l5, l6;
+  explicit DeepNet(Dtype dtype, double phase = 0)
+      : l1(layer(kInputs, 9, dtype, phase + 1)),
+        l2(layer(9, 9, dtype, phase + 2)),
+        l3(layer(9, 8, dtype, phase + 3)),
+        l4(layer(8, 9, dtype, phase + 4)),
+        l5(layer(9, 9, dtype, phase + 5)),
+        l6(layer(9, kClasses, dtype, phase + 6)) {}
+  CATENA_FUNCTIONS(l1, l2, l3, l4, l5, l6)
+
+  Variable operator()(const Variable& x) {
+    const Variable h = F::tanh(l2(F::tanh(l1(x))));
+    return l6(F::tanh(l5(F::tanh(l4(F::tanh(l3(h)))))) + h);
+  }
+};
+
+struct ShardedJob {
+  std::string rule = "Adam";  // "LARS", "LAMB", or one that make_rule knows
+  Dtype dtype = dtype::float64;
+  parallel::BucketOptions options = {};
+  int begin = 0, end = 20;  // steps
+  int64_t samples = 7;      // of a batch over all ranks: not equally many on each
+  double clip_norm = 0;     // 0: no clipping
+  int64_t passes = 1;       // of each batch, all but the last inside of no_sync()
+  bool freezes = false;
+  bool replays = false;  // steps from the third on, as a captured graph
+  // Where training goes on from.
+  std::optional<std::map<std::string, Array>> state = std::nullopt;
+  Values values = {};
+};
+
+inline parallel::BucketOptions sharded(parallel::Sharding sharding, bool gather_ahead = false) {
+  parallel::BucketOptions options{300, 700, 200, sharding};  // a few buckets
+  options.gather_ahead = gather_ahead;
+  return options;
+}
+
+// Every way of spreading arrays, and none.
+inline std::vector<parallel::BucketOptions> all_shardings() {
+  using parallel::Sharding;
+  return {sharded(Sharding::kNone),
+          sharded(Sharding::kStates),
+          sharded(Sharding::kGradients),
+          sharded(Sharding::kStates, true),
+          sharded(Sharding::kGradients, true),
+          sharded(Sharding::kParameters)};
+}
+
+inline std::string shown(const parallel::BucketOptions& options) {
+  return message(name(options.sharding), options.gather_ahead ? ", gathered ahead" : "");
+}
+
+inline std::unique_ptr<Optimizer> rule_of(const ShardedJob& job) {
+  std::unique_ptr<Optimizer> rule;
+  if (job.rule == "LARS")
+    rule = std::make_unique<optimizers::LARS>(0.5, 0.9, 0.1, 0.01);
+  else if (job.rule == "LAMB")
+    rule = std::make_unique<optimizers::LAMB>(0.01);
+  else
+    rule = make_rule(job.rule);
+  rule->add_group("biases", {"*/b"}, {.rate = 0.5, .decay = 0});
+  rule->add_hook("decay", optimizers::weight_decay(0.01));
+  if (job.clip_norm > 0) rule->add_hook("clip", optimizers::gradient_clipping(job.clip_norm));
+  return rule;
+}
+
+inline std::map<std::string, Array> copy_of(const NamedArrays& state) {
+  std::map<std::string, Array> result;
+  for (const auto& [name, array] : state) result[name] = array.to(cpu(0)).copy();
+  return result;
+}
+
+struct ShardedResult {
+  Values values;
+  std::map<std::string, Array> state;
+  std::vector<double> norms;  // of the gradients, where they are clipped
+  int64_t bytes = 0;          // of all arenas between two steps
+  int64_t gathers = 0;
+};
+
+inline void write_values(const Parameterized& model, const Values& values) {
+  const Parameters parameters = model.parameters();
+  for (size_t k = 0; k < values.size(); ++k)
+    parameters[k].copy_from(
+        array(values[k], parameters[k].shape(), cpu(0)).astype(parameters[k].dtype()));
+}
+
+inline Variable mean_loss(DeepNet& net, const Batch& batch) {
+  return F::softmax_cross_entropy(net(Variable(batch.x, Volatile::off)), batch.t);
+}
+
+// This rank's samples [begin, end) of a step's batch, in as many passes as the job says. The loss
+// is the mean over them.
+inline void run_passes(DeepNet& net, const Batch& batch, int64_t passes, Communicator* comm) {
+  if (batch.size() == 0) return;
+  for (int64_t k = 0; k < passes; ++k) {
+    std::optional<parallel::NoSync> apart;
+    if (comm != nullptr && k + 1 < passes) apart.emplace(*comm);
+    const Variable loss = mean_loss(net, batch);
+    (passes == 1 ? loss : loss * (1.0 / double(passes))).backward();
+  }
+}
+
+inline ShardedResult train_alone(const ShardedJob& job, Device device = cpu(0)) {
+  DeepNet net(job.dtype);
+  net.to(device);
+  const auto rule = rule_of(job);
+  rule->setup(net);
+  if (job.freezes) rule->freeze("/l3");
+  ShardedResult result;
+  for (int step = job.begin; step < job.end; ++step) {
+    rule->zero_grads();
+    const Batch batch = batch_of(step, job.samples, job.dtype);
+    run_passes(net, part(batch, 0, job.samples, device), job.passes, nullptr);
+    if (job.clip_norm > 0) result.norms.push_back(rule->compute_grads_norm());
+    rule->update();
+  }
+  result.values = values_of(net);
+  return result;
+}
+
+inline ShardedResult train_sharded(Communicator& comm, const ShardedJob& job) {
+  DeepNet net(job.dtype, job.values.empty() ? comm.rank() : 0);
+  net.to(comm.device());
+  auto optimizer = create_multi_node_optimizer(rule_of(job), comm, job.options);
+  optimizer.setup(net);
+  if (job.freezes) optimizer->freeze("/l3");
+  if (job.state) {
+    optimizer.gather_parameters();
+    write_values(net, job.values);
+    optimizer->load_state(*job.state);
+  }
+  ShardedResult result;
+  const auto [begin, end] = testing::shard(job.samples, comm.rank(), comm.size());
+  const auto batch_at = [&, begin = begin, end = end](int step) {
+    return part(batch_of(step, job.samples, job.dtype), begin, end, comm.device());
+  };
+  const Batch batch = batch_at(job.begin);
+  optimizer.set_batch_weight(end - begin, job.samples);
+  const auto step = [&] {
+    optimizer.zero_grads();
+    run_passes(net, batch, job.passes, &comm);
+    if (job.clip_norm > 0 && !job.replays) result.norms.push_back(optimizer->compute_grads_norm());
+    optimizer.update();
+  };
+  cuda::Graph graph;
+  for (int i = job.begin; i < job.end; ++i) {
+    const Batch next = batch_at(i);
+    batch.x.assign(next.x);
+    batch.t.assign(next.t);
+    if (job.replays && i == job.begin + 3) {
+      optimizer->prepare_for_capture();
+      graph = cuda::Graph::capture(comm.device(), step);
+    }
+    graph.defined() ? graph.launch() : step();
+  }
+  for (const auto& arena : optimizer->layout().arenas()) result.bytes += arena.bytes();
+  result.state = copy_of(optimizer->state());
+  if (optimizer.sharded() != nullptr) result.gathers = optimizer.sharded()->gathers();
+  optimizer.gather_parameters();
+  optimizer.check_state();
+  result.values = values_of(net);
+  return result;
+}
+
+}  // namespace catena::testing
