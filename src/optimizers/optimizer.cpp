@@ -131,6 +131,7 @@ void Optimizer::place(Placed& placed, int64_t t, const std::vector<Arrays>& old_
     placed.segments.push_back(uses_segments() ? make_segments(placed.layout, arena)
                                               : ArenaSegments());
   }
+  share_rates(placed.values);
 }
 
 namespace {
@@ -202,6 +203,17 @@ Optimizer::DeviceValues Optimizer::make_device_values(Device device, int64_t t) 
   return values;
 }
 
+// The arenas of a device read one rate, so that a new one is one write however many there are.
+void Optimizer::share_rates(std::vector<DeviceValues>& values) {
+  for (DeviceValues& own : values) {
+    if (!own.block.defined()) continue;
+    const auto first = std::find_if(values.begin(), values.end(), [&](const DeviceValues& other) {
+      return other.block.defined() && other.block.device() == own.block.device();
+    });
+    own.learning_rate = first->learning_rate;
+  }
+}
+
 // Where there are none yet.
 void Optimizer::add_device_values() {
   const int64_t t = this->t();
@@ -209,6 +221,7 @@ void Optimizer::add_device_values() {
     if (!values_[i].block.defined())
       values_[i] = make_device_values(layout_.arenas()[i].device(), t);
   }
+  share_rates(values_);
 }
 
 void Optimizer::settle_layout() {
@@ -257,8 +270,12 @@ void Optimizer::set_lr(double lr) {
       "set_lr: called while a graph is captured, so that every replay would set the rate to ", lr,
       "; set it before the capture or between replays");
   lr_ = lr;
-  for (const DeviceValues& values : values_)
-    if (values.block.defined()) values.learning_rate.fill(lr);
+  const void* written = nullptr;
+  for (const DeviceValues& values : values_) {
+    if (!values.block.defined() || values.learning_rate.raw_data() == written) continue;
+    values.learning_rate.fill(lr);
+    written = values.learning_rate.raw_data();
+  }
 }
 
 // Hyper-parameters --------------------------------------------------------------------------------

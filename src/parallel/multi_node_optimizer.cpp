@@ -58,7 +58,13 @@ void MultiNodeOptimizer::broadcast_state() {
   reducer_->check_state("broadcast_state");
 }
 
+void MultiNodeOptimizer::check_state() {
+  if (optimizer_->is_set_up()) gather_parameters();
+  reducer_->check_state("check_state");
+}
+
 void MultiNodeOptimizer::average_persistents() {
+  if (optimizer_->is_set_up()) gather_parameters();
   parallel::average_persistents(optimizer_->persistents(), &comm());
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "catena/core/graph.h"
@@ -83,9 +84,17 @@ void ParameterGathers::layout_moves() {
 void ParameterGathers::start(size_t index) {
   ParameterArena& a = arena(index);
   const comm::CallTag tag{comm::TagKind::kBucket, 0, static_cast<int32_t>(index)};
-  const Array whole = a.memory_for_data();
+  const Array whole = memory_for(a);
   arrivals_[index] = {whole, comm_.all_gather_async(a.own_data(), whole, comm_.side_stream(), tag)};
   ++count_;
+}
+
+// New memory is the side stream's, which writes it behind all that the current one has done with
+// its last owner: so it is used again without events, in captured steps too.
+Array ParameterGathers::memory_for(const ParameterArena& arena) const {
+  std::optional<StreamScope> scope;
+  if (comm_.device().is_cuda()) scope.emplace(comm_.side_stream());
+  return arena.memory_for_data();
 }
 
 void ParameterGathers::arrive(size_t index) {
@@ -169,16 +178,25 @@ void ParameterGathers::after_rule() {
     for (size_t a = 0; a < arena_count(); ++a) arena(a).keep_own_data(false);
     watch_uses(true);
   }
-  for (const size_t index : by_use_) {
-    ParameterArena& a = arena(index);
-    if (a.size() == 0 || a.covers().size() == a.size()) continue;
-    if (is_ahead) {
-      start(index);
-    } else {
-      comm_.all_gather(a.covered().data, a.data().part({0, a.size()}));
-      ++count_;
-    }
+  std::vector<size_t> spread;
+  for (const size_t a : by_use_)
+    if (arena(a).covers().size() != arena(a).size()) spread.push_back(a);
+  if (is_ahead) {
+    for (const size_t a : spread) start(a);
+  } else if (!spread.empty()) {
+    gather_now(spread);
   }
+}
+
+// On the current stream, in one call of the library.
+void ParameterGathers::gather_now(const std::vector<size_t>& arenas) {
+  comm_.group([&] {
+    for (const size_t index : arenas) {
+      const ParameterArena& a = arena(index);
+      comm_.all_gather(a.own_data(), a.data().memory);
+    }
+  });
+  count_ += static_cast<int64_t>(arenas.size());
 }
 
 void ParameterGathers::gather_all() {

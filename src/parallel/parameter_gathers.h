@@ -49,8 +49,10 @@ class ParameterGathers final : public BackwardObserver {
   };
   bool by_units() const { return options_.sharding == Sharding::kParameters; }
   size_t arena_count() const { return arrivals_.size(); }
-  optimizers::ParameterArena& arena(size_t index) { return optimizer_->arena(index); }
+  optimizers::ParameterArena& arena(size_t index) const { return optimizer_->arena(index); }
   bool is_coming(size_t index) const { return arrivals_[index].whole.defined(); }
+  Array memory_for(const optimizers::ParameterArena& arena) const;
+  void gather_now(const std::vector<size_t>& arenas);
   void start(size_t index);
   void arrive(size_t index);
   void start_following(size_t index);

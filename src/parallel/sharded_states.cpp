@@ -50,8 +50,6 @@ void ShardedStates::gather_parameters() {
   gathers_->gather_all();
 }
 
-void ShardedStates::wait() { gathers_->finish(); }
-
 int64_t ShardedStates::gathers() const { return gathers_->count(); }
 
 // Sums over ranks ---------------------------------------------------------------------------------

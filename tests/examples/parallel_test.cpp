@@ -80,7 +80,40 @@ TEST(ParallelExamples, AGridTrains) {
       << odd.all();
 }
 
+// What ranks keep changes nothing of what they learn, but the memory they need.
+TEST(ParallelExamples, ShardedTrainingIsThatOfOneRank) {
+  const Finished one = run({program("sharded"), "none", "101", "--device=cpu:0"});
+  const std::regex number("loss ([0-9.]+)"), size("([0-9]+) KiB a rank");
+  const auto numbers = [&](const Finished& result) {
+    std::vector<double> found;
+    for (std::sregex_iterator i(result.out.begin(), result.out.end(), number), end; i != end; ++i)
+      found.push_back(std::stod((*i)[1]));
+    EXPECT_EQ(found.size(), 2u) << result.all();
+    return found;
+  };
+  double most = 1e9;
+  for (const char* sharding : {"none", "states", "gradients", "parameters"}) {
+    const Finished ranks =
+        run({CATENA_RUN, "-n", "4", "--cpu", program("sharded"), sharding, "101"});
+    EXPECT_GT(accuracy_in(ranks), 0.99) << sharding;
+    const auto got = numbers(ranks), expected = numbers(one);
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 0.002) << sharding;
+    std::smatch found;
+    ASSERT_TRUE(std::regex_search(ranks.out, found, size)) << ranks.all();
+    EXPECT_LT(std::stod(found[1]), most) << sharding;
+    most = std::stod(found[1]);
+  }
+}
+
 #endif
+
+TEST(ParallelExamples, AWrongShardingIsNamed) {
+  const Finished result = run({program("sharded"), "halves"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_NE(result.err.find("sharding 'halves': expected none, states, gradients or parameters"),
+            std::string::npos)
+      << result.err;
+}
 
 }  // namespace
 }  // namespace catena::test

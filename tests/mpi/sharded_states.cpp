@@ -1,7 +1,7 @@
 // States spread over processes against states that each holds, in the job of suite_main.cpp.
 #include <gtest/gtest.h>
 
-#include "parallel/network.h"
+#include "parallel/sharded_training.h"
 
 namespace catena::parallel {
 namespace {
@@ -41,6 +41,30 @@ TEST(ProcessShardedStates, GiveTheBitsOfWholeOnesInAShareOfTheMemory) {
   EXPECT_EQ(parts.values, whole.values);
   EXPECT_EQ(parts.states, whole.states);
   EXPECT_LE(parts.bytes, whole.bytes / comm->size() + 2 * 256);
+}
+
+TEST(ProcessSharding, EqualsOneProcess) {
+  const CommunicatorPtr comm = create_communicator();
+  for (const char* rule : {"Adam", "SGD", "LAMB", "LARS"}) {
+    ShardedJob job{.rule = rule, .clip_norm = 0.2};
+    const Values expected = train_alone(job).values;
+    for (const BucketOptions& options : all_shardings()) {
+      job.options = options;
+      expect_equal_training(train_sharded(*comm, job).values, expected, job.dtype,
+                            message(rule, ", ", shown(options)));
+    }
+  }
+}
+
+TEST(ProcessSharding, SumsOf16BitsAreEqualOnAllRanks) {
+  const CommunicatorPtr comm = create_communicator();
+  for (const BucketOptions& sharding : all_shardings()) {
+    ShardedJob job{.dtype = dtype::float32, .options = sharding, .end = 8};
+    const Values expected = train_alone(job).values;
+    job.options.reduce_dtype = dtype::bfloat16;
+    const ShardedResult result = train_sharded(*comm, job);  // checks that ranks are equal
+    EXPECT_LE(largest_difference(result.values, expected), 0.05) << shown(sharding);
+  }
 }
 
 }  // namespace

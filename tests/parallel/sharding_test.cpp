@@ -5,7 +5,13 @@
 #include <limits>
 #include <mutex>
 
+#include "catena/array/random.h"
 #include "catena/array/reduction.h"
+#include "catena/autograd/autocast.h"
+#include "catena/functions/activation.h"
+#include "catena/functions/array.h"
+#include "catena/functions/connection.h"
+#include "catena/functions/normalization.h"
 #include "catena/optimizers/loss_scale.h"
 #include "comm/nccl.h"
 #include "error_text.h"
@@ -85,6 +91,82 @@ TEST(Sharding, RanksWithoutSamplesTakePart) {
     const ShardedJob job{.options = options, .end = 5, .samples = 2};
     for (const ShardedResult& result : over_threads(3, job))
       expect_equal_training(result.values, train_alone(job).values, job.dtype, shown(options));
+  }
+}
+
+// Autocast makes copies in 16 bits, which go with the values.
+TEST(Sharding, GivesTheBitsOfWholeArraysUnderAutocast) {
+  const auto run = [&](const BucketOptions& options) {
+    std::vector<Values> values(2);
+    comm::run_threads(2, [&](Communicator& comm) {
+      DeepNet net(dtype::float32);
+      net.to(comm.device());
+      auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), comm, options);
+      optimizer.setup(net);
+      for (int step = 0; step < 5; ++step) {
+        optimizer.zero_grads();
+        const Batch batch = batch_of(2 * step + comm.rank(), 4, dtype::float32);
+        Variable loss;
+        {
+          const AutocastScope scope(dtype::bfloat16);
+          loss = mean_loss(net, part(batch, 0, 4, comm.device()));
+        }
+        loss.backward();
+        optimizer.update();
+      }
+      optimizer.gather_parameters();
+      values[size_t(comm.rank())] = values_of(net);
+    });
+    EXPECT_EQ(values[0], values[1]);
+    return values[0];
+  };
+  const Values whole = run({});
+  for (const BucketOptions& options : all_shardings()) EXPECT_EQ(run(options), whole);
+}
+
+// Layers of other kinds ask for their parameters' values, too.
+struct Layers : FunctionSet {
+  F::EmbedID embed{5, 12};
+  F::Convolution2D convolution{1, 3, 3};
+  F::BatchNormalization normalization{3};
+  F::LSTM lstm{6, 4};
+  F::Linear out{4, 3};
+  CATENA_FUNCTIONS(embed, convolution, normalization, lstm, out)
+  Variable operator()(const Array& ids) {
+    const int64_t n = ids.length();
+    const Variable image = F::reshape(embed(ids), {n, 1, 3, 4});
+    const Variable h = F::relu(normalization(convolution(image)));
+    lstm.reset_state();
+    return out(lstm(F::reshape(h, {n, 6})));
+  }
+};
+
+TEST(Sharding, GivesTheBitsOfWholeArraysToAnyLayer) {
+  const auto run = [&](const BucketOptions& options) {
+    Values result;
+    comm::run_threads(2, [&](Communicator& comm) {
+      random::default_state(comm.device()).seed(4);
+      Layers net;
+      net.to(comm.device());
+      auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), comm, options);
+      optimizer.setup(net);
+      for (int step = 0; step < 4; ++step) {
+        optimizer.zero_grads();
+        const Array ids = array(std::vector<int32_t>{0, step % 5, 3, comm.rank()}, {4}, cpu(0));
+        const Array labels = array(std::vector<int32_t>{0, 1, 2, step % 3}, {4}, cpu(0));
+        F::softmax_cross_entropy(net(ids.to(comm.device())), labels.to(comm.device())).backward();
+        optimizer.update();
+      }
+      optimizer.check_state();
+      if (comm.rank() == 0) result = values_of(net);
+    });
+    return result;
+  };
+  random::default_state(cpu(0)).seed(4);
+  const Values whole = run({});
+  for (const BucketOptions& options : all_shardings()) {
+    random::default_state(cpu(0)).seed(4);
+    EXPECT_EQ(run(options), whole) << shown(options);
   }
 }
 
@@ -503,6 +585,23 @@ TEST(SixteenBits, OtherDtypesAreRefused) {
 }
 
 // GPUs --------------------------------------------------------------------------------------------
+
+// Ranks that share a GPU.
+TEST(ShardingOnGpus, OfOneGpuEqualsOneProcess) {
+  CATENA_NEEDS_GPUS(1);
+  for (const char* rule : {"Adam", "LAMB", "LARS"}) {
+    ShardedJob job{.rule = rule, .samples = 16, .clip_norm = 0.2};
+    const Values expected = train_alone(job, cuda_device(0)).values;
+    for (const BucketOptions& options : all_shardings()) {
+      job.options = options;
+      const auto run = [&](Communicator& comm) {
+        const Values values = train_sharded(comm, job).values;
+        expect_equal_training(values, expected, job.dtype, message(rule, ", ", shown(options)));
+      };
+      comm::run_threads(2, run, {.devices = {cuda_device(0), cuda_device(0)}, .timeout = 60});
+    }
+  }
+}
 
 // One GPU each, eagerly and as one captured graph; sums of NCCL are in an order of its own.
 TEST(ShardingOnGpus, EqualsOneProcess) {

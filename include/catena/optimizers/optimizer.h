@@ -229,6 +229,7 @@ class Optimizer : public UpdateRule {
   void take(Placed&& placed, int64_t t);
   bool counts_on(Device device) const;
   DeviceValues make_device_values(Device device, int64_t t) const;
+  static void share_rates(std::vector<DeviceValues>& values);
   void add_device_values();
   void require_setup(const char* who) const;
   bool is_capturing() const;

@@ -17,7 +17,7 @@ namespace catena::parallel {
 enum class Sharding : uint8_t {
   kNone,        // every rank holds everything
   kStates,      // states and master copies
-  kGradients,   // and gradients, from the reduction of their bucket on
+  kGradients,   // and gradients, from the reduction of their bucket on (a captured step keeps all)
   kParameters,  // and parameters, but for units that are in use
 };
 const char* name(Sharding sharding);  // "none", "states", "gradients", "parameters"

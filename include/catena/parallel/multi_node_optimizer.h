@@ -72,8 +72,9 @@ class MultiNodeOptimizer {
   // ranks, for instance after loading a checkpoint on rank 0 alone (from_rank0.h reads whole
   // checkpoints so). Collective.
   void broadcast_state();
-  // Calls average_persistents (persistents.h) for the model given to setup. Collective: all ranks,
-  // before test passes and before rank 0 writes a checkpoint.
+  // Calls average_persistents (persistents.h) for the model given to setup, and
+  // gather_parameters(). Collective: all ranks, before test passes and before rank 0 writes a
+  // checkpoint.
   void average_persistents();
   // Collective: the values of all parameters are here until the next update, for reading, saving
   // and writing: what kParameters and gather_ahead want before anything but functions touches them.
@@ -86,11 +87,9 @@ class MultiNodeOptimizer {
   // hyper-parameters and t; the communicator has then failed.
   // Reads every parameter and state once, on its device, and waits for that. For steps that no
   // update() sees: call it every now and then between replays of a graph.
-  // Values of which each rank keeps a part are left out.
-  void check_state() {
-    if (sharded_) sharded_->wait();
-    reducer_->check_state("check_state");
-  }
+  // Gathers the parameters first (gather_parameters); the checks of update() leave out those that
+  // are not here.
+  void check_state();
 
   // The wrapped optimizer, its members, the communicator and the reducer of gradients.
   Optimizer& actual_optimizer() { return *optimizer_; }

@@ -43,8 +43,6 @@ class ShardedStates : public optimizers::UpdateStage {
   // Collective: brings the values of all parameters, so that anybody may read and write them until
   // the next update. All ranks write the same. Not during a capture.
   void gather_parameters();
-  // The current stream waits for values that are on their way: gather_ahead. Not collective.
-  void wait();
   // The stage that must stand in front of the rule with kParameters and gather_ahead.
   static std::shared_ptr<optimizers::UpdateStage> before_rule(
       const std::shared_ptr<ShardedStates>& states);
