@@ -4,6 +4,7 @@
 #include <string>
 
 #include "catena/array/random.h"
+#include "catena/autograd/grad_mode.h"
 #include "catena/comm/run_main.h"
 #include "catena/functions/activation.h"
 #include "catena/functions/connection/linear.h"

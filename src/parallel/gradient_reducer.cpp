@@ -185,10 +185,9 @@ void GradientReducer::backward_begins() {
     begin_round();
   }
   const bool is_own = is_in_own_step();
-  if (!is_own && keeps_parts()) mixed_ = true;
+  mixed_ = !is_own && (mixed_ || keeps_parts());
   reopen();
   if (!is_own || !synchronizes(comm_)) return;
-  mixed_ = false;
   optimizer_->settle_layout();
   update_buckets();
   begin_round();

@@ -50,6 +50,7 @@ void ParameterGathers::attach(Optimizer& optimizer) {
   std::vector<std::string> names;
   for (size_t a = 0; a < arenas.size(); ++a) {
     for (const ParameterArena::Slot& slot : arenas[a].slots()) {
+      if (!by_units() && !options_.gather_ahead) break;  // no use is waited for
       arena_of_[slot.parameter.state()] = a;
       observe(slot.parameter);
     }
