@@ -120,14 +120,6 @@ uint64_t digest_of(Optimizer& optimizer) {
   return hash;
 }
 
-// Whether all ranks have the values of parameter `index`.
-bool has_whole_data(const Optimizer& optimizer, size_t index) {
-  for (const ParameterArena& arena : optimizer.layout().arenas())
-    for (const ParameterArena::Slot& slot : arena.slots())
-      if (size_t(slot.index) == index) return arena.has_whole_data();
-  return false;
-}
-
 // What differs -----------------------------------------------------------------------------------
 
 // "kind\tname\tvalue" lines, in the order in which a difference is to be named: causes first.
@@ -145,7 +137,7 @@ std::string describe(Optimizer& optimizer) {
   add("number of updates", "t", optimizer.t());
   const Parameters& parameters = optimizer.layout().parameters();
   for (size_t i = 0; i < parameters.size(); ++i)
-    if (has_whole_data(optimizer, i))
+    if (!parameters[i].state()->data->is_absent)
       add("parameter", optimizer.layout().name(i), digest_of(parameters[i].data()));
   for (const auto& [path, p] : optimizer.persistents())
     if (p.over_ranks() == OverRanks::kEqual) add("persistent array", path, digest_of(p.data()));

@@ -114,6 +114,10 @@ TEST(Sharding, GivesTheBitsOfWholeArraysUnderAutocast) {
         loss.backward();
         optimizer.update();
       }
+      if (options.sharding == Sharding::kParameters) {
+        for (const Parameter& p : net.parameters())
+          EXPECT_FALSE(p.state()->low_memory().defined()) << "gone with the values";
+      }
       optimizer.gather_parameters();
       values[size_t(comm.rank())] = values_of(net);
     });
