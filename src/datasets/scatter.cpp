@@ -1,6 +1,5 @@
 #include "catena/datasets/scatter.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace catena::datasets {
@@ -9,10 +8,10 @@ Share scatter(int64_t count, RankOf who) {
   CATENA_CHECK(ValueError, who.ranks > 0 && who.rank >= 0 && who.rank < who.ranks, "scatter: rank ",
                who.rank, " of ", who.ranks, ", expected 0 <= rank < ranks");
   CATENA_CHECK(ValueError, count >= 0, "scatter: ", count, " samples, expected at least 0");
-  const int64_t base = count / who.ranks, longer = count % who.ranks;
+  const auto begin_of = [&](int64_t rank) { return (count * rank + who.ranks - 1) / who.ranks; };
   Share share;
-  share.begin = base * who.rank + std::min<int64_t>(who.rank, longer);
-  share.end = share.begin + base + (who.rank < longer ? 1 : 0);
+  share.begin = begin_of(who.rank);
+  share.end = begin_of(int64_t(who.rank) + 1);
   share.weight = count == 0 ? 0 : double(share.size()) / double(count);
   return share;
 }

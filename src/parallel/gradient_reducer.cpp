@@ -16,6 +16,7 @@
 #include "core/text_hash.h"
 #include "equal_states.h"
 #include "rank_difference.h"
+#include "slice_run.h"
 #include "step_agreement.h"
 
 namespace catena::parallel {
@@ -32,6 +33,11 @@ GradientReducer::GradientReducer(Communicator& comm, const BucketOptions& option
                    (is_float(*options.reduce_dtype) && itemsize(*options.reduce_dtype) == 2),
                "multi-node optimizer: expected a reduce_dtype of float16 or bfloat16, got ",
                *options.reduce_dtype);
+  if (options.slices == 0) return;
+  CATENA_CHECK(ValueError, options.sharding <= Sharding::kStates && !options.reduce_dtype,
+               "multi-node optimizer: slices add whole gradients in their own dtype; leave out "
+               "reduce_dtype and sharding of gradients or parameters");
+  slices_ = std::make_shared<SliceRun>(comm, options.slices);
 }
 
 // Setup -------------------------------------------------------------------------------------------
@@ -50,6 +56,7 @@ void GradientReducer::after_setup(Optimizer& optimizer) {
     arena.copy_data_to_master();
   }
   broadcast_persistents(optimizer.persistents(), comm_);
+  if (slices_) slices_->after_setup(optimizer);
   updates_ = 0;
   agreement_ = std::make_shared<StepAgreement>(comm_, number_);
   in_own_step_ = false;
@@ -307,6 +314,10 @@ void GradientReducer::start_next() {
   for (size_t s = bucket.first; s < bucket.last; ++s)
     arena.slots()[s].parameter.state()->mark_written();
   if (bucket.begin == bucket.end) return;
+  if (slices_) {
+    last_ = reduce_slices(bucket);
+    return;
+  }
   const Array gradient = arena.gradient().part({bucket.begin, bucket.end});
   BucketReduction reduction{gradient,
                             {},
@@ -345,6 +356,21 @@ bool GradientReducer::begin_agreement() {
   return false;
 }
 
+Event GradientReducer::reduce_slices(const Bucket& bucket) {
+  const Stream side = comm_.side_stream();
+  std::optional<StreamScope> scope;
+  if (comm_.device().is_cuda()) {
+    side.wait(current_stream(comm_.device()));
+    scope.emplace(side);
+  }
+  slices_->reduce(bucket.arena, {bucket.begin, bucket.end});
+  if (begin_agreement())
+    agreement_->exchange([&](const Array& sums) {
+      comm_.all_reduce_async(sums, comm::Reduction::kSum, side, agreement_->tag());
+    });
+  return scope ? side.record() : Event();
+}
+
 // Update ------------------------------------------------------------------------------------------
 
 void GradientReducer::wait() {
@@ -364,6 +390,7 @@ void GradientReducer::run(optimizers::UpdateContext&) {
 
 void GradientReducer::after_update(Optimizer&) {
   begin_round();
+  if (slices_) slices_->discard();
   in_own_step_ = false;
   comm::internals(comm_).set_updates(updates_ + 1);
   if (++updates_ % kUpdatesBetweenChecks == 0) compare_ = true;
@@ -371,6 +398,7 @@ void GradientReducer::after_update(Optimizer&) {
   compare_ = false;
   agreement_->check();
   comm_.check();
+  if (slices_) slices_->check();
   check_state("update");
 }
 
@@ -384,6 +412,7 @@ void GradientReducer::discard(Optimizer&) {
   wait();
   reopen();
   mixed_ = false;
+  if (slices_) slices_->discard();
   begin_round();
   in_own_step_ = true;
 }

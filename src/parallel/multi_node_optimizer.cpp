@@ -3,6 +3,8 @@
 #include "catena/core/log.h"
 #include "catena/parallel/persistents.h"
 #include "shared_arenas.h"
+#include "slice_run.h"
+#include "synchronised_layers.h"
 
 namespace catena::parallel {
 
@@ -43,6 +45,22 @@ MultiNodeOptimizer::~MultiNodeOptimizer() {
   }
   if (before_rule_) optimizer_->remove_stage(*before_rule_);
   optimizer_->remove_stage(*reducer_);
+}
+
+void MultiNodeOptimizer::setup(Parameterized& model) {
+  CATENA_CHECK(ValueError, slice_count() == 0 || !has_synchronised_layer(model),
+               "setup: the model has a SyncBatchNormalization, whose results depend on the number "
+               "of ranks with slices; use BatchNormalization, which normalizes each slice");
+  optimizer_->setup(model);
+}
+
+BatchSlices MultiNodeOptimizer::slices(int64_t n_local, int64_t n_global) {
+  set_batch_weight(n_local, n_global);
+  return BatchSlices(reducer_->slice_run(), n_local, n_global);
+}
+
+int MultiNodeOptimizer::slice_count() const {
+  return reducer_->slice_run() ? reducer_->slice_run()->slices() : 0;
 }
 
 void MultiNodeOptimizer::broadcast_state() {

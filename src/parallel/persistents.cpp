@@ -1,6 +1,11 @@
 #include "catena/parallel/persistents.h"
 
+#include <algorithm>
+#include <memory>
+#include <utility>
+
 #include "catena/comm/internals.h"
+#include "slice_persistents.h"
 
 namespace catena::parallel {
 namespace {
@@ -27,13 +32,38 @@ comm::Reduce mean_of(const std::vector<std::vector<int64_t>>& counts, size_t k,
   return comm::weighted(double(counts[size_t(comm.rank())][k]) / double(all));
 }
 
+// Averages those of which an optimizer keeps one for each slice of a batch, and returns the others.
+NamedPersistents without_sliced(const NamedPersistents& persistents, Communicator& comm) {
+  NamedPersistents others;
+  std::vector<std::pair<std::shared_ptr<SlicePersistents>, std::vector<Persistent>>> sliced;
+  for (const auto& [path, p] : persistents) {
+    const auto slices = SlicePersistents::of(p, comm);
+    if (!slices) {
+      others.emplace_back(path, p);
+      continue;
+    }
+    if (p.over_ranks() != OverRanks::kMean || p.size() == 0) continue;
+    check_device(path, p, comm);
+    const auto found = std::find_if(sliced.begin(), sliced.end(),
+                                    [&](const auto& one) { return one.first == slices; });
+    if (found == sliced.end())
+      sliced.push_back({slices, {p}});
+    else
+      found->second.push_back(p);
+  }
+  for (const auto& [slices, averaged] : sliced) slices->average(averaged);
+  return others;
+}
+
 }  // namespace
 
 void average_persistents(const NamedPersistents& persistents, Communicator* comm) {
-  if (comm == nullptr || comm->size() == 1) return;
+  if (comm == nullptr) return;
+  const NamedPersistents others = without_sliced(persistents, *comm);
+  if (comm->size() == 1) return;
   std::vector<Persistent> averaged;
   std::vector<int64_t> samples;
-  for (const auto& [path, p] : persistents) {
+  for (const auto& [path, p] : others) {
     if (p.over_ranks() != OverRanks::kMean) continue;
     check_device(path, p, *comm);
     if (p.size() == 0) continue;

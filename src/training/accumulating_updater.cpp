@@ -17,6 +17,10 @@ AccumulatingUpdater::AccumulatingUpdater(datasets::BatchIterator& batches,
       score_(std::move(score)) {
   CATENA_CHECK(ValueError, batches_an_update > 0, "AccumulatingUpdater: ", batches_an_update,
                " batches an update, expected at least 1");
+  CATENA_CHECK(
+      ValueError, ranks == nullptr || ranks->slice_count() == 0,
+      "AccumulatingUpdater: the optimizer runs batches in slices, which accumulate as well; "
+      "take batches as large as an update needs, more slices, and make_step");
   CATENA_CHECK(ValueError, score_ != nullptr,
                "AccumulatingUpdater: the score is an empty function; give one that returns the "
                "loss first");

@@ -83,7 +83,7 @@ void restore_rank_state(const std::map<std::string, Array>& saved, const RankSta
                         Communicator* comm) {
   const int rank = comm ? comm->rank() : 0, ranks = comm ? comm->size() : 1;
   const std::vector<RandomState::State> random = generators(saved);
-  restore_generator(random, own.random, rank);
+  if (!own.draws_alike) restore_generator(random, own.random, rank);
   for (int from = rank; from < int(random.size()); from += ranks)
     for (const std::string& name : own.names)
       if (const auto sum = pair_of<double>(saved, entry(from, entry_of_mean(name))))

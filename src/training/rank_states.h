@@ -17,6 +17,7 @@ struct RankState {
   Means& means;  // those of `names` count
   const std::vector<std::string>& names;
   const Parameterized& model;  // whose arrays declared OverRanks::kPerRank count
+  bool draws_alike = false;    // all ranks have rank 0's generator, as slices of a batch need it
 };
 
 // The states of all ranks by "rank/what", on cpu:0; empty on ranks other than 0. Collective; a null

@@ -156,7 +156,10 @@ void Trainer::restore_extensions() {
 }
 
 RankState Trainer::own_state() {
-  return {random::default_state(updater_.batches().device()), means_, options_.metrics, model_};
+  const bool draws_alike = std::any_of(
+      ranks_.begin(), ranks_.end(), [](const auto& each) { return each.get().slice_count() > 0; });
+  return {random::default_state(updater_.batches().device()), means_, options_.metrics, model_,
+          draws_alike};
 }
 
 void Trainer::average_statistics() {

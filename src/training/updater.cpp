@@ -1,6 +1,8 @@
 // Steps of training, eagerly.
 #include "catena/training/updater.h"
 
+#include "catena/array/math.h"
+
 namespace catena::training {
 namespace {
 
@@ -19,6 +21,26 @@ Arrays learn(const Optimizer& optimizer, const Score& score, const datasets::Bat
   return data_of(numbers);
 }
 
+// Adds share * numbers to the sums.
+void add_numbers(Arrays& sums, const Arrays& numbers, double share) {
+  if (sums.empty()) {
+    for (const Array& number : numbers) sums.push_back(number * share);
+    return;
+  }
+  CATENA_CHECK(ValueError, numbers.size() == sums.size(), "training: the score of a slice gave ",
+               numbers.size(), " numbers, that of the slices before it ", sums.size());
+  for (size_t k = 0; k < sums.size(); ++k) sums[k] = sums[k] + numbers[k] * share;
+}
+
+Arrays learn_slices(parallel::MultiNodeOptimizer& optimizer, const Score& score,
+                    const datasets::Batch& batch) {
+  Arrays means;
+  for (const auto& slice : optimizer.slices(batch.size(), batch.global_count))
+    add_numbers(means, learn(optimizer.actual_optimizer(), score, rows_of(batch, slice)),
+                slice.share());
+  return means;
+}
+
 void check_score(const Score& score) {
   CATENA_CHECK(ValueError, score != nullptr,
                "make_step: the score is an empty function; give one that returns the loss first");
@@ -28,6 +50,16 @@ void check_score(const Score& score) {
 
 parallel::BatchOrder order_of(const datasets::BatchPlace& place) {
   return {place.after.size, place.batch, place.after.seed, place.after.epoch, place.after.position};
+}
+
+datasets::Batch rows_of(const datasets::Batch& batch, const parallel::BatchSlice& slice) {
+  datasets::Batch rows;
+  for (const Array& array : batch.arrays) rows.arrays.push_back(slice(array));
+  rows.global_count = batch.global_count;
+  rows.weight = double(slice.size()) / double(batch.global_count);
+  rows.count = slice.size();
+  rows.place = batch.place;
+  return rows;
 }
 
 Step make_step(Optimizer& optimizer, Score score) {
@@ -42,12 +74,18 @@ Step make_step(Optimizer& optimizer, Score score) {
 
 Step make_step(parallel::MultiNodeOptimizer& optimizer, Score score, EmptyBatches empty) {
   check_score(score);
+  CATENA_CHECK(
+      ValueError, empty == EmptyBatches::kSkip || optimizer.slice_count() == 0,
+      "make_step: EmptyBatches::kRun with slices; layers whose ranks meet inside depend on "
+      "the number of ranks, which slices exclude");
   return [&optimizer, score = std::move(score), empty](const datasets::Batch& batch) {
     optimizer.zero_grads();
     optimizer.set_batch_weight(batch.size(), batch.global_count);
     optimizer.set_batch_order(order_of(batch.place));
     Arrays numbers;
-    if (batch.size() > 0 || empty == EmptyBatches::kRun)
+    if (optimizer.slice_count() > 0)
+      numbers = learn_slices(optimizer, score, batch);
+    else if (batch.size() > 0 || empty == EmptyBatches::kRun)
       numbers = learn(optimizer.actual_optimizer(), score, batch);
     optimizer.update();
     return numbers;

@@ -22,8 +22,9 @@ struct Share {
   int64_t size() const { return end - begin; }
 };
 
-// Contiguous slices whose lengths differ by at most one, longer ones first; a rank may get none
-// (weight 0). Throws ValueError unless 0 <= rank < ranks and count >= 0.
+// Contiguous slices whose lengths differ by at most one, that of rank 0 among the longest; a rank
+// may get none (weight 0). The slice of a rank is the union of those of two ranks where there are
+// twice as many. Throws ValueError unless 0 <= rank < ranks and count >= 0.
 Share scatter(int64_t count, RankOf who);
 
 // This rank's part of each global batch of an iterator. All ranks run equal iterators, so the order

@@ -54,6 +54,11 @@ struct BucketOptions {
   // (2 u + u^2 + n 2^-23) A, and by (u + n 2^-23) A under sharding. Adding in 16 bits from rank to
   // rank, as reductions of a library may, is off by up to (n - 1) u A.
   std::optional<Dtype> reduce_dtype = std::nullopt;
+
+  // Above 0: parameters are equal bit for bit on any number of ranks; see
+  // MultiNodeOptimizer::slices. A power of two that the ranks divide. Not with reduce_dtype and
+  // sharding of gradients or parameters (ValueError).
+  int slices = 0;
 };
 
 }  // namespace catena::parallel

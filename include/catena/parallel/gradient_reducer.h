@@ -17,6 +17,7 @@
 namespace catena::parallel {
 
 class StepAgreement;  // the library's own
+class SliceRun;       // the same
 
 // A slice of an arena: slots [first, last), elements [begin, end).
 struct Bucket {
@@ -72,6 +73,8 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   const std::vector<Bucket>& buckets() const { return buckets_; }
   // Buckets started since the last update, for tests.
   size_t started() const { return next_; }
+  // How this rank runs its slices; null without BucketOptions::slices.
+  const std::shared_ptr<SliceRun>& slice_run() const { return slices_; }
 
   void backward_begins() override;
   void gradient_is_final(ParameterState& parameter) override;
@@ -107,6 +110,7 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   bool keeps_parts() const;
   void reopen();
   void free_gradients();
+  Event reduce_slices(const Bucket& bucket);
   void note_facts(StepAgreement& agreement) const;
   bool begin_agreement();
   void flush();
@@ -135,6 +139,7 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   bool in_own_step_ = false;           // see is_in_own_step
   int64_t updates_ = 0;                // since setup
   std::shared_ptr<StepAgreement> agreement_;
+  std::shared_ptr<SliceRun> slices_;
   BatchOrder order_;
   int64_t n_local_ = 0, n_global_ = 0;
   bool agreed_ = false;   // in this round: its first bucket is on its way

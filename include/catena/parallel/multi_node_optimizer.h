@@ -17,6 +17,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "catena/parallel/batch_slices.h"
 #include "catena/parallel/gradient_reducer.h"
 #include "catena/parallel/no_sync.h"
 #include "catena/parallel/sharded_states.h"
@@ -49,7 +50,9 @@ class MultiNodeOptimizer {
   // Sets the optimizer up, checks that all ranks have the same model and the same hyper-parameters
   // (ValueError naming the first difference, on all ranks) and copies rank 0's parameters and
   // persistent arrays to the others. The model must be on comm.device() (DeviceError).
-  void setup(Parameterized& model) { optimizer_->setup(model); }
+  // With slices a model with SyncBatchNormalization is refused (ValueError): its statistics would
+  // be those of slices that run at the same time, which are others for each number of ranks.
+  void setup(Parameterized& model);
   void setup(Parameterized&& model) = delete;
   void setup(const Parameters& parameters) { optimizer_->setup(parameters); }
   void zero_grads() { optimizer_->zero_grads(); }
@@ -65,6 +68,28 @@ class MultiNodeOptimizer {
   // Where the batch comes from: the ranks compare it in each step, so that other orders, seeds,
   // data sets or batch sizes on one rank are named. training::make_step calls both.
   void set_batch_order(const BatchOrder& order) { reducer_->set_batch_order(order); }
+  // Equal bits on any number of ranks: with {.slices = 8} a global batch is cut into 8 slices,
+  // whose sizes differ by at most one and do not depend on the ranks. Each rank runs its slices one
+  // after the other, each with a backward pass of its own, and the gradients are added up in a
+  // balanced binary tree over the slices. After any number of steps the parameters then have the
+  // same bits on 1, 2, 4 and 8 ranks. The kernels must be deterministic: setup throws a ValueError
+  // unless config().deterministic is set.
+  //
+  // A range for a loop over this rank's slices (batch_slices.h), in place of set_batch_weight:
+  // n_local of n_global samples are this rank's, as datasets::RankOf divides them. Once a step, on
+  // all ranks, between zero_grads and update. Without the option: one slice, the whole, so that a
+  // loop serves both. GradientError where gradients are not zero, ValueError for another n_local,
+  // and in set_batch_weight. training::make_step runs the loop.
+  //
+  // In a slice, random numbers of the model (dropout) are those of step and slice: they come from
+  // rank 0's default generator, whose state all ranks get in setup; between the steps all ranks
+  // must draw alike. Persistent arrays (running means) are kept for each slice, and
+  // average_persistents gives all of them the mean, summed in a tree as well. What stays with the
+  // number of ranks: the last bits of reported means, and of norms of LAMB and LARS where states
+  // are sharded.
+  [[nodiscard]] BatchSlices slices(int64_t n_local, int64_t n_global);
+  // BucketOptions::slices.
+  int slice_count() const;
   // While the result lives, backward only adds to this rank's gradients; the first backward after
   // it averages the sums. Several micro-batches: all but the last inside.
   [[nodiscard]] NoSync no_sync() { return NoSync(reducer_->comm()); }

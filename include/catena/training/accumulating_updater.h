@@ -13,7 +13,8 @@ namespace catena::training {
 // normalization, see the small ones.
 //
 // Over ranks the gradients travel once an update. ValueError unless batches_an_update is positive
-// and the score is given.
+// and the score is given, and for an optimizer with slices (BucketOptions::slices), which
+// accumulate by themselves.
 class AccumulatingUpdater final : public Updater {
  public:
   AccumulatingUpdater(datasets::BatchIterator& batches, int64_t batches_an_update,

@@ -21,9 +21,15 @@ Step make_step(Optimizer& optimizer, Score score);
 // batch, whose numbers do not count. Models whose ranks meet inside need it, such as those with
 // parallel::SyncBatchNormalization; batches made by a Collate are not empty arrays and cannot.
 enum class EmptyBatches : uint8_t { kSkip, kRun };
-// The same on every rank: a rank counts by its samples, and one without joins the update.
+// The same on every rank: a rank counts by its samples, and one without joins the update. With
+// BucketOptions::slices it runs its slices one after the other, each through the score, and the
+// numbers are the means over them; ValueError for kRun, which is for layers that slices exclude.
 Step make_step(parallel::MultiNodeOptimizer& optimizer, Score score,
                EmptyBatches empty = EmptyBatches::kSkip);
+
+// The rows of a slice as a batch, for loops over MultiNodeOptimizer::slices. ShapeError for a batch
+// of a Collate that has an array without a row for each sample.
+datasets::Batch rows_of(const datasets::Batch& batch, const parallel::BatchSlice& slice);
 
 // What a multi-node optimizer compares of a batch over the ranks; make_step passes it on.
 parallel::BatchOrder order_of(const datasets::BatchPlace& place);

@@ -43,8 +43,9 @@ class ThreadCount {
 
 // Waking a thread of OpenMP takes about as long as this many multiply-adds, and far longer on a
 // busy core.
+constexpr double kOfAThread = 1 << 20;
+
 int64_t threads_for(double multiply_adds) {
-  constexpr double kOfAThread = 1 << 20;
   return std::clamp<int64_t>(static_cast<int64_t>(multiply_adds / kOfAThread), 1, cpu_threads());
 }
 
@@ -81,8 +82,13 @@ bool is_slow(const Problem& p) {
   if (p.groups == 1 || pairs > 4) return false;
   return pairs > 1 || (p.pass == ConvolutionPass::kGradW && p.window.taps() > 9);
 }
+// Whether the bits may depend on the number of threads, over which oneDNN divides the sums of
+// weight gradients. Those of "direct" do not.
+bool depends_on_threads(const Problem& p) {
+  return p.pass == ConvolutionPass::kGradW && p.multiply_adds() >= 2 * kOfAThread;
+}
 bool leaves(const Problem& problem, const SlotBase& slot) {
-  if (!is_slow(problem)) return false;
+  if (!is_slow(problem) && !(config().deterministic && depends_on_threads(problem))) return false;
   const ProviderUse use = config().providers.use(slot.name(), "onednn");
   return use != ProviderUse::kAlways && use != ProviderUse::kOnly &&
          config().providers.use(slot.name(), "direct") != ProviderUse::kOff;

@@ -1,0 +1,129 @@
+#include "slice_run.h"
+
+#include <algorithm>
+
+#include "catena/array/math.h"
+#include "catena/comm/internals.h"
+#include "catena/core/config.h"
+#include "tree_reduction.h"
+
+namespace catena::parallel {
+
+using optimizers::ParameterArena;
+
+SliceRun::SliceRun(Communicator& comm, int slices)
+    : comm_(comm),
+      slices_(slices),
+      persistents_(std::make_shared<SlicePersistents>(comm, slices)),
+      numbers_(comm, slices) {
+  constexpr const char* kWho = "create_multi_node_optimizer";
+  CATENA_CHECK(ValueError, is_power_of_two(slices), kWho, ": .slices is ", slices,
+               ", expected a power of two: they are summed in a balanced binary tree");
+  CATENA_CHECK(ValueError, slices % comm.size() == 0, kWho, ": ", slices,
+               " slices cannot be divided over ", comm.size(),
+               " ranks; run 1, 2, 4, ... ranks, at most as many as slices");
+}
+
+void SliceRun::after_setup(Optimizer& optimizer) {
+  CATENA_CHECK(ValueError, config().deterministic,
+               "setup: slices give equal bits only with deterministic kernels; set "
+               "config().deterministic = true, or CATENA_DETERMINISTIC=1");
+  optimizer_ = &optimizer;
+  discard();
+  persistents_->after_setup(optimizer.persistents());
+  numbers_.after_setup();
+}
+
+void SliceRun::discard() {
+  draws_.reset();
+  no_sync_.reset();
+  is_open_ = false;
+  index_ = -1;
+}
+
+// Slices ------------------------------------------------------------------------------------------
+
+SliceBounds SliceRun::bounds(int index) const {
+  return slice_bounds(samples_, first() + index, slices_);
+}
+
+SliceBounds SliceRun::rows() const {
+  const SliceBounds own = bounds(index_);
+  const int64_t begin = bounds(0).begin;
+  return {own.begin - begin, own.end - begin};
+}
+
+// What the mean over the slice counts for, relative to a slice of average size. The sum over all is
+// divided by their number at the end, which is exact: equal slices are not multiplied by anything.
+double SliceRun::weight(int index) const {
+  const int64_t own = bounds(index).size();
+  return own == 0 ? 1 : double(own) * slices_ / double(samples_);  // of none: zeros
+}
+
+void SliceRun::begin(int64_t n_local, int64_t n_global) {
+  CATENA_CHECK(ValueError, optimizer_ != nullptr,
+               "slices: the optimizer is not set up; call setup(model) first");
+  const Parameters& parameters = optimizer_->layout().parameters();
+  const bool is_zero = std::all_of(parameters.begin(), parameters.end(),
+                                   [](const Parameter& p) { return p.state()->is_stale(); });
+  CATENA_CHECK(GradientError, is_zero,
+               "slices: there are gradients already; call zero_grads() first, once a step");
+  discard();
+  samples_ = n_global;
+  const int64_t own = bounds(local() - 1).end - bounds(0).begin;
+  CATENA_CHECK(ValueError, n_local == own, "slices: rank ", comm_.rank(), " has ", n_local,
+               " samples of a batch of ", n_global, ", but its slices, ", first(), " to ",
+               first() + local() - 1, " of ", slices_, ", have ", own,
+               "; give the iterator datasets::RankOf{comm.rank(), comm.size()}");
+  sums_.begin(optimizer_->layout().arenas(), local(), comm_.side_stream());
+  persistents_->begin_step();
+  numbers_.begin_step();
+}
+
+bool SliceRun::next() {
+  while (true) {
+    if (is_open_) end_slice();
+    if (is_last()) return false;
+    ++index_;
+    begin_slice();
+    if (bounds(index_).size() > 0) return true;
+  }
+}
+
+void SliceRun::begin_slice() {
+  is_open_ = true;
+  persistents_->begin_slice(index_);
+  draws_.emplace(numbers_.of(number()));
+  if (!is_last()) no_sync_.emplace(comm_);
+}
+
+// Of the last slice the gradients stay where they are, for reduce.
+void SliceRun::end_slice() {
+  draws_.reset();
+  no_sync_.reset();
+  is_open_ = false;
+  persistents_->end_slice(index_);
+  if (is_last()) return;
+  const auto& arenas = optimizer_->layout().arenas();
+  for (size_t a = 0; a < arenas.size(); ++a) {
+    arenas[a].settle_gradients();
+    sums_.add(a, arenas[a].gradient().memory, weight(index_), index_);
+  }
+  for (const Parameter& p : optimizer_->layout().parameters()) p.zero_grad();
+}
+
+void SliceRun::reduce(size_t arena, const optimizers::ElementRange& elements) {
+  CATENA_CHECK(GradientError, is_last(), "multi-node optimizer with slices: ",
+               index_ < 0 ? "no slices were run" : "the loop over slices was left early",
+               " since zero_grads; run every step as for (const auto& slice : "
+               "optimizer.slices(n_local, n_global)) { ... backward(); }, on all ranks");
+  const comm::PurposeScope purpose(&comm_, "slices");
+  const Array gradient = optimizer_->layout().arenas()[arena].gradient().part(elements);
+  if (gradient.device().is_cuda())
+    record_use(*gradient.storage(), current_stream(gradient.device()));
+  const Array sum = sums_.finish(arena, elements, gradient, weight(index_));
+  tree_all_reduce(comm_, sum, 1.0 / slices_);
+  if (sum.raw_data() != gradient.raw_data()) gradient.assign(sum);
+}
+
+}  // namespace catena::parallel

@@ -1,0 +1,109 @@
+// Trainers of optimizers with slices: one result on any number of ranks.
+#include <gtest/gtest.h>
+
+#include "catena/training/accumulating_updater.h"
+#include "catena/training/trainer.h"
+#include "error_text.h"
+#include "parallel/sliced_training.h"
+#include "temp_folder.h"
+
+namespace catena::training {
+namespace {
+
+namespace F = catena::functions;
+using namespace catena::testing;  // NOLINT: the networks of these tests
+
+datasets::DatasetPtr images() {
+  const Batch batch = wide_batch(0, 60, 3 * 12 * 12, dtype::float32);
+  return std::make_shared<datasets::TupleDataset>(Arrays{batch.x, batch.t});
+}
+
+struct End {
+  Bits parameters, persistents;
+  double loss = 0;
+};
+
+// Up to `epochs` on so many ranks; goes on from the folder's checkpoint if there is one.
+End trained(int ranks, int64_t epochs, const std::string& out, int slices = 8) {
+  End end;
+  comm::run_threads(ranks, [&](Communicator& comm) {
+    random::default_state(comm.device()).seed(1 + uint64_t(comm.rank()));
+    ConvolutionNet model;
+    model.to(comm.device());
+    auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), comm, {.slices = slices});
+    optimizer.setup(model);
+    datasets::PrefetchIterator batches(images(), datasets::ShuffledIterator(60, 25, 1),
+                                       comm.device(), {comm.rank(), comm.size()});
+    StandardUpdater updater(
+        batches, make_step(optimizer, [&](const datasets::Batch& batch) -> Variables {
+          return {F::softmax_cross_entropy(model(Variable::constant(batch.x())), batch.t())};
+        }));
+    Trainer trainer(updater, model, optimizer,
+                    {.epochs = epochs, .out = out, .metrics = {"loss"}, .silent = true});
+    if (trainer.has_checkpoint()) trainer.resume();
+    trainer.run();
+    optimizer.average_persistents();
+    if (comm.rank() == 0)
+      end = {bits_of(model), bits_of_persistents(model), trainer.value("train_loss")};
+  });
+  return end;
+}
+
+TEST(SlicesOverRanks, TrainersGiveOneResult) {
+  const DeterministicScope scope;
+  const End one = trained(1, 3, "");
+  for (const int ranks : {2, 4}) {
+    const End end = trained(ranks, 3, "");
+    EXPECT_TRUE(end.parameters == one.parameters) << ranks;
+    EXPECT_TRUE(end.persistents == one.persistents) << ranks;
+    EXPECT_NEAR(end.loss, one.loss, 1e-5) << ranks;
+  }
+  EXPECT_NE(trained(2, 3, "", 0).parameters, trained(1, 3, "", 0).parameters);
+}
+
+// Each epoch on another number of ranks, dropout and running means included.
+TEST(SlicesOverRanks, RunsGoOnWithOtherRanks) {
+  const DeterministicScope scope;
+  const TempFolder straight, changing;
+  const End expected = trained(4, 3, straight.path());
+  trained(1, 1, changing.path());
+  trained(2, 2, changing.path());
+  const End end = trained(8, 3, changing.path());
+  EXPECT_TRUE(end.parameters == expected.parameters);
+  EXPECT_TRUE(end.persistents == expected.persistents);
+}
+
+// The division of batches over ranks is made of whole slices.
+TEST(SlicesOverRanks, SharesOfRanksAreWholeSlices) {
+  for (const int64_t count : {0, 3, 10, 37}) {
+    for (const int ranks : {1, 2, 4, 8}) {
+      for (int r = 0; r < ranks; ++r) {
+        const datasets::Share share = datasets::scatter(count, {r, ranks});
+        const int each = 8 / ranks;
+        EXPECT_EQ(share.begin, parallel::slice_bounds(count, r * each, 8).begin);
+        EXPECT_EQ(share.end, parallel::slice_bounds(count, r * each + each - 1, 8).end);
+      }
+    }
+  }
+}
+
+TEST(SlicesOverRanks, UpdatersThatCannotUseThemSaySo) {
+  const DeterministicScope scope;
+  comm::run_threads(1, [](Communicator& comm) {
+    ConvolutionNet model;
+    model.to(comm.device());
+    auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), comm, {.slices = 2});
+    optimizer.setup(model);
+    datasets::PrefetchIterator batches(images(), datasets::ShuffledIterator(60, 25, 1),
+                                       comm.device());
+    const Score score = [](const datasets::Batch&) { return Variables(); };
+    expect_contains(
+        error_of<ValueError>([&] { AccumulatingUpdater(batches, 2, optimizer, score); }),
+        {"slices", "make_step"});
+    expect_contains(error_of<ValueError>([&] { make_step(optimizer, score, EmptyBatches::kRun); }),
+                    {"kRun with slices"});
+  });
+}
+
+}  // namespace
+}  // namespace catena::training
