@@ -12,11 +12,13 @@
 #include <vector>
 
 #include "catena/array/creation.h"
+#include "catena/array/random.h"
 #include "catena/comm/factory.h"
 #include "catena/comm/internals.h"
 #include "catena/core/backend.h"
 #include "catena/core/config.h"
 #include "catena/core/graph.h"
+#include "catena/functions/loss/softmax_cross_entropy.h"
 #include "catena/parallel/multi_node_optimizer.h"
 #include "timing.h"
 #include "workloads.h"
@@ -59,6 +61,7 @@ class Bench {
   void peer_copy();
   void mnist();
   void linear_stack();
+  void slices();
 
  private:
   bool on_gpu() const { return device_.is_cuda(); }
@@ -415,6 +418,71 @@ void Bench::linear_stack() {
   row(r);
 }
 
+// Steps on this rank's part of a global batch, which is cut into slices, or not (0).
+class SlicedStep {
+ public:
+  SlicedStep(const std::string& network, catena::comm::Communicator& comm, int64_t batch,
+             int slices)
+      : model_(mnist::NetworkOptions{.name = network, .dtype = catena::dtype::float32}),
+        optimizer_(
+            catena::create_multi_node_optimizer(make_rule("Adam"), comm, {.slices = slices})),
+        batch_(batch) {
+    const Device device = comm.device();
+    const int64_t own = catena::parallel::slice_bounds(batch, comm.rank(), comm.size()).size();
+    x_ = catena::random::uniform({own, 784}, 0, 1.0, {catena::dtype::float32, device});
+    t_ = catena::random::integers({own}, 0, 10, {catena::dtype::int32, device});
+    model_.to(device);
+    optimizer_.setup(model_);
+  }
+  void operator()() {
+    optimizer_.zero_grads();
+    for (const auto& slice : optimizer_.slices(x_.length(), batch_))
+      catena::functions::softmax_cross_entropy(model_(slice(x_)), slice(t_)).backward();
+    optimizer_.update();
+  }
+  catena::Optimizer& optimizer() { return optimizer_.actual_optimizer(); }
+
+ private:
+  mnist::Network model_;
+  catena::MultiNodeOptimizer optimizer_;
+  int64_t batch_;
+  Array x_, t_;
+};
+
+void Bench::slices() {
+  catena::config().deterministic = true;
+  const int64_t batch = on_gpu() ? 2048 : 256;
+  const Sampling sampling{5, quick_ ? 3 : 9, on_gpu() ? (quick_ ? 10 : 50) : 3};
+  if (16 % comm_.size() != 0) return;  // slices cannot be divided
+  for (const char* network : {"mlp", "lenet", "resnet"}) {
+    for (const int slices : {8, 16}) {
+      if (slices % comm_.size() != 0) continue;
+      SlicedStep whole(network, comm_, batch, 0), sliced(network, comm_, batch, slices);
+      Row r{.name = std::string(network) + " step, batch " + std::to_string(batch) +
+                    " of all ranks, Adam, " + std::to_string(slices) + " slices, eager",
+            .precision = "float32",
+            .unit = "ms",
+            .limit_name = "the step without slices"};
+      const auto [value, limit] = slowest_in_turn(sampling, sliced, whole);
+      r.value = value * 1e3;
+      r.limit = limit * 1e3;
+      row(r);
+      if (!on_gpu()) continue;
+      const auto captured = [&](SlicedStep& step) {
+        step.optimizer().prepare_for_capture();
+        return catena::cuda::Graph::capture(device_, [&] { step(); });
+      };
+      catena::cuda::Graph whole_graph = captured(whole), sliced_graph = captured(sliced);
+      r.name.replace(r.name.size() - 5, 5, "replayed");
+      const auto [replayed, of_whole] = slowest_in_turn(
+          sampling, [&] { sliced_graph.launch(); }, [&] { whole_graph.launch(); });
+      r.value = replayed * 1e3;
+      r.limit = of_whole * 1e3;
+      row(r);
+    }
+  }
+}
+
 int body(int argc, char** argv) {
   const Arguments arguments(argc, argv,
                             "Communication and data-parallel steps; start it with catena-run.",
@@ -436,6 +504,7 @@ int body(int argc, char** argv) {
   bench.mnist();
   if (arguments.has("--mnist")) return 0;
   bench.linear_stack();
+  bench.slices();
   return 0;
 }
 

@@ -1,7 +1,9 @@
 // Trainers of optimizers with slices: one result on any number of ranks.
 #include <gtest/gtest.h>
 
+#include "catena/testing_markers.h"
 #include "catena/training/accumulating_updater.h"
+#include "catena/training/captured_updater.h"
 #include "catena/training/trainer.h"
 #include "error_text.h"
 #include "parallel/sliced_training.h"
@@ -85,6 +87,49 @@ TEST(SlicesOverRanks, SharesOfRanksAreWholeSlices) {
       }
     }
   }
+}
+
+// Twelve steps on a GPU, captured or not.
+Bits trained_on_gpu(bool captures) {
+  Bits bits;
+  comm::ThreadsOptions options;
+  options.devices = {cuda_device(0)};
+  comm::run_threads(
+      1,
+      [&](Communicator& comm) {
+        random::default_state(comm.device()).seed(1);
+        ConvolutionNet model;
+        model.to(comm.device());
+        auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), comm, {.slices = 4});
+        optimizer.setup(model);
+        datasets::ResidentIterator batches(images(), datasets::ShuffledIterator(60, 20, 1),
+                                           comm.device());
+        const Step step = make_step(optimizer, [&](const datasets::Batch& batch) -> Variables {
+          return {F::softmax_cross_entropy(model(Variable::constant(batch.x())), batch.t())};
+        });
+        std::unique_ptr<Updater> updater;
+        if (captures)
+          updater = std::make_unique<CapturedUpdater>(batches, optimizer, step);
+        else
+          updater = std::make_unique<StandardUpdater>(batches, step);
+        Means means({"loss"});
+        for (int k = 0; k < 12; ++k) {
+          updater->update(means);
+          if (k == 7) optimizer.average_persistents();  // replays follow
+        }
+        updater->settle(means);
+        optimizer.average_persistents();
+        bits = bits_of(model);
+        bits.merge(bits_of_persistents(model));
+      },
+      options);
+  return bits;
+}
+
+TEST(SlicesOverRanks, CapturedStepsGiveTheBitsOfEagerOnes) {
+  CATENA_NEEDS_GPU();
+  const DeterministicScope scope;
+  EXPECT_TRUE(trained_on_gpu(true) == trained_on_gpu(false));
 }
 
 TEST(SlicesOverRanks, UpdatersThatCannotUseThemSaySo) {
