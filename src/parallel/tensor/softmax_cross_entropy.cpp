@@ -54,14 +54,25 @@ Array largest_scores(const Array& rows, Communicator& comm) {
   return comm.all_reduce(amax(rows, 1, true), comm::Reduction::kMax);
 }
 
+// What this rank's classes add to the score of each label: the score itself where the label is
+// here; with smoothing s the mean of scores in which it counts 1 - s, and every class s / classes.
+Variable label_scores(const Variable& z, const parallel::OwnNumbers& numbers, double smoothing,
+                      const Communicator& comm) {
+  const Variable own = where(numbers.own, select_item(z, numbers.local), 0.0);
+  if (smoothing == 0) return own;
+  const double classes = double(z.shape()[1]) * comm.size();
+  return own * (1 - smoothing) + sum(z, 1) * (smoothing / classes);
+}
+
 // -log softmax of the labels, 0 for ignored ones.
 Variable label_losses(const Variable& rows, const Array& labels, Communicator& comm,
-                      int32_t ignored) {
+                      const VocabParallelOptions& options) {
+  const int32_t ignored = options.ignore_label;
   const parallel::OwnNumbers numbers(labels, rows.shape()[1], comm, ignored);
   // Not larger than 0, so that nothing overflows, and digits do not suffer from a common offset.
   const Variable z = rows - largest_scores(rows.data(), comm);
   const Variable sums = sum(exp(z), 1);
-  const Variable own = where(numbers.own, select_item(z, numbers.local), 0.0);
+  const Variable own = label_scores(z, numbers, options.label_smoothing, comm);
   const Variables whole = split_axis(sum_of_ranks(concat({sums, own}, 0), comm), 2, 0);
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const Variable losses = where(numbers.known, log(whole[0]) - whole[1], nan);
@@ -81,10 +92,13 @@ Variable vocab_parallel_softmax_cross_entropy(const VariableOperand& x_operand,
   const Variable& x = x_operand.variable(kVocabLoss);
   const Array& t = t_operand.variable(kVocabLoss).data();
   check_scores_and_labels(x.data(), t, comm);
+  const double s = options.label_smoothing;
+  CATENA_CHECK(ValueError, s >= 0 && s < 1, kVocabLoss,
+               ": expected a label_smoothing of at least 0 and below 1, got ", s);
   if (t.device().is_cpu()) check_labels(t, x.shape()[1] * comm.size(), options.ignore_label);
   const Variable rows = rows_of_scores(x);
   const Array labels = t.reshape({-1});
-  const Variable losses = label_losses(rows, labels, comm, options.ignore_label);
+  const Variable losses = label_losses(rows, labels, comm, options);
   if (options.reduction == Reduction::kNone) return reshape(losses, t.shape());
   const Variable total = sum(losses);
   if (options.reduction == Reduction::kSum) return total;

@@ -246,6 +246,7 @@ struct LossCase {
   F::Reduction reduction = F::Reduction::kMean;
   bool ignores_all = false;
   double offset = 0;
+  double smoothing = 0;
 };
 
 std::vector<LossCase> loss_cases() {
@@ -257,7 +258,12 @@ std::vector<LossCase> loss_cases() {
           {{5, 12, 2}, true, F::Reduction::kNone},
           {{7, 12}, true, F::Reduction::kMean, true},
           {{7, 12}, true, F::Reduction::kMean, false, 900},
-          {{0, 12}}};
+          {{0, 12}},
+          {{7, 12}, true, F::Reduction::kMean, false, 0, 0.1},
+          {{5, 12, 2}, false, F::Reduction::kMean, false, 0, 0.3},
+          {{5, 12, 2}, true, F::Reduction::kNone, false, 0, 0.1},
+          {{7, 12}, true, F::Reduction::kMean, false, 900, 0.2},
+          {{7, 12}, true, F::Reduction::kMean, true, 0, 0.1}};
 }
 
 struct LossOutcome {
@@ -289,19 +295,22 @@ TEST(VocabParallelLoss, EqualsTheWholeLoss) {
     const LossOutcome expected = go_back(
         scores,
         [&](const Variable& x) {
-          return F::softmax_cross_entropy(x, labels,
-                                          {.normalize = c.normalize, .reduction = c.reduction});
+          return F::softmax_cross_entropy(
+              x, labels,
+              {.normalize = c.normalize, .reduction = c.reduction, .label_smoothing = c.smoothing});
         },
         [](const Variable& v) { return v; });
     for (const int ranks : kRankCounts) {
-      SCOPED_TRACE(message(c.scores, " on ", ranks, ", normalize ", c.normalize));
+      SCOPED_TRACE(message(c.scores, " on ", ranks, ", normalize ", c.normalize, ", smoothing ",
+                           c.smoothing));
       run_alike(ranks, [&](Communicator& comm) {
         const LossOutcome got = go_back(
             slice_on(comm, scores, 1),
             [&](const Variable& x) {
-              return F::vocab_parallel_softmax_cross_entropy(
-                  x, labels.to(comm.device()), comm,
-                  {.normalize = c.normalize, .reduction = c.reduction});
+              return F::vocab_parallel_softmax_cross_entropy(x, labels.to(comm.device()), comm,
+                                                             {.normalize = c.normalize,
+                                                              .reduction = c.reduction,
+                                                              .label_smoothing = c.smoothing});
             },
             [&](const Variable& v) { return F::sum_of_ranks(v, comm); });
         expect_part(comm, got.loss, expected.loss, kWhole, "loss");
@@ -370,6 +379,14 @@ TEST(VocabParallelLoss, SaysWhatDoesNotFit) {
     expect_contains(text({2, 3}, zeros({2}, {dtype::float32, here})),
                     {"expected int32 or int64 labels, got float32"});
     expect_contains(text({2, 3}, labels({0, 1}).to(cpu(9))), {"labels on cpu:9"});
+    for (const double smoothing : {1.0, -0.1}) {
+      const std::string error = error_of<ValueError>([&] {
+        F::vocab_parallel_softmax_cross_entropy(zeros({2, 3}, {dtype::float32, here}),
+                                                labels({0, 1}), comm,
+                                                {.label_smoothing = smoothing});
+      });
+      expect_contains(error, {"label_smoothing of at least 0 and below 1"});
+    }
   });
 }
 
