@@ -35,8 +35,8 @@ Pipeline::Executor::Executor(Sequence& model_given, const Cut& cut_given, Schedu
       schedule(completed(std::move(schedule_given), options)),
       place_(std::move(place)),
       options_(options),
-      updates_(model_given, options.clip_norm, is_over_ranks() ? place_.comm : nullptr,
-               place_.data),
+      updates_(model_given, options.clip_norm, is_over_ranks() ? place_.comm : nullptr, place_.data,
+               place_.tensor, options.sliced),
       numbers_(0),
       size_(model_given.size()) {
   check_fit();
@@ -106,11 +106,6 @@ void Pipeline::Executor::check_updates() const {
                options_.clip_norm,
                ", but the schedule has no updates, in which gradients are clipped; leave clip_norm "
                "out, or set updates = true");
-  CATENA_CHECK(ValueError, options_.clip_norm == 0 || place_.tensor_size() == 1,
-               "Pipeline: clip_norm is ", options_.clip_norm, ", but each stage is spread over ",
-               place_.tensor_size(),
-               " ranks of the grid, which have slices of its gradients and would scale them "
-               "differently; leave clip_norm out");
 }
 
 void Pipeline::Executor::require_setup(const char* who) const {

@@ -98,11 +98,6 @@ void Pipeline::Executor::setup(const MakeRule& make_rule) {
   updates_.begin_setup();
   add_optimizers(make_rule);
   updates_.finish_setup(model.untie(), ranks_of_ties());
-  CATENA_CHECK(ValueError, !updates_.has_loss_scale() || place_.tensor_size() == 1,
-               "Pipeline::setup: the rule has a loss scale, but each stage is spread over ",
-               place_.tensor_size(),
-               " ranks of the grid, of which some may find no overflow in their slices; use "
-               "bfloat16 or float32, which need none");
   UnitRange last(model, cut.first.back(), static_cast<int>(model.size()));
   CATENA_CHECK(ValueError, !updates_.has_loss_scale() || last.parameter_count() > 0,
                "Pipeline::setup: the last stage has no parameters, so that there is no optimizer "

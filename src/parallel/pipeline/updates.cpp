@@ -10,6 +10,7 @@
 #include "catena/array/reduction.h"
 #include "catena/autograd/grad_mode.h"
 #include "catena/optimizers/loss_scale.h"
+#include "catena/parallel/tensor/norms.h"
 #include "optimizers/arena_sums.h"
 
 namespace catena::parallel::pipeline {
@@ -38,11 +39,14 @@ class NormStage final : public optimizers::UpdateStage {
   Array factor_;  // 0-d float64
 };
 
-Updates::Updates(Sequence& model, double clip_norm, Communicator* comm, Communicator* data)
+Updates::Updates(Sequence& model, double clip_norm, Communicator* comm, Communicator* data,
+                 Communicator* tensor, const Parameters& sliced)
     : model_(model),
       clip_norm_(clip_norm),
       comm_(comm),
       data_(data),
+      tensor_(tensor != nullptr && tensor->size() > 1 ? tensor : nullptr),
+      sliced_(sliced),
       norm_(std::make_shared<NormStage>()) {
   CATENA_CHECK(ValueError, clip_norm >= 0 && std::isfinite(clip_norm),
                "Pipeline: expected a clip_norm of at least 0, got ", clip_norm);
@@ -70,6 +74,7 @@ void Updates::finish_setup(const std::vector<Sequence::Tie>& ties,
   if (has_loss_scale_) expect_scaled();
   defers_ = has_loss_scale_ || clip_norm_ > 0 || !ties.empty();
   number_parameters(ties);
+  number_slices();
   share_tied_values();
 }
 
@@ -141,6 +146,18 @@ void Updates::number_parameters(const std::vector<Sequence::Tie>& ties) {
     if (p.defined() && copies.count(p.state()) == 0)
       numbers_.try_emplace(p.state(), static_cast<int64_t>(numbers_.size()));
   });
+}
+
+// Of the tensor ranks each counts its slices, and the first what all have whole.
+void Updates::number_slices() {
+  if (!tensor_) return;
+  std::vector<double> counts(numbers_.size(), tensor_->rank() == 0 ? 1 : 0);
+  Parameters slices = sliced_parameters(model_);
+  slices.insert(slices.end(), sliced_.begin(), sliced_.end());
+  for (const Parameter& p : slices)
+    if (const auto number = numbers_.find(p.state()); number != numbers_.end())
+      counts[size_t(number->second)] = 1;
+  counts_here_ = array(counts, {int64_t(counts.size())}, tensor_->device());
 }
 
 Updates::Member* Updates::find(int stage) {
@@ -255,6 +272,10 @@ Array Updates::sum_of_squares() {
     if (!total.defined())
       total = zeros({static_cast<int64_t>(numbers_.size())}, {Dtype::kFloat64, comm_->device()});
     comm_->all_reduce(total, comm::Reduction::kSum, total);
+  }
+  if (tensor_) {
+    total = multiply(total, counts_here_);
+    tensor_->all_reduce(total, comm::Reduction::kSum, total);
   }
   return sum(total);
 }

@@ -17,7 +17,10 @@ class NormStage;
 
 class Updates {
  public:
-  Updates(Sequence& model, double clip_norm, Communicator* comm, Communicator* data);
+  // Null: no ranks of this kind. `sliced`: further parameters of which each tensor rank has a
+  // slice.
+  Updates(Sequence& model, double clip_norm, Communicator* comm, Communicator* data,
+          Communicator* tensor, const Parameters& sliced);
   ~Updates();
 
   // Forgets what a setup that has thrown has left.
@@ -66,20 +69,24 @@ class Updates {
   bool check_loss_scales() const;
   void expect_scaled();
   void number_parameters(const std::vector<Sequence::Tie>& ties);
+  void number_slices();
   Array sum_of_squares();
   Array squares_on(Device device, const std::vector<Member*>& members) const;
   void poison(const Array& total);
 
   Sequence& model_;
   double clip_norm_;
-  Communicator* comm_;  // null in one process
-  Communicator* data_;  // null without replicas
+  Communicator* comm_;    // null in one process
+  Communicator* data_;    // null without replicas
+  Communicator* tensor_;  // null without tensor ranks
+  Parameters sliced_;
   std::vector<Member> members_;
   std::vector<Sequence::Tie> ties_;
   std::vector<std::vector<int>> owners_;
   bool has_loss_scale_ = false;
   bool defers_ = false;                                         // all updates come at the end
   std::unordered_map<const ParameterState*, int64_t> numbers_;  // of the model; tied ones once
+  Array counts_here_;  // by number: 1 if this tensor rank's squares count, else 0
   std::shared_ptr<NormStage> norm_;
 };
 

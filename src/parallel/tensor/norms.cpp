@@ -1,5 +1,6 @@
 #include "catena/parallel/tensor/norms.h"
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <set>
@@ -7,6 +8,7 @@
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
 #include "catena/comm/internals.h"
+#include "catena/optimizers/loss_scale.h"
 #include "catena/parallel/tensor/embed_id.h"
 #include "catena/parallel/tensor/linear.h"
 #include "optimizers/arena_sums.h"
@@ -78,6 +80,35 @@ class SharedNorms final : public optimizers::UpdateStage {
   Optimizer* optimizer_ = nullptr;
 };
 
+// Runs behind the loss scale, which has written what it found.
+class SharedOverflows final : public optimizers::UpdateStage {
+ public:
+  explicit SharedOverflows(CommunicatorPtr comm) : comm_(std::move(comm)) {}
+  optimizers::UpdatePhase phase() const override { return optimizers::UpdatePhase::kUnscale; }
+  const char* name() const override { return "shared overflows"; }
+  void run(optimizers::UpdateContext& update) override {
+    const comm::PurposeScope purpose(comm_.get(), "share_overflows");
+    Array before;  // arenas of one device have one flag
+    for (size_t a = 0; a < update.optimizer().layout().arenas().size(); ++a) {
+      const Array found = update.skip_flag(a);
+      if (!found.defined() || (before.defined() && before.raw_data() == found.raw_data())) continue;
+      comm_->all_reduce(found, comm::Reduction::kMax, found);
+      before = found;
+    }
+  }
+
+ private:
+  CommunicatorPtr comm_;
+};
+
+template <class Stage>
+bool has_stage_of(const Optimizer& optimizer) {
+  const auto& stages = optimizer.stages();
+  return std::any_of(stages.begin(), stages.end(), [](const auto& stage) {
+    return dynamic_cast<const Stage*>(stage.get()) != nullptr;
+  });
+}
+
 }  // namespace
 
 Parameters sliced_parameters(Parameterized& model) {
@@ -88,12 +119,20 @@ Parameters sliced_parameters(Parameterized& model) {
 
 void share_norms(Optimizer& optimizer, Parameterized& model, Communicator& tensor,
                  const Parameters& sliced) {
-  for (const auto& stage : optimizer.stages())
-    CATENA_CHECK(ValueError, dynamic_cast<SharedNorms*>(stage.get()) == nullptr,
-                 "share_norms: the optimizer shares its norms already; call it once");
+  CATENA_CHECK(ValueError, !has_stage_of<SharedNorms>(optimizer),
+               "share_norms: the optimizer shares its norms already; call it once");
   Parameters all = sliced_parameters(model);
   all.insert(all.end(), sliced.begin(), sliced.end());
   optimizer.add_stage(std::make_shared<SharedNorms>(kept_communicator("share_norms", tensor), all));
+}
+
+void share_overflows(Optimizer& optimizer, Communicator& tensor) {
+  constexpr const char* kWho = "share_overflows";
+  CATENA_CHECK(ValueError, has_stage_of<optimizers::DynamicLossScale>(optimizer), kWho,
+               ": the optimizer has no loss scale; call add_loss_scale(optimizer) first");
+  CATENA_CHECK(ValueError, !has_stage_of<SharedOverflows>(optimizer), kWho,
+               ": the optimizer shares its overflows already; call it once");
+  optimizer.add_stage(std::make_shared<SharedOverflows>(kept_communicator(kWho, tensor)));
 }
 
 }  // namespace catena::parallel

@@ -125,7 +125,8 @@ int cut_of(const std::string& path) {
   return kWhole;
 }
 
-Trained one_process(double clip_norm = 0) {
+// Without the update of step `skipped`.
+Trained one_process(double clip_norm = 0, int skipped = -1) {
   const DeviceScope scope(cpu(0));
   random::default_state(cpu(0)).seed(kSeed);
   auto net = whole_net();
@@ -139,7 +140,7 @@ Trained one_process(double clip_norm = 0) {
     const Variable loss = F::softmax_cross_entropy(net(ids), labels);
     loss.backward();
     trained.norms.push_back(optimizer.compute_grads_norm());
-    optimizer.update();
+    if (step != skipped) optimizer.update();
     trained.losses.push_back(loss.item<double>());
   }
   for (const auto& [path, p] : net.named_parameters())
@@ -432,27 +433,142 @@ TEST(TensorTraining, ARankThatThrowsEndsThoseOfItsStage) {
   comm::run_threads(4, program, {.timeout = 20});
 }
 
-TEST(TensorTraining, PipelinesRefuseWhatNeedsAllSlices) {
-  comm::run_threads(4, [](Communicator& comm) {
-    const Grid grid(comm, {.pipeline = 2, .tensor = 2});
-    random::default_state(comm.device()).seed(kSeed);
-    pipeline::Sequence model;
-    fill(model, grid.tensor(), false);
-    const pipeline::Schedule schedule = pipeline::gpipe(2, 2);
-    expect_contains(error_of<ValueError>([&] {
-                      pipeline::Pipeline(model, {{0, 2}}, schedule, grid, {.clip_norm = 1});
-                    }),
-                    {"clip_norm", "2 ranks", "slices"});
-    pipeline::Pipeline pipeline(model, {{0, 2}}, schedule, grid);
-    expect_contains(error_of<ValueError>([&] {
-                      pipeline.setup([] {
-                        optimizers::Adam rule(0.01);
-                        optimizers::add_loss_scale(rule, {.initial = 1024});
-                        return rule;
-                      });
-                    }),
-                    {"loss scale", "2 ranks"});
+// Overflows
+// ----------------------------------------------------------------------------------------
+
+constexpr int kOverflow = 3;  // the step
+
+// Adds nothing to x, and has a slice of a parameter whose gradient is slope^2 times the sum of gy.
+struct Overflow : FunctionSet {
+  OwnedParameter s{zeros({1}, dtype::float64)};
+  CATENA_FUNCTIONS(s)
+  std::shared_ptr<double> slope = std::make_shared<double>(0);
+  Variable operator()(const Variable& x) const {
+    const Variable& v = s.variable();
+    return x + (v - Variable::constant(v.data())) * *slope * *slope;
+  }
+};
+
+// Its gradient overflows on one rank of a group alone.
+double slope_of(int step, const Communicator& tensor) {
+  return step == kOverflow && tensor.rank() == tensor.size() - 1 ? 1e300 : 0;
+}
+
+TEST(TensorTraining, OverflowsOfASliceSkipTheUpdateOfAll) {
+  const Trained expected = one_process(0, kOverflow);
+  for (const GridShape& shape :
+       {GridShape{.tensor = 2}, GridShape{.tensor = 3}, GridShape{.data = 2, .tensor = 2}}) {
+    comm::run_threads(shape.data * shape.tensor, [&](Communicator& comm) {
+      const Grid grid(comm, shape);
+      random::default_state(comm.device()).seed(kSeed);
+      auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), grid.data());
+      const auto scale = optimizers::add_loss_scale(optimizer.actual_optimizer(), {.initial = 64});
+      share_overflows(optimizer.actual_optimizer(), grid.tensor());
+      auto net = split_net(grid.tensor());
+      Overflow overflow;
+      overflow.to(comm.device());
+      Parameters all = net.parameters();
+      all.push_back(overflow.s);
+      optimizer.setup(all);
+      const auto [begin, end] = shard(kTokens, grid.data().rank(), grid.data().size());
+      for (int step = 0; step < kSteps; ++step) {
+        *overflow.slope = slope_of(step, grid.tensor());
+        const auto [ids, labels] = tokens_of(step);
+        const Slice own(begin, end);
+        optimizer.zero_grads();
+        optimizer
+            ->scaled(F::vocab_parallel_softmax_cross_entropy(
+                overflow(net(ids(own).to(comm.device()))), labels(own).to(comm.device()),
+                grid.tensor()))
+            .backward();
+        optimizer.update();
+      }
+      EXPECT_EQ(scale->skipped(), 1);
+      EXPECT_EQ(scale->value(), 32);
+      EXPECT_EQ(optimizer->t(), kSteps - 1);
+      for (const auto& [path, p] : net.named_parameters())
+        expect_joined(grid.tensor(), path, p.data(), expected.values.at(path), "value of ");
+    });
+  }
+}
+
+TEST(TensorTraining, OverflowsAreSharedBehindALossScaleAndOnce) {
+  run_alike(2, [](Communicator& comm) {
+    optimizers::Adam optimizer(0.01);
+    expect_contains(error_of<ValueError>([&] { share_overflows(optimizer, comm); }),
+                    {"no loss scale", "add_loss_scale"});
+    optimizers::add_loss_scale(optimizer);
+    share_overflows(optimizer, comm);
+    expect_contains(error_of<ValueError>([&] { share_overflows(optimizer, comm); }), {"already"});
   });
+}
+
+struct StepsTogether {
+  double clip_norm = 0, loss_scale = 0;
+};
+
+// A pipeline over a grid that clips, or has a loss scale, and one overflow then.
+void train_together(const Grid& grid, const StepsTogether& run, const Trained& expected) {
+  const Device here = grid.comm().device();
+  random::default_state(here).seed(kSeed + uint64_t(grid.replica()));
+  pipeline::Sequence model;
+  fill(model, grid.tensor(), false);
+  Overflow overflow;
+  const std::shared_ptr<double> slope = overflow.slope;
+  const Parameter extra = overflow.s;
+  model.add("overflow", std::move(overflow));
+  pipeline::Pipeline pipeline(model, {{0, 2}}, pipeline::one_forward_one_backward(2, 3), grid,
+                              {.clip_norm = run.clip_norm, .sliced = {extra}, .seed = 5});
+  pipeline.setup([&] {
+    optimizers::Adam rule(0.01);
+    if (run.loss_scale > 0) optimizers::add_loss_scale(rule, {.initial = run.loss_scale});
+    return rule;
+  });
+  const auto [begin, end] = shard(kTokens, grid.replica(), grid.data().size());
+  for (int step = 0; step < kSteps; ++step) {
+    if (run.loss_scale > 0) *slope = slope_of(step, grid.tensor());
+    const auto [ids, labels] = tokens_of(step);
+    const Slice own(begin, end);
+    pipeline.step(ids(own).to(here), labels(own).to(here), [&](const Variable& y, const Array& t) {
+      return F::vocab_parallel_softmax_cross_entropy(y, t, grid.tensor());
+    });
+    EXPECT_NEAR(pipeline.loss(), expected.losses[size_t(step)], 1e-10) << "step " << step;
+  }
+  for (int stage = 0; stage < 2; ++stage) {
+    if (!pipeline.has_stage(stage)) continue;
+    EXPECT_EQ(pipeline.optimizer(stage).t(), run.loss_scale > 0 ? kSteps - 1 : kSteps);
+  }
+  for (const auto& [path, p] : model.named_parameters()) {
+    const int stage = path.rfind("head", 0) == 0 ? 1 : 0;
+    if (path == "overflow/s" || !pipeline.has_stage(stage)) continue;
+    expect_joined(grid.tensor(), path, p.data(), expected.values.at(path), "value of ");
+  }
+}
+
+TEST(TensorTraining, PipelinesClipByTheNormOfAllSlices) {
+  const double clip_norm = 0.3;
+  const Trained expected = one_process(clip_norm);
+  for (const GridShape& shape :
+       {GridShape{.pipeline = 2, .tensor = 2}, GridShape{.pipeline = 2, .tensor = 3},
+        GridShape{.data = 2, .pipeline = 2, .tensor = 2}}) {
+    SCOPED_TRACE(message(shape.data, " x 2 x ", shape.tensor));
+    comm::run_threads(shape.data * 2 * shape.tensor, [&](Communicator& comm) {
+      train_together(Grid(comm, shape), {.clip_norm = clip_norm}, expected);
+    });
+  }
+}
+
+TEST(TensorTraining, PipelinesSkipWhereASliceOverflows) {
+  for (const double clip_norm : {0.0, 0.3}) {
+    const Trained expected = one_process(clip_norm, kOverflow);
+    for (const GridShape& shape : {GridShape{.pipeline = 2, .tensor = 2},
+                                   GridShape{.data = 2, .pipeline = 2, .tensor = 2}}) {
+      SCOPED_TRACE(message(shape.data, " x 2 x ", shape.tensor, ", clip ", clip_norm));
+      comm::run_threads(shape.data * 2 * shape.tensor, [&](Communicator& comm) {
+        train_together(Grid(comm, shape), {.clip_norm = clip_norm, .loss_scale = 64}, expected);
+      });
+    }
+  }
 }
 
 }  // namespace

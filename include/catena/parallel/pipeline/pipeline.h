@@ -84,6 +84,9 @@ struct PipelineOptions {
   // Scales the gradients of all stages together to at most this L2 norm; 0: not. All updates then
   // come after the last gradient of all ranks, and one all_reduce over them.
   double clip_norm = 0;
+  // Of a grid with tensor ranks: parameters of which each has a slice, beside those of the layers
+  // that sliced_parameters (tensor/norms.h) knows. Only these count on all ranks in the norm.
+  Parameters sliced = {};
   // Stages that keep the inputs of their micro-batches alone, and compute the rest again in
   // backward (F::recompute).
   std::vector<int> recompute = {};
@@ -143,9 +146,8 @@ class Pipeline {
            const PipelineOptions& options = {});
   // A pipeline in each row of a grid; gradients are averaged over its columns, as each stage's are
   // complete, beside what is still computed. With tensor ranks the model is made of layers over
-  // grid.tensor() (tensor/linear.h), and so is the loss. Then a clip_norm is a ValueError, and a
-  // loss scale one in setup: norms and overflows of slices differ. The grid must outlive the
-  // pipeline.
+  // grid.tensor() (tensor/linear.h), and so is the loss; norms and overflows are those of all
+  // slices. The grid must outlive the pipeline.
   Pipeline(Sequence& model, const Cut& cut, Schedule schedule, const Grid& grid,
            const PipelineOptions& options = {});
   ~Pipeline();

@@ -1,4 +1,4 @@
-// Norms of gradients of which each rank has slices.
+// Norms and overflows of gradients of which each rank has slices.
 #pragma once
 
 #include "catena/autograd/function_set.h"
@@ -24,5 +24,16 @@ Parameters sliced_parameters(Parameterized& model);
 // shares its norms already. Nothing waits for a device.
 void share_norms(Optimizer& optimizer, Parameterized& model, Communicator& tensor,
                  const Parameters& sliced = {});
+
+// Makes an overflow in the slices of one rank one on all ranks of `tensor`: all skip the update,
+// and their loss scales fall together. One number travels in each update, which is collective.
+//
+//   optimizers::add_loss_scale(optimizer);
+//   parallel::share_overflows(optimizer, grid.tensor());
+//   optimizer.setup(model);
+//
+// ValueError unless the optimizer has a loss scale, and if it shares its overflows already. Nothing
+// waits for a device.
+void share_overflows(Optimizer& optimizer, Communicator& tensor);
 
 }  // namespace catena::parallel
