@@ -146,7 +146,8 @@ void assign_part(const Block& block, const ParameterArena::Slot& slot, const Arr
                block.memory.dtype(),
                slot.order,
                {here.begin - own.begin, here.end - own.begin},
-               block.part(here)}
+               block.part(here),
+               slot.parameter}
       .assign(whole);
 }
 

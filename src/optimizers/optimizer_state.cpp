@@ -13,7 +13,7 @@ bool has_loss_scale(const std::map<std::string, Array>& state) {
 }
 
 ShardedArray whole(const std::string& name, const Array& array) {
-  return {name, array.shape(), array.dtype(), {}, {0, array.size()}, array};
+  return {name, array.shape(), array.dtype(), {}, {0, array.size()}, array, {}};
 }
 
 }  // namespace
@@ -87,7 +87,8 @@ ShardedArray part_of(const std::string& name, const Block& block,
           block.memory.dtype(),
           slot.order,
           any ? ElementRange{here.begin - own.begin, here.end - own.begin} : ElementRange(),
-          block.part(any ? here : ElementRange{block.covers.begin, block.covers.begin})};
+          block.part(any ? here : ElementRange{block.covers.begin, block.covers.begin}),
+          slot.parameter};
 }
 
 }  // namespace
@@ -98,9 +99,11 @@ ShardedArrays Optimizer::local_state() {
   if (!is_sharded()) {
     for (size_t i = 0; i < states_.size(); ++i) {
       const bool wide = has_master(layout_.parameters()[i].dtype());
-      for (size_t k = 0; k < states_[i].size(); ++k)
+      for (size_t k = 0; k < states_[i].size(); ++k) {
         result.push_back(
             whole(state_name(i, k, wide && k + 1 == states_[i].size()), states_[i][k]));
+        result.back().parameter = layout_.parameters()[i];
+      }
     }
     return result;
   }
@@ -143,6 +146,13 @@ NamedArrays Optimizer::stage_states() const {
   NamedArrays result;
   for (const auto& stage : stages_)
     for (auto& entry : stage->state()) result.push_back(std::move(entry));
+  return result;
+}
+
+NamedArrays Optimizer::common_state() {
+  require_setup("common_state");
+  NamedArrays result = numbers();
+  for (auto& entry : stage_states()) result.push_back(std::move(entry));
   return result;
 }
 
@@ -207,15 +217,34 @@ void Optimizer::load_state(const std::map<std::string, Array>& given) {
   const std::string problems = problems_of(expected, given);
   CATENA_CHECK(IoError, problems.empty(),
                "load_state: the file is not the state of this optimizer:", problems);
-  for (const auto& [name, value] : hyper_parameters())
-    set_hyper_parameter(name, given.at(name).item<double>());
+  take_numbers(given);
   for (const ShardedArray& array : own) array.assign(given.at(array.name));
   if (without_masters)
     for (const ParameterArena& arena : layout_.arenas()) arena.copy_data_to_master();
+  for (const auto& stage : current_stages()) stage->state_was_loaded();
+}
+
+void Optimizer::load_common_state(const std::map<std::string, Array>& given) {
+  require_setup("load_common_state");
+  ShardedArrays own;
+  for (const auto& [name, array] : stage_states()) own.push_back(whole(name, array));
+  ShardedArrays expected = own;
+  for (const auto& [name, array] : numbers()) expected.push_back(whole(name, array));
+  const std::string problems = problems_of(expected, given);
+  CATENA_CHECK(IoError, problems.empty(),
+               "load_common_state: these are not the numbers of this optimizer:", problems);
+  take_numbers(given);
+  for (const ShardedArray& array : own) array.assign(given.at(array.name));
+  for (const auto& stage : current_stages()) stage->state_was_loaded();
+}
+
+// The count and the hyper-parameters.
+void Optimizer::take_numbers(const std::map<std::string, Array>& given) {
+  for (const auto& [name, value] : hyper_parameters())
+    set_hyper_parameter(name, given.at(name).item<double>());
   t_ = given.at("t").item<int64_t>();
   for (const DeviceValues& values : values_)
     if (values.block.defined()) values.step.fill(static_cast<double>(t_));
-  for (const auto& stage : current_stages()) stage->state_was_loaded();
 }
 
 }  // namespace catena::optimizers

@@ -1,6 +1,7 @@
 #include "catena/serializers/checkpoint.h"
 
 #include <algorithm>
+#include <set>
 
 namespace catena::serializers {
 namespace {
@@ -34,17 +35,95 @@ void Checkpoint::add_entry(Entry entry) {
   entries_.push_back(std::move(entry));
 }
 
+namespace {
+
+// Each parameter by the first of its names.
+TensorParts parts_of(const Parameterized& model) {
+  TensorParts parts;
+  std::set<const ParameterState*> seen;
+  for (const auto& [path, parameter] : model.named_parameters())
+    if (seen.insert(parameter.state()).second)
+      parts.push_back(part_of(path, parameter.data(), parameter));
+  for (const auto& [path, persistent] : model.named_persistents()) {
+    parts.push_back(part_of(path, persistent.data()));
+    parts.back().slice.is_equal = persistent.over_ranks() == OverRanks::kEqual;
+  }
+  CATENA_CHECK(ValueError, !parts.empty(),
+               "save: the model has no parameters; list its layers with CATENA_FUNCTIONS, or add "
+               "them to the FunctionBag");
+  return parts;
+}
+
+TensorParts parts_of(Optimizer& optimizer) {
+  TensorParts parts;
+  for (const optimizers::ShardedArray& state : optimizer.local_state())
+    parts.push_back(part_of(state.name, state));
+  return parts;
+}
+
+// What fits one file: all elements are here.
+NamedArrays whole_arrays(const Checkpoint::Spread& spread) {
+  NamedArrays arrays = spread.values ? spread.values() : NamedArrays();
+  std::set<std::string> names;
+  for (const TensorPart& part : spread.parts()) {
+    CATENA_CHECK(ValueError, part.local.shape() == part.slice.shape, "Checkpoint: of '",
+                 part.slice.name,
+                 "' this process has a part only; training::CheckpointFolder saves and loads what "
+                 "is spread over ranks");
+    if (names.insert(part.slice.name).second) arrays.emplace_back(part.slice.name, part.local);
+  }
+  return arrays;
+}
+
+void load_whole_arrays(const Checkpoint::Spread& spread,
+                       const std::map<std::string, Array>& arrays) {
+  std::map<std::string, Array> values = arrays;
+  for (const TensorPart& part : spread.parts()) {
+    const auto found = arrays.find(part.slice.name);
+    CATENA_CHECK(IoError, found != arrays.end(), "missing: ", part.slice.name, " ",
+                 part.slice.shape);
+    const Array& saved = found->second;
+    CATENA_CHECK(IoError,
+                 saved.shape() == part.local.shape() && saved.dtype() == part.local.dtype(), "'",
+                 part.slice.name, "' is ", saved.dtype(), " of shape ", saved.shape(),
+                 ", expected ", part.local.dtype(), " of shape ", part.local.shape());
+    part.local.assign(saved.to(part.local.device()));
+    values.erase(part.slice.name);
+  }
+  if (spread.load_values) spread.load_values(values);
+}
+
+}  // namespace
+
 void Checkpoint::add(const std::string& name, Parameterized& model) {
-  add_entry({name, [&model] { return serializers::to_arrays(model); },
+  add_entry({name,
+             [&model] { return serializers::to_arrays(model); },
              [&model](const std::map<std::string, Array>& arrays) {
                serializers::from_arrays(arrays, model, "the checkpoint");
-             }});
+             },
+             {.parts = [&model] { return parts_of(model); }, .model = &model}});
 }
 
 void Checkpoint::add(const std::string& name, Optimizer& optimizer) {
   add_entry(
-      {name, [&optimizer] { return optimizer.state(); },
-       [&optimizer](const std::map<std::string, Array>& arrays) { optimizer.load_state(arrays); }});
+      {name,
+       [&optimizer] { return optimizer.state(); },
+       [&optimizer](const std::map<std::string, Array>& arrays) { optimizer.load_state(arrays); },
+       {.parts = [&optimizer] { return parts_of(optimizer); },
+        .values = [&optimizer] { return optimizer.common_state(); },
+        .load_values =
+            [&optimizer](const std::map<std::string, Array>& values) {
+              optimizer.load_common_state(values);
+            }}});
+}
+
+void Checkpoint::add(const std::string& name, Spread spread) {
+  CATENA_CHECK(ValueError, spread.parts != nullptr, "Checkpoint: '", name, "' has no parts");
+  const auto save = [spread] { return whole_arrays(spread); };
+  const auto load = [spread](const std::map<std::string, Array>& arrays) {
+    load_whole_arrays(spread, arrays);
+  };
+  add_entry({name, save, load, std::move(spread)});
 }
 
 void Checkpoint::add(const std::string& name, RandomState& state) {

@@ -176,6 +176,11 @@ class Optimizer : public UpdateRule {
   void load_state(const std::map<std::string, Array>& state);
   // The rule's states and master copies as far as this process keeps them.
   ShardedArrays local_state();
+  // The rest of state(), which every process has: "t", hyper-parameters and arrays of stages.
+  NamedArrays common_state();
+  // Takes that rest, after local_state() was written to through its views: both together are
+  // load_state() for readers of parts. IoError listing what is missing, of wrong shape or unknown.
+  void load_common_state(const std::map<std::string, Array>& state);
   // Whether this process keeps a part of the states only.
   bool is_sharded() const;
   // States of one parameter in the order of state_names(), as views; the master copy, if there is
@@ -263,6 +268,7 @@ class Optimizer : public UpdateRule {
   std::string state_name(size_t index, size_t k, bool is_master) const;
   bool has_masters(const std::map<std::string, Array>& state) const;
   NamedArrays numbers() const;
+  void take_numbers(const std::map<std::string, Array>& given);
   NamedArrays stage_states() const;
   std::vector<Arrays> whole_states() const;
   Array whole_block(const Block& block, int64_t size) const;

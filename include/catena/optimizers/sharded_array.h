@@ -17,6 +17,7 @@ struct ShardedArray {
   ElementRange covers;  // what is here, in elements of the whole
   // The whole in its shape if all is here, else the covered elements, 1-d. Views.
   Array local;
+  Parameter parameter = {};  // whose state it is; undefined for arrays of none
 
   // Whether all elements are here.
   bool is_whole() const { return covers.size() == element_count(shape); }

@@ -1,4 +1,5 @@
-// Checkpoint: everything a training run needs to go on, in one file.
+// Checkpoint: everything a training run needs to go on, in one file; or in a folder that all ranks
+// write and read together (training/checkpoint_folder.h).
 //
 //   serializers::Checkpoint checkpoint;
 //   checkpoint.add("model", model);
@@ -24,6 +25,7 @@
 #include "catena/array/io.h"
 #include "catena/array/random.h"
 #include "catena/serializers/npz.h"
+#include "catena/serializers/tensor_part.h"
 
 namespace catena::serializers {
 
@@ -80,6 +82,18 @@ class Checkpoint {
         });
   }
 
+  // An object whose tensors may be spread over processes; names are below the entry's.
+  struct Spread {
+    std::function<TensorParts()> parts;  // what this process has of the tensors: views
+    // The rest, which every process that has the object has too, and what takes it, after the
+    // elements of the parts were written.
+    std::function<NamedArrays()> values = {};
+    std::function<void(const std::map<std::string, Array>&)> load_values = {};
+    Parameterized* model = nullptr;  // whose parameters these are, for layers that have slices
+  };
+  // Such an object. save() and load() of one file need all elements in this process (ValueError).
+  void add(const std::string& name, Spread spread);
+
   // Waits for the devices. Written by rename; IoError with the path and the system's reason.
   void save(const std::string& path) const;
   // IoError naming the entry that is missing, unknown, or does not fit. Entries are restored in the
@@ -94,12 +108,16 @@ class Checkpoint {
   NamedArrays to_arrays() const;
   void from_arrays(const NamedArrays& saved, const std::string& source) const;
 
- private:
+  // What was added, in that order: for those who write files of another form.
   struct Entry {
     std::string name;
     std::function<NamedArrays()> save;  // names below the entry's
     std::function<void(const std::map<std::string, Array>&)> load;
+    Spread spread = {};  // of models, optimizers and what was added as such; else without parts
   };
+  const std::vector<Entry>& entries() const { return entries_; }
+
+ private:
   // How values of a type are saved: as elements of a dtype, or as bytes.
   struct Form {
     bool is_number;

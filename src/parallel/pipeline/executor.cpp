@@ -181,6 +181,8 @@ void Pipeline::average_persistents() { executor_->average_persistents(); }
 void Pipeline::collect(int root) { executor_->collect(root); }
 int64_t Pipeline::steps() const { return executor_->steps(); }
 void Pipeline::set_steps(int64_t n) { executor_->set_steps(n); }
+uint64_t Pipeline::seed() const { return executor_->seed(); }
+void Pipeline::set_seed(uint64_t seed) { executor_->set_seed(seed); }
 
 namespace {
 

@@ -45,6 +45,8 @@ class Pipeline::Executor {
   void collect(int root);
   int64_t steps() const { return *next_step_; }
   void set_steps(int64_t n);
+  uint64_t seed() const { return seed_; }
+  void set_seed(uint64_t seed);
 
   bool has_stage(int s) const { return stages_.at(size_t(s)) != nullptr; }
   Stage& stage(int s) { return *stages_[size_t(s)]; }
@@ -129,7 +131,8 @@ class Pipeline::Executor {
   Recorder* recorder_ = nullptr;  // of a step that is measured
   Updates updates_;
   UnitNumbers numbers_;
-  size_t size_;  // units when the pipeline was made
+  uint64_t seed_ = 0;  // of the first replica
+  size_t size_;        // units when the pipeline was made
   std::shared_ptr<int64_t> next_step_ = std::make_shared<int64_t>(0);
   std::optional<double> weight_;  // of this replica
   bool is_set_up_ = false;

@@ -94,7 +94,7 @@ void Pipeline::Executor::setup(const MakeRule& make_rule) {
   if (place_.comm) seed = place_.comm->broadcast_object(seed);
   if (place_.data) seed = place_.data->broadcast_object(seed);
   if (place_.tensor) seed = place_.tensor->broadcast_object(seed);
-  numbers_.set_seed(seed, place_.data ? place_.data->rank() : 0);
+  set_seed(seed);
   updates_.begin_setup();
   add_optimizers(make_rule);
   updates_.finish_setup(model.untie(), ranks_of_ties());
@@ -146,6 +146,11 @@ void Pipeline::Executor::set_batch_weight(int64_t n_local, int64_t n_global) {
 void Pipeline::Executor::set_steps(int64_t n) {
   CATENA_CHECK(ValueError, n >= 0, "Pipeline::set_steps: expected at least 0 steps, got ", n);
   *next_step_ = n;
+}
+
+void Pipeline::Executor::set_seed(uint64_t seed) {
+  seed_ = seed;
+  numbers_.set_seed(seed, place_.data ? place_.data->rank() : 0);
 }
 
 void Pipeline::Executor::prepare_for_capture() {

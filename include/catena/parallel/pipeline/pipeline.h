@@ -218,6 +218,10 @@ class Pipeline {
   // it. A run that is resumed sets it, on all ranks; ValueError below 0.
   int64_t steps() const;
   void set_steps(int64_t n);
+  // The seed of the numbers that units draw (PipelineOptions::seed), for the same purpose; after
+  // setup.
+  uint64_t seed() const;
+  void set_seed(uint64_t seed);
 
   // Whether the stage is in this process, where it is, and its optimizer: ValueError for one that
   // is on another rank, before setup, and for a stage without parameters.

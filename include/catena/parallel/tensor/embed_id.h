@@ -34,6 +34,8 @@ class VocabParallelEmbedID : public Parameterized {
   int64_t in_size() const { return W.shape()[0] * comm_->size(); }
   int64_t out_size() const { return W.shape()[1]; }
   std::optional<int64_t> ignore_label() const { return ignore_label_; }
+  // The ranks that have the slices.
+  Communicator& comm() const { return *comm_; }
 
   OwnedParameter W;  // (in / size, out)
   CATENA_PARAMETERS(W)

@@ -45,6 +45,8 @@ class ColumnParallelLinear : public Parameterized {
   // Sizes of the input and of the output of all ranks together.
   int64_t in_size() const { return W.shape()[1]; }
   int64_t out_size() const { return W.shape()[0] * comm_->size(); }
+  // The ranks that have the slices.
+  Communicator& comm() const { return *comm_; }
 
   OwnedParameter W;  // (out / size, in)
   OwnedParameter b;  // (out / size); undefined with nobias
@@ -78,6 +80,8 @@ class RowParallelLinear : public Parameterized {
   // Sizes of the input of all ranks together and of the output.
   int64_t in_size() const { return W.shape()[1] * comm_->size(); }
   int64_t out_size() const { return W.shape()[0]; }
+  // The ranks that have the slices.
+  Communicator& comm() const { return *comm_; }
 
   OwnedParameter W;  // (out, in / size)
   OwnedParameter b;  // (out); undefined with nobias

@@ -1,0 +1,121 @@
+// CheckpointFolder: checkpoints that all ranks write together, each its own part, and that any
+// number of ranks reads.
+//
+//   serializers::Checkpoint state;
+//   state.add("model", model);
+//   state.add("optimizer", optimizer.actual_optimizer());
+//   training::CheckpointFolder folder("run/checkpoints", comm.get());
+//   if (folder.has_checkpoint()) step = folder.load(state);
+//   for (; step < steps; ++step) {
+//     if (step % 100 == 0) folder.save_async(state, step);      // written behind training
+//     ...
+//   }
+//   folder.wait();
+//
+// docs/guide/checkpoints.md explains what is saved, layouts, restarts and errors.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "catena/comm/communicator.h"
+#include "catena/parallel/pipeline/pipeline.h"
+#include "catena/serializers/checkpoint.h"
+
+namespace catena::training {
+
+// What a save does while the one before it is still being written.
+enum class WhenBusy : uint8_t { kWait, kSkip };
+
+struct CheckpointFolderOptions {
+  int keep = 2;  // complete checkpoints that stay; a save removes older ones
+  WhenBusy when_busy = WhenBusy::kWait;
+  double timeout = 600;  // seconds for which rank 0 waits for the files of the other ranks
+};
+
+// A folder has a folder for each checkpoint, "step-000000000100", which appears with everything in
+// it or not at all: it is written under another name, flushed to the disk and renamed. So a process
+// that is killed at any moment leaves the checkpoint before it.
+//
+// Files have slices of tensors by their global names, which do not depend on the ranks: parameters
+// and states by the names of the model, those of pipelines and of tensor-parallel layers included
+// (ColumnParallelLinear, RowParallelLinear and VocabParallelEmbedID). What several ranks have is
+// written once, by all of them in shares. Entries of serializers::Checkpoint other than models,
+// optimizers and pipelines are rank 0's. All ranks get what they need from the files, which must be
+// on a file system that they share.
+//
+// All ranks make one of the same path and call save, save_async, wait, load and has_checkpoint
+// together, with checkpoints of the same entries. An error of one rank is an error of all of them.
+class CheckpointFolder {
+ public:
+  // Makes the folder when something is saved. Null: one process. The communicator must outlive the
+  // folder. ValueError for an empty path, keep < 1 and timeout <= 0.
+  explicit CheckpointFolder(const std::string& path, Communicator* comm = nullptr,
+                            const CheckpointFolderOptions& options = {});
+  // Waits until what this rank writes is written; an error is logged. Rank 0 waits for the others.
+  ~CheckpointFolder();
+  CheckpointFolder(const CheckpointFolder&) = delete;
+  CheckpointFolder& operator=(const CheckpointFolder&) = delete;
+
+  const std::string& path() const;
+
+  // Saves, and returns when the checkpoint is complete. A checkpoint of this step is replaced.
+  // ValueError for step < 0, and for tensors that the ranks name or lay out differently; IoError,
+  // on all ranks, with the rank, the file and the system's reason; the checkpoints before it stay.
+  void save(const serializers::Checkpoint& state, int64_t step);
+  // Copies the state to host memory and returns; a thread writes it. Arrays may be written again at
+  // once: copies of those on the CPU are done, and the streams of GPUs wait for copies to
+  // page-locked memory on a side stream. Host memory of that size is kept for the next save, which
+  // reserve() prepares. While a save is being written the next one waits, or is left out
+  // (WhenBusy): false then, on all ranks. Throws the error of the save before it, as wait() does.
+  // Not during the capture of a graph.
+  bool save_async(const serializers::Checkpoint& state, int64_t step);
+  // Waits until the last checkpoint is complete. IoError, once, if it could not be written.
+  void wait();
+  // Takes the host memory that the first save_async() would, and touches it.
+  void reserve(const serializers::Checkpoint& state);
+
+  // Whether there is a complete checkpoint.
+  bool has_checkpoint() const;
+  // The steps of those with the mark of a complete save, in ascending order, as this rank sees
+  // them.
+  std::vector<int64_t> steps() const;
+  // Loads the newest one that is whole, and returns its step; warnings say which newer ones are not
+  // and why. IoError, on all ranks, that lists them when there is none; that lists all tensors that
+  // are missing, unknown, or of another shape or dtype, before anything is loaded; and that names
+  // the file and the tensor whose bytes have another checksum than they were written with, after
+  // which some of the state is loaded.
+  int64_t load(const serializers::Checkpoint& state);
+  // The same for one step.
+  void load(const serializers::Checkpoint& state, int64_t step);
+
+  // Of the last save, on this rank.
+  struct Times {
+    double blocked = 0;  // seconds for which save_async kept the caller
+    double written = 0;  // seconds from there until its file, on rank 0 the checkpoint, was done
+    int64_t bytes = 0;   // of its file
+  };
+  Times times() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// What a pipeline's random numbers depend on besides units and micro-batches.
+struct PipelineState {
+  int64_t steps = 0;
+  uint64_t seed = 0;
+};
+
+// Adds the model, the optimizers of the stages and the state of a pipeline that is set up, as
+// "model", "optimizer" and "pipeline". Names are those of the whole model, so that another cut and
+// other ranks load them; a program without a pipeline too, which adds its model, its optimizer and
+// a PipelineState by these names. Weights that units share are saved once. The pipeline must
+// outlive the checkpoint. In a grid average running statistics over the replicas before a save:
+// pipeline.average_persistents().
+void add_pipeline(serializers::Checkpoint& checkpoint, parallel::pipeline::Pipeline& pipeline);
+
+}  // namespace catena::training

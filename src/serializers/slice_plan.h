@@ -1,0 +1,26 @@
+// Which process writes which elements of a checkpoint.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "catena/serializers/tensor_part.h"
+
+namespace catena::serializers {
+
+// Elements that one process writes, at most kPieceBytes of them, from one of its parts.
+struct Piece {
+  size_t part = 0;  // of that process's list
+  TensorSlice slice;
+};
+inline constexpr int64_t kPieceBytes = int64_t{16} << 20;
+
+// The pieces of each process, given the slices of all. What several processes have is written once,
+// in shares of about equal size; a small one by whoever has the least to write. Tensors without
+// elements are pieces of none. Follows from its arguments alone.
+//
+// ValueError for names that stand for tensors of several shapes or dtypes, and for tensors of which
+// elements are missing or would be written twice.
+std::vector<std::vector<Piece>> plan_pieces(const std::vector<std::vector<TensorSlice>>& slices);
+
+}  // namespace catena::serializers

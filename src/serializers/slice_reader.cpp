@@ -1,0 +1,209 @@
+#include "serializers/slice_reader.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace catena::serializers {
+
+// Common elements ---------------------------------------------------------------------------------
+
+namespace {
+
+// A row of the source: elements that are neighbours in its memory and along its innermost axis.
+class RowCopier {
+ public:
+  RowCopier(const TensorSlice& source, const char* from, const TensorSlice& target, char* to)
+      : source_(source),
+        target_(target),
+        from_(from),
+        to_(to),
+        item_(int64_t(itemsize(source.dtype))),
+        axes_(source.order.axes(source.shape.ndim())),
+        strides_(target.order.strides(target.extent, 1)),
+        inner_(size_t(axes_.back())) {}
+
+  int64_t copy_all() {
+    const int64_t row = source_.extent[inner_];
+    for (int64_t at = source_.elements.begin; at < source_.elements.end;) {
+      const int64_t in_row = at % row;
+      const int64_t count = std::min(row - in_row, source_.elements.end - at);
+      copy_row(at, in_row, count);
+      at += count;
+    }
+    return copied_;
+  }
+
+ private:
+  // Elements [at, at + count) of the source; the first is number `in_row` of its row.
+  void copy_row(int64_t at, int64_t in_row, int64_t count) {
+    int64_t rest = at / source_.extent[inner_], place = 0;
+    for (size_t k = axes_.size() - 1; k-- > 0;) {
+      const auto axis = size_t(axes_[k]);
+      const int64_t where = source_.begin[axis] + rest % source_.extent[axis] - target_.begin[axis];
+      rest /= source_.extent[axis];
+      if (where < 0 || where >= target_.extent[axis]) return;
+      place += where * strides_[axis];
+    }
+    const int64_t first = source_.begin[inner_] + in_row - target_.begin[inner_];
+    const int64_t begin = std::max<int64_t>(first, 0);
+    const int64_t end = std::min(first + count, target_.extent[inner_]);
+    const char* from = from_ + (at - source_.elements.begin + begin - first) * item_;
+    copy_elements(from, place + begin * strides_[inner_], end - begin);
+  }
+  // `count` neighbours of the source to the target's element `place` and those along the axis.
+  void copy_elements(const char* from, int64_t place, int64_t count) {
+    const int64_t stride = strides_[inner_], first = target_.elements.begin;
+    if (stride == 1) {
+      const int64_t begin = std::max(place, first);
+      const int64_t end = std::min(place + count, target_.elements.end);
+      if (begin >= end) return;
+      std::memcpy(to_ + (begin - first) * item_, from + (begin - place) * item_,
+                  size_t((end - begin) * item_));
+      copied_ += end - begin;
+      return;
+    }
+    for (int64_t k = 0; k < count; ++k, place += stride, from += item_) {
+      if (place < first || place >= target_.elements.end) continue;
+      std::memcpy(to_ + (place - first) * item_, from, size_t(item_));
+      ++copied_;
+    }
+  }
+
+  const TensorSlice &source_, &target_;
+  const char* from_;
+  char* to_;
+  int64_t item_;
+  Axes axes_;
+  Strides strides_;  // in elements
+  size_t inner_;
+  int64_t copied_ = 0;
+};
+
+bool has_same_box(const TensorSlice& a, const TensorSlice& b) {
+  return a.begin == b.begin && a.extent == b.extent &&
+         a.order.axes(a.shape.ndim()) == b.order.axes(b.shape.ndim());
+}
+
+// Whether the slices may have elements in common.
+bool may_meet(const TensorSlice& a, const TensorSlice& b) {
+  if (has_same_box(a, b)) return optimizers::intersection(a.elements, b.elements).size() > 0;
+  for (size_t axis = 0; axis < a.shape.size(); ++axis)
+    if (a.begin[axis] >= b.begin[axis] + b.extent[axis] ||
+        b.begin[axis] >= a.begin[axis] + a.extent[axis])
+      return false;
+  return true;
+}
+
+}  // namespace
+
+int64_t copy_common(const TensorSlice& source, const char* from, const TensorSlice& target,
+                    char* to) {
+  if (!has_same_box(source, target)) return RowCopier(source, from, target, to).copy_all();
+  const auto common = optimizers::intersection(source.elements, target.elements);
+  const auto item = int64_t(itemsize(source.dtype));
+  if (common.size() > 0)
+    std::memcpy(to + (common.begin - target.elements.begin) * item,
+                from + (common.begin - source.elements.begin) * item, size_t(common.size() * item));
+  return common.size();
+}
+
+// Files -------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr const char* kOtherCheckpoint =
+    "; rename this folder away to go on from the checkpoint before it";
+
+bool exists(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0;
+}
+
+std::string read_existing(const std::string& folder, const char* name) {
+  const std::string path = folder + "/" + name;
+  CATENA_CHECK(IoError, exists(folder), "there is no checkpoint '", folder, "'");
+  CATENA_CHECK(IoError, exists(path), "'", folder, "' has no file '", name, "': ",
+               name == std::string(kCompleteName)
+                   ? "its save did not end, or it was not copied as a whole"
+                   : "it was removed, or not copied",
+               kOtherCheckpoint);
+  return io::read_whole_file(path);
+}
+
+}  // namespace
+
+SliceReader::SliceReader(const std::string& folder) : folder_(folder) {
+  const std::string complete = read_existing(folder, kCompleteName);
+  unsigned long long bytes = 0;
+  unsigned crc = 0;
+  CATENA_CHECK(IoError, std::sscanf(complete.c_str(), "%llu %x", &bytes, &crc) == 2, "'", folder,
+               "/", kCompleteName, "': expected the size and the checksum of ", kIndexName,
+               kOtherCheckpoint);
+  const std::string text = read_existing(folder, kIndexName);
+  CATENA_CHECK(IoError, text.size() == bytes && crc_of(text.data(), text.size()) == crc, "'",
+               folder, "/", kIndexName, "' is damaged: it has ", text.size(),
+               " bytes, written were ", bytes, ", or another checksum", kOtherCheckpoint);
+  index_ = parse_index(text, folder + "/" + kIndexName);
+  files_.resize(index_.files.size());
+  check_files();
+}
+
+void SliceReader::check_files() const {
+  for (const SliceFile& file : index_.files) {
+    const std::string path = folder_ + "/" + file.name;
+    struct stat status {};
+    CATENA_CHECK(IoError, ::stat(path.c_str(), &status) == 0, "'", path, "', which the checkpoint ",
+                 "needs, cannot be read: ", std::strerror(errno),
+                 "; copy the whole folder. On several hosts it must be on a file system that all ",
+                 "of them share");
+    CATENA_CHECK(IoError, status.st_size == file.bytes, "'", path, "' has ", status.st_size,
+                 " bytes, written were ", file.bytes, ": it is ",
+                 status.st_size < file.bytes ? "truncated" : "damaged", kOtherCheckpoint);
+  }
+}
+
+const io::InputFile& SliceReader::open(int64_t file) const {
+  auto& opened = files_[size_t(file)];
+  if (!opened)
+    opened = std::make_unique<io::InputFile>(folder_ + "/" + index_.files[size_t(file)].name);
+  return *opened;
+}
+
+std::vector<char> SliceReader::bytes_of(const SliceRecord& record) const {
+  const io::InputFile& file = open(record.file);
+  std::vector<char> bytes(size_t(record.slice.bytes()));
+  file.read_at(uint64_t(record.offset), bytes.data(), bytes.size());
+  CATENA_CHECK(IoError, crc_of(bytes.data(), bytes.size()) == record.crc, "'", file.path(),
+               "' is damaged: bytes ", record.offset, " to ", record.offset + record.slice.bytes(),
+               ", of '", record.slice.name, "', have another checksum than when they were written",
+               kOtherCheckpoint);
+  return bytes;
+}
+
+Array SliceReader::read(const TensorSlice& wanted) const {
+  const Array result = Array::uninitialized({wanted.elements.size()}, wanted.dtype, cpu(0));
+  int64_t count = 0;
+  for (const SliceRecord& record : index_.tensors.at(wanted.name)) {
+    if (!may_meet(record.slice, wanted)) continue;
+    const std::vector<char> bytes = bytes_of(record);
+    count += copy_common(record.slice, bytes.data(), wanted, static_cast<char*>(result.raw_data()));
+  }
+  CATENA_CHECK(IoError, count == wanted.elements.size(), "'", folder_, "' has ", count, " of ",
+               wanted.elements.size(), " elements of '", wanted.name, "'", kOtherCheckpoint);
+  return result;
+}
+
+Array SliceReader::read_whole(const std::string& name) const {
+  TensorSlice wanted = tensor(name);
+  wanted.begin = Shape(wanted.shape.size(), 0);
+  wanted.extent = wanted.shape;
+  wanted.order = {};
+  wanted.elements = {0, element_count(wanted.shape)};
+  return read(wanted).reshape(wanted.shape);
+}
+
+}  // namespace catena::serializers

@@ -1,0 +1,399 @@
+#include "catena/training/checkpoint_folder.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <random>
+
+#include "catena/core/log.h"
+#include "core/text_hash.h"
+#include "training/checkpoint_names.h"
+#include "training/checkpoint_parts.h"
+#include "training/checkpoint_writer.h"
+
+namespace catena::training {
+namespace {
+
+using serializers::Checkpoint;
+using serializers::Piece;
+using serializers::SliceReader;
+using serializers::StagedSlices;
+using serializers::TensorParts;
+
+double seconds_since(CheckpointWriter::Clock::time_point start) {
+  return std::chrono::duration<double>(CheckpointWriter::Clock::now() - start).count();
+}
+
+std::string random_id() {
+  std::random_device device;
+  char text[17];
+  std::snprintf(text, sizeof text, "%08x%08x", unsigned(device()), unsigned(device()));
+  return text;
+}
+
+// How a rank comes to a save. Exchanged as text.
+struct Arrival {
+  bool is_busy = false;    // still writes the last one
+  std::string save_error;  // of the last one
+  std::string error;       // of this one
+  uint64_t hash = 0;       // of its slices
+
+  std::string text() const {
+    return message(int(is_busy), " ", hash, " ", save_error.size(), " ", save_error, error);
+  }
+  static Arrival of(const std::string& text) {
+    Arrival arrival;
+    int busy = 0, used = 0;
+    unsigned long long hash = 0;
+    size_t size = 0;
+    std::sscanf(text.c_str(), "%d %llu %zu%n", &busy, &hash, &size, &used);
+    arrival.is_busy = busy != 0;
+    arrival.hash = hash;
+    arrival.save_error = text.substr(size_t(used) + 1, size);
+    arrival.error = text.substr(size_t(used) + 1 + size);
+    return arrival;
+  }
+};
+
+// How a rank says to the others why it cannot go on: the kind of the error, and its text.
+std::string described(const std::exception& error) {
+  const bool is_value_error = dynamic_cast<const ValueError*>(&error) != nullptr;
+  return std::string(is_value_error ? "V" : "I") + error.what();
+}
+
+template <class F>
+std::string error_of_call(F f) {
+  try {
+    f();
+  } catch (const std::exception& error) {
+    return described(error);
+  }
+  return "";
+}
+
+}  // namespace
+
+class CheckpointFolder::Impl {
+ public:
+  Impl(const std::string& path, Communicator* comm, const CheckpointFolderOptions& options)
+      : path_(path), comm_(comm), options_(options) {
+    CATENA_CHECK(ValueError, !path.empty(), "CheckpointFolder: the path is empty");
+    CATENA_CHECK(ValueError, options.keep >= 1, "CheckpointFolder: .keep is ", options.keep,
+                 ", expected at least 1");
+    CATENA_CHECK(ValueError, options.timeout > 0, "CheckpointFolder: .timeout is ", options.timeout,
+                 ", expected seconds above 0");
+  }
+  ~Impl();
+
+  const std::string& path() const { return path_; }
+  WhenBusy when_busy() const { return options_.when_busy; }
+  bool save_async(const Checkpoint& state, int64_t step, WhenBusy when_busy);
+  void wait();
+  void reserve(const Checkpoint& state);
+  bool has_checkpoint() const;
+  std::vector<int64_t> steps() const;
+  int64_t load(const Checkpoint& state);
+  void load_from(const Checkpoint& state, const std::string& folder) const;
+  std::string folder_of_step(int64_t step) const { return path_ + "/" + name_of_step(step); }
+  Times times() const {
+    Times times = times_;
+    if (writer_) times.written = writer_->seconds();
+    return times;
+  }
+
+ private:
+  int rank() const { return comm_ ? comm_->rank() : 0; }
+  int size() const { return comm_ ? comm_->size() : 1; }
+  bool is_first() const { return rank() == 0; }
+  std::vector<std::string> gather(const std::string& own) const {
+    return comm_ ? comm_->all_gather_bytes(own) : std::vector<std::string>{own};
+  }
+  std::string of_first(const std::string& own) const {
+    return comm_ ? comm_->broadcast_bytes(own, 0) : own;
+  }
+  std::string named(int rank, const std::string& error) const {
+    return size() > 1 ? message("rank ", rank, ": ", error) : error;
+  }
+  void throw_first(const char* who, const std::vector<std::string>& errors) const;
+
+  TensorParts parts_for_save(const Checkpoint& state, Arrival& own) const;
+  void make_plan(const TensorParts& parts, const std::vector<Arrival>& all);
+  std::string begin_folder(int64_t step) const;
+  void start_writer(const TensorParts& parts, SavePlan plan);
+  void end_writer(const std::vector<std::string>& errors);
+  std::string newest(std::vector<std::string>& skipped) const;
+
+  std::string path_;
+  Communicator* comm_;
+  CheckpointFolderOptions options_;
+  std::shared_ptr<StagedSlices> staged_ = std::make_shared<StagedSlices>();
+  std::unique_ptr<CheckpointWriter> writer_;
+  int64_t step_ = 0;  // of the last save
+  Times times_;
+  // The pieces of this rank, as long as all ranks come with these slices.
+  std::vector<uint64_t> hashes_;
+  std::vector<Piece> pieces_;
+};
+
+CheckpointFolder::Impl::~Impl() {
+  if (!writer_) return;
+  const std::string error = writer_->wait_for_all();
+  if (!error.empty())
+    logging::warning("CheckpointFolder: the checkpoint of step ", step_, " in '", path_,
+                     "' was not written: ", error);
+}
+
+// Throws, on all ranks, what the first of those with an error has said.
+void CheckpointFolder::Impl::throw_first(const char* who,
+                                         const std::vector<std::string>& errors) const {
+  for (size_t rank = 0; rank < errors.size(); ++rank) {
+    if (errors[rank].empty()) continue;
+    const std::string text = message(who, ": ", named(int(rank), errors[rank].substr(1)));
+    if (errors[rank][0] == 'V') throw ValueError(text);
+    throw IoError(text);
+  }
+}
+
+// Saving ------------------------------------------------------------------------------------------
+
+TensorParts CheckpointFolder::Impl::parts_for_save(const Checkpoint& state, Arrival& own) const {
+  TensorParts parts;
+  own.error = error_of_call([&] {
+    parts = parts_to_save(state, is_first());
+    own.hash = text_hash(serializers::pack(slices_of(parts)));
+  });
+  return parts;
+}
+
+void CheckpointFolder::Impl::make_plan(const TensorParts& parts, const std::vector<Arrival>& all) {
+  std::vector<uint64_t> hashes;
+  for (const Arrival& one : all) hashes.push_back(one.hash);
+  if (hashes == hashes_) return;
+  hashes_.clear();
+  std::vector<std::vector<serializers::TensorSlice>> slices;
+  for (const std::string& text : gather(serializers::pack(slices_of(parts))))
+    slices.push_back(serializers::unpack(text));
+  try {
+    pieces_ = std::move(serializers::plan_pieces(slices)[size_t(rank())]);
+  } catch (const ValueError& error) {  // on all ranks
+    fail<ValueError>("CheckpointFolder: ", error.what());
+  }
+  hashes_ = std::move(hashes);
+}
+
+// Makes the folder that the ranks write to, on rank 0; its id, or an error.
+std::string CheckpointFolder::Impl::begin_folder(int64_t step) const {
+  std::string result;
+  if (is_first()) {
+    const std::string error = error_of_call([&] {
+      namespace fs = std::filesystem;
+      std::error_code code;
+      fs::create_directories(path_, code);
+      for (const std::string& old : unfinished_in(path_)) fs::remove_all(old, code);
+      const std::string id = random_id(), folder = path_ + "/" + name_of_unfinished(step, id);
+      CATENA_CHECK(IoError, fs::create_directory(folder, code), "cannot make the folder '", folder,
+                   "': ", code.message(), "; check the path and its permissions");
+      result = "=" + id;
+    });
+    if (!error.empty()) result = error;
+  }
+  return of_first(result);
+}
+
+bool CheckpointFolder::Impl::save_async(const Checkpoint& state, int64_t step, WhenBusy when_busy) {
+  const auto start = CheckpointWriter::Clock::now();
+  CATENA_CHECK(ValueError, step >= 0, "CheckpointFolder: expected a step of at least 0, got ",
+               step);
+  Arrival own;
+  const TensorParts parts = parts_for_save(state, own);
+  own.is_busy = writer_ && writer_->is_running();
+  if (writer_ && !own.is_busy) own.save_error = writer_->wait_for_all();
+  std::vector<Arrival> all;
+  for (const std::string& text : gather(own.text())) all.push_back(Arrival::of(text));
+  std::vector<std::string> save_errors, errors;
+  bool is_busy = false;
+  for (const Arrival& one : all) {
+    save_errors.push_back(one.save_error);
+    errors.push_back(one.error);
+    is_busy = is_busy || one.is_busy;
+  }
+  const bool failed = std::any_of(save_errors.begin(), save_errors.end(),
+                                  [](const std::string& error) { return !error.empty(); });
+  if (failed) end_writer(save_errors);
+  throw_first("CheckpointFolder", errors);
+  if (is_busy && when_busy == WhenBusy::kSkip) return false;
+  if (is_busy) wait();
+  writer_.reset();
+  make_plan(parts, all);
+  const std::string begun = begin_folder(step);
+  if (begun[0] != '=') throw_first("CheckpointFolder", {begun});
+  step_ = step;
+  start_writer(parts, {.folder = path_,
+                       .unfinished = path_ + "/" + name_of_unfinished(step, begun.substr(1)),
+                       .id = begun.substr(1),
+                       .step = step,
+                       .rank = rank(),
+                       .ranks = size(),
+                       .entries = entries_of(state),
+                       .keep = options_.keep,
+                       .timeout = options_.timeout});
+  times_.blocked = seconds_since(start);
+  return true;
+}
+
+// What goes wrong here on one rank is heard of when the ranks next meet.
+void CheckpointFolder::Impl::start_writer(const TensorParts& parts, SavePlan plan) {
+  const std::string error = error_of_call([&] { staged_->copy(parts, pieces_); });
+  times_.bytes = staged_->bytes();
+  writer_ = error.empty() ? std::make_unique<CheckpointWriter>(std::move(plan), staged_)
+                          : std::make_unique<CheckpointWriter>(std::move(plan), error.substr(1));
+}
+
+void CheckpointFolder::Impl::wait() {
+  if (comm_ == nullptr && !writer_) return;
+  std::vector<std::string> errors = gather(writer_ ? writer_->wait_for_part() : "");
+  if (std::all_of(errors.begin(), errors.end(), [](const auto& e) { return e.empty(); })) {
+    errors = {of_first(is_first() && writer_ ? writer_->wait_for_all() : "")};
+    if (errors[0].empty()) {
+      if (writer_) times_.written = writer_->seconds();
+      writer_.reset();
+      return;
+    }
+  }
+  end_writer(errors);
+}
+
+// Throws, on all ranks; those that wait for others do not any longer.
+void CheckpointFolder::Impl::end_writer(const std::vector<std::string>& errors) {
+  const auto first = std::find_if(errors.begin(), errors.end(),
+                                  [](const std::string& error) { return !error.empty(); });
+  const std::string text = errors.size() == 1 ? *first : named(int(first - errors.begin()), *first);
+  if (writer_) writer_->cancel(text);
+  writer_.reset();
+  fail<IoError>("CheckpointFolder: the checkpoint of step ", step_, " in '", path_,
+                "' was not written: ", text, "; those before it are still there");
+}
+
+void CheckpointFolder::Impl::reserve(const Checkpoint& state) {
+  Arrival own;
+  const TensorParts parts = parts_for_save(state, own);
+  std::vector<Arrival> all;
+  std::vector<std::string> errors;
+  for (const std::string& text : gather(own.text())) {
+    all.push_back(Arrival::of(text));
+    errors.push_back(all.back().error);
+  }
+  throw_first("CheckpointFolder", errors);
+  make_plan(parts, all);
+  throw_first("CheckpointFolder", gather(error_of_call([&] { staged_->reserve(parts, pieces_); })));
+}
+
+// Loading -----------------------------------------------------------------------------------------
+
+std::vector<int64_t> CheckpointFolder::Impl::steps() const {
+  std::vector<int64_t> complete;
+  for (const int64_t step : steps_in(path_))
+    if (std::filesystem::exists(folder_of_step(step) + "/" + serializers::kCompleteName))
+      complete.push_back(step);
+  return complete;
+}
+
+bool CheckpointFolder::Impl::has_checkpoint() const {
+  return of_first(is_first() && !steps().empty() ? "1" : "") == "1";
+}
+
+// The newest folder that is whole, and why newer ones are not; empty if there is none.
+std::string CheckpointFolder::Impl::newest(std::vector<std::string>& skipped) const {
+  for (const std::string& unfinished : unfinished_in(path_))
+    skipped.push_back("'" + unfinished + "': its save did not end");
+  std::vector<int64_t> steps = steps_in(path_);
+  std::reverse(steps.begin(), steps.end());
+  for (const int64_t step : steps) {
+    try {
+      const SliceReader reader(folder_of_step(step));
+      return reader.folder();
+    } catch (const IoError& error) {
+      skipped.push_back(error.what());
+    }
+  }
+  return "";
+}
+
+int64_t CheckpointFolder::Impl::load(const Checkpoint& state) {
+  std::string found;
+  if (is_first()) {
+    std::vector<std::string> skipped;
+    const std::string error = error_of_call([&] { found = newest(skipped); });
+    for (const std::string& each : skipped)
+      logging::warning("CheckpointFolder: leaves out a checkpoint: ", each);
+    if (!error.empty()) {
+      found = error;
+    } else if (found.empty()) {
+      found = message("Ithere is no complete checkpoint in '", path_, "'",
+                      skipped.empty() ? "; start without one, or give another folder" : ":");
+      for (const std::string& each : skipped) found += "\n  " + each;
+    } else {
+      found = "=" + found;
+    }
+  }
+  found = of_first(found);
+  if (found[0] != '=') throw_first("CheckpointFolder::load", {found});
+  load_from(state, found.substr(1));
+  int64_t step = 0;
+  std::sscanf(found.c_str() + found.rfind('-') + 1, "%lld", reinterpret_cast<long long*>(&step));
+  return step;
+}
+
+void CheckpointFolder::Impl::load_from(const Checkpoint& state, const std::string& folder) const {
+  std::unique_ptr<SliceReader> reader;
+  std::unique_ptr<PartsToLoad> parts;
+  throw_first("CheckpointFolder::load", gather(error_of_call([&] {
+                reader = std::make_unique<SliceReader>(folder);
+                parts = std::make_unique<PartsToLoad>(state);
+              })));
+  std::vector<std::string> names;
+  std::string own_names;
+  for (const std::string& name : parts->names()) own_names += name + "\n";
+  for (const std::string& all : gather(own_names))
+    for (size_t at = 0, end; (end = all.find('\n', at)) != std::string::npos; at = end + 1)
+      names.push_back(all.substr(at, end - at));
+  const std::string unknown = unknown_in(reader->index(), entries_of(state), names);
+  std::vector<std::string> problems = gather(parts->problems(reader->index()));
+  for (std::string& each : problems)
+    if (!(each += unknown).empty())
+      each = message("I'", folder, "' is not a checkpoint of this program:", each);
+  throw_first("CheckpointFolder::load", problems);
+  throw_first("CheckpointFolder::load", gather(error_of_call([&] { parts->load(*reader); })));
+}
+
+// The public face ---------------------------------------------------------------------------------
+
+CheckpointFolder::CheckpointFolder(const std::string& path, Communicator* comm,
+                                   const CheckpointFolderOptions& options)
+    : impl_(std::make_unique<Impl>(path, comm, options)) {}
+CheckpointFolder::~CheckpointFolder() = default;
+
+const std::string& CheckpointFolder::path() const { return impl_->path(); }
+
+void CheckpointFolder::save(const Checkpoint& state, int64_t step) {
+  impl_->save_async(state, step, WhenBusy::kWait);
+  impl_->wait();
+}
+bool CheckpointFolder::save_async(const Checkpoint& state, int64_t step) {
+  return impl_->save_async(state, step, impl_->when_busy());
+}
+void CheckpointFolder::wait() { impl_->wait(); }
+void CheckpointFolder::reserve(const Checkpoint& state) { impl_->reserve(state); }
+bool CheckpointFolder::has_checkpoint() const { return impl_->has_checkpoint(); }
+std::vector<int64_t> CheckpointFolder::steps() const { return impl_->steps(); }
+int64_t CheckpointFolder::load(const Checkpoint& state) { return impl_->load(state); }
+void CheckpointFolder::load(const Checkpoint& state, int64_t step) {
+  impl_->load_from(state, impl_->folder_of_step(step));
+}
+CheckpointFolder::Times CheckpointFolder::times() const { return impl_->times(); }
+
+}  // namespace catena::training

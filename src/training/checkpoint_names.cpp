@@ -1,0 +1,121 @@
+#include "training/checkpoint_names.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "catena/core/error.h"
+#include "serializers/slice_index.h"
+
+namespace catena::training {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char *kStep = "step-", *kUnfinished = ".tmp", *kRemoved = ".old";
+constexpr size_t kDigits = 12;
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error))
+    names.push_back(entry->path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// The step of such a name; -1 for others.
+int64_t step_of(const std::string& name) {
+  const std::string digits = name.starts_with(kStep) ? name.substr(std::strlen(kStep)) : "";
+  const bool is_number =
+      digits.size() >= kDigits && digits.size() < 19 &&
+      std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return is_number ? std::stoll(digits) : -1;
+}
+
+void rename_folder(const std::string& from, const std::string& to) {
+  CATENA_CHECK(IoError, ::rename(from.c_str(), to.c_str()) == 0, "cannot rename '", from, "' to '",
+               to, "': ", std::strerror(errno));
+}
+
+// Under another name first, so that no part of it passes for a checkpoint.
+void remove_step(const std::string& folder, int64_t step) {
+  const std::string name = name_of_step(step), hidden = folder + "/." + name + kRemoved;
+  std::error_code ignored;
+  fs::remove_all(hidden, ignored);
+  if (::rename((folder + "/" + name).c_str(), hidden.c_str()) == 0) fs::remove_all(hidden, ignored);
+}
+
+}  // namespace
+
+std::string name_of_step(int64_t step) {
+  char digits[32];
+  std::snprintf(digits, sizeof digits, "%0*lld", int(kDigits), static_cast<long long>(step));
+  return std::string(kStep) + digits;
+}
+
+std::string name_of_unfinished(int64_t step, const std::string& id) {
+  return "." + name_of_step(step) + "." + id + kUnfinished;
+}
+
+std::vector<int64_t> steps_in(const std::string& folder) {
+  std::vector<int64_t> steps;
+  for (const std::string& name : names_in(folder))
+    if (const int64_t step = step_of(name); step >= 0) steps.push_back(step);
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+std::vector<std::string> unfinished_in(const std::string& folder) {
+  std::vector<std::string> found;
+  for (const std::string& name : names_in(folder))
+    if (name.starts_with("." + std::string(kStep)) &&
+        (name.ends_with(kUnfinished) || name.ends_with(kRemoved)))
+      found.push_back(folder + "/" + name);
+  return found;
+}
+
+void sync_folder(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  CATENA_CHECK(IoError, file >= 0, "cannot open the folder '", path, "': ", std::strerror(errno));
+  const int error = ::fsync(file) == 0 ? 0 : errno;
+  ::close(file);
+  // Some file systems cannot sync folders.
+  CATENA_CHECK(IoError, error == 0 || error == EINVAL || error == ENOTSUP,
+               "cannot sync the folder '", path, "': ", std::strerror(error));
+}
+
+void publish(const std::string& folder, const std::string& unfinished, int64_t step) {
+  const std::string target = folder + "/" + name_of_step(step);
+  sync_folder(unfinished);
+  std::error_code ignored;
+  if (fs::exists(target, ignored)) {
+    const std::string hidden = folder + "/." + name_of_step(step) + kRemoved;
+    fs::remove_all(hidden, ignored);
+    rename_folder(target, hidden);
+    rename_folder(unfinished, target);
+    sync_folder(folder);
+    fs::remove_all(hidden, ignored);
+    return;
+  }
+  rename_folder(unfinished, target);
+  sync_folder(folder);
+}
+
+void remove_old(const std::string& folder, int keep) {
+  std::vector<int64_t> steps = steps_in(folder);
+  std::erase_if(steps, [&](int64_t step) {
+    std::error_code ignored;
+    return !fs::exists(folder + "/" + name_of_step(step) + "/" + serializers::kCompleteName,
+                       ignored);
+  });
+  for (size_t k = 0; k + size_t(keep) < steps.size(); ++k) remove_step(folder, steps[k]);
+}
+
+}  // namespace catena::training

@@ -1,0 +1,26 @@
+// The folders of checkpoints in a CheckpointFolder: their names, and how they come and go.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace catena::training {
+
+// "step-000000000100", and the hidden name under which the save `id` writes it.
+std::string name_of_step(int64_t step);
+std::string name_of_unfinished(int64_t step, const std::string& id);
+
+// Steps of the folders of such names, whole or not, in ascending order.
+std::vector<int64_t> steps_in(const std::string& folder);
+// Folders of saves that did not end.
+std::vector<std::string> unfinished_in(const std::string& folder);
+
+// IoErrors with the path and the system's reason.
+void sync_folder(const std::string& path);
+// Gives a finished folder its name, in place of one that is there.
+void publish(const std::string& folder, const std::string& unfinished, int64_t step);
+// Removes all complete checkpoints but the newest `keep`. What cannot be removed stays.
+void remove_old(const std::string& folder, int keep);
+
+}  // namespace catena::training

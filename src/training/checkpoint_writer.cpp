@@ -1,0 +1,181 @@
+#include "training/checkpoint_writer.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include "array/io/file_io.h"
+#include "catena/array/io.h"
+#include "catena/core/log.h"
+#include "training/checkpoint_names.h"
+
+namespace catena::training {
+namespace {
+
+using serializers::SliceFile;
+using serializers::SliceIndex;
+using serializers::SliceRecord;
+
+// What the scheduler gives the thread beside computing ones: a tenth of what each of these gets.
+constexpr int kNiceness = 10;
+
+std::string name_of_part(int rank, const char* end) {
+  char name[64];
+  std::snprintf(name, sizeof name, "rank-%05d%s", rank, end);
+  return name;
+}
+constexpr const char *kPartFile = ".slices", *kPartDone = ".done", *kPartFailed = ".failed";
+
+std::optional<std::string> text_of_file(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return {};
+  return io::read_whole_file(path);
+}
+
+void lower_priority() {
+  const auto thread = static_cast<id_t>(::syscall(SYS_gettid));
+  (void)::setpriority(PRIO_PROCESS, thread, kNiceness);
+}
+
+}  // namespace
+
+CheckpointWriter::CheckpointWriter(SavePlan plan, std::shared_ptr<serializers::StagedSlices> staged)
+    : plan_(std::move(plan)), staged_(std::move(staged)), thread_([this] { run(); }) {}
+
+CheckpointWriter::CheckpointWriter(SavePlan plan, const std::string& error)
+    : plan_(std::move(plan)), given_error_(error), thread_([this] { run(); }) {}
+
+CheckpointWriter::~CheckpointWriter() { thread_.join(); }
+
+void CheckpointWriter::run() {
+  lower_priority();
+  std::string error = given_error_;
+  try {
+    if (error.empty()) write_part();
+  } catch (const std::exception& e) {
+    error = e.what();
+  }
+  end_part(error);
+  try {
+    if (error.empty() && plan_.rank == 0) complete();
+  } catch (const std::exception& e) {
+    error = e.what();
+  }
+  if (!error.empty() && plan_.rank == 0) {
+    std::error_code ignored;
+    std::filesystem::remove_all(plan_.unfinished, ignored);
+  }
+  seconds_ = std::chrono::duration<double>(Clock::now() - start_).count();
+  const std::lock_guard lock(mutex_);
+  error_ = error;
+  all_ended_ = true;
+  done_ = true;
+  changed_.notify_all();
+}
+
+void CheckpointWriter::write_part() {
+  const std::string file = name_of_part(plan_.rank, kPartFile);
+  const auto records = staged_->write(plan_.unfinished + "/" + file, cancelled_);
+  if (cancelled_) return;
+  write_file_atomically(plan_.unfinished + "/" + name_of_part(plan_.rank, kPartDone),
+                        serializers::to_text(SliceFile{file, staged_->bytes()}, records));
+}
+
+// Says to the others how this rank's part has ended; where even that cannot be written, they learn
+// it when the ranks next meet.
+void CheckpointWriter::end_part(const std::string& error) {
+  if (!error.empty()) {
+    try {
+      write_file_atomically(plan_.unfinished + "/" + name_of_part(plan_.rank, kPartFailed), error);
+    } catch (const std::exception&) {
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  error_ = error;
+  part_ended_ = true;
+  changed_.notify_all();
+}
+
+// On rank 0 ---------------------------------------------------------------------------------------
+
+void CheckpointWriter::complete() {
+  SliceIndex index{.step = plan_.step,
+                   .id = plan_.id,
+                   .ranks = plan_.ranks,
+                   .entries = plan_.entries,
+                   .files = {},
+                   .tensors = {}};
+  gather_parts(index);
+  write_index(index);
+  publish(plan_.folder, plan_.unfinished, plan_.step);
+  remove_old(plan_.folder, plan_.keep);
+}
+
+void CheckpointWriter::gather_parts(SliceIndex& index) {
+  const auto last = start_ + std::chrono::duration<double>(plan_.timeout);
+  auto pause = std::chrono::milliseconds(1);
+  for (int rank = 0; rank < plan_.ranks;) {
+    if (take_part_of(rank, index)) {
+      ++rank;
+      continue;
+    }
+    CATENA_CHECK(IoError, Clock::now() < last, "rank ", rank, " has not written its part within ",
+                 plan_.timeout, " s; does it share the file system of '", plan_.folder, "'?");
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, pause, [this] { return cancelled_.load(); }))
+      fail<IoError>(cancel_reason_);
+    pause = std::min(2 * pause, std::chrono::milliseconds(50));
+  }
+}
+
+bool CheckpointWriter::take_part_of(int rank, SliceIndex& index) {
+  const std::string failed = plan_.unfinished + "/" + name_of_part(rank, kPartFailed);
+  if (const auto error = text_of_file(failed)) fail<IoError>("rank ", rank, ": ", *error);
+  const std::string done = plan_.unfinished + "/" + name_of_part(rank, kPartDone);
+  const auto text = text_of_file(done);
+  if (!text) return false;
+  SliceFile file;
+  std::vector<SliceRecord> records;
+  serializers::parse_records(*text, done, file, records);
+  for (SliceRecord& record : records) {
+    record.file = int64_t(index.files.size());
+    index.tensors[record.slice.name].push_back(std::move(record));
+  }
+  index.files.push_back(file);
+  return true;
+}
+
+void CheckpointWriter::write_index(const SliceIndex& index) const {
+  const std::string text = serializers::to_text(index);
+  write_file_atomically(plan_.unfinished + "/" + serializers::kIndexName, text);
+  for (int rank = 0; rank < plan_.ranks; ++rank)
+    ::unlink((plan_.unfinished + "/" + name_of_part(rank, kPartDone)).c_str());
+  char line[64];
+  std::snprintf(line, sizeof line, "%zu %08x\n", text.size(),
+                serializers::crc_of(text.data(), text.size()));
+  write_file_atomically(plan_.unfinished + "/" + serializers::kCompleteName, line);
+}
+
+// From other threads ------------------------------------------------------------------------------
+
+std::string CheckpointWriter::wait_until(const bool& flag) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return flag; });
+  return error_;
+}
+std::string CheckpointWriter::wait_for_part() { return wait_until(part_ended_); }
+std::string CheckpointWriter::wait_for_all() { return wait_until(all_ended_); }
+
+void CheckpointWriter::cancel(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  cancel_reason_ = reason;
+  cancelled_ = true;
+  changed_.notify_all();
+}
+
+}  // namespace catena::training

@@ -1,0 +1,75 @@
+// The save of a CheckpointFolder that runs behind training: a thread on each rank writes this
+// rank's slices and says so in a file; rank 0's waits for those of all ranks and completes the
+// checkpoint. The threads use no communicator.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "serializers/slice_writer.h"
+
+namespace catena::training {
+
+// What a save is to write, and where.
+struct SavePlan {
+  std::string folder;      // of all checkpoints
+  std::string unfinished;  // path of the one that is written
+  std::string id;
+  int64_t step = 0;
+  int rank = 0, ranks = 1;
+  std::vector<std::string> entries;
+  int keep = 1;
+  double timeout = 600;
+};
+
+// One save of one rank.
+class CheckpointWriter {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Begins to write what was staged, which must stay until the end.
+  CheckpointWriter(SavePlan plan, std::shared_ptr<serializers::StagedSlices> staged);
+  // Begins with a failure: there is nothing to write, and the other ranks are told.
+  CheckpointWriter(SavePlan plan, const std::string& error);
+  // Waits for the end.
+  ~CheckpointWriter();
+
+  // Waits until this rank's part is written, and returns why it is not; empty if it is.
+  std::string wait_for_part();
+  // Waits until the checkpoint is complete, on rank 0; on others the same as the part.
+  std::string wait_for_all();
+  bool is_running() const { return !done_; }
+  // Another rank has failed: waits no longer for it.
+  void cancel(const std::string& reason);
+  double seconds() const { return seconds_; }  // that it took
+
+ private:
+  void run();
+  void write_part();
+  void complete();
+  void gather_parts(serializers::SliceIndex& index);
+  bool take_part_of(int rank, serializers::SliceIndex& index);
+  void write_index(const serializers::SliceIndex& index) const;
+  void end_part(const std::string& error);
+  std::string wait_until(const bool& flag);
+
+  SavePlan plan_;
+  std::shared_ptr<serializers::StagedSlices> staged_;
+  std::string given_error_;
+  Clock::time_point start_ = Clock::now();
+  std::atomic<bool> cancelled_{false}, done_{false};
+  std::atomic<double> seconds_{0};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool part_ended_ = false, all_ended_ = false;
+  std::string error_, cancel_reason_;
+  std::thread thread_;
+};
+
+}  // namespace catena::training

@@ -1,0 +1,187 @@
+// Checkpoints of every layout, loaded by every other: training goes on with the same bits.
+#include "catena/array/random.h"
+#include "catena/training/checkpoint_folder.h"
+#include "error_text.h"
+#include "parallel/pipeline/model.h"
+#include "temp_folder.h"
+
+namespace catena::training {
+namespace {
+
+using namespace parallel::pipeline::test;  // NOLINT: the model
+using parallel::GridShape;
+using parallel::Sharding;
+using parallel::pipeline::Cut;
+using parallel::pipeline::Pipeline;
+using parallel::pipeline::PipelineOptions;
+using parallel::pipeline::Sequence;
+
+// So many replicas of so many stages. Without stages the states may be spread over the replicas.
+struct Layout {
+  int data = 1, stages = 1;
+  Sharding sharding = Sharding::kNone;
+
+  std::string text() const {
+    return message(data, " x ", stages, sharding == Sharding::kNone ? "" : " sharded");
+  }
+};
+
+std::vector<Layout> all_layouts() {
+  std::vector<Layout> layouts;
+  for (int ranks = 1; ranks <= 4; ++ranks) {
+    layouts.push_back({ranks});
+    if (ranks > 1) layouts.push_back({ranks, 1, Sharding::kStates});
+    if (ranks > 1) layouts.push_back({1, ranks});
+  }
+  layouts.push_back({2, 2});
+  return layouts;
+}
+
+constexpr int64_t kBatch = 6;
+
+// The model of the tests of pipelines, with a weight that units of several stages share.
+struct Tied {
+  Sequence model;
+  explicit Tied(Dtype dtype) {
+    const DeviceScope scope(cpu(0));
+    const Parameter shared(wave({kInputs, kInputs}, 40, dtype, 0.5));
+    model.add("first", Projection(shared));
+    fill(model, {.normalization = true, .dropout = false, .dtype = dtype});
+    model.add("back", layer(kClasses, kInputs, dtype, 41));
+    model.add("again", Projection(shared));
+    model.add("end", layer(kInputs, kClasses, dtype, 42));
+  }
+};
+
+// What a run has besides model and optimizer.
+struct State {
+  RandomState random{11};
+  int64_t position = 0;
+  PipelineState pipeline;
+  serializers::Checkpoint checkpoint;
+
+  State() {
+    checkpoint.add("random", random);
+    checkpoint.add("position", position);
+  }
+  // The first replica has all samples, the others none: so the bits do not depend on their number.
+  Batch next(bool has_samples, Dtype dtype) {
+    const double scale = random.uniform({}).item<double>();
+    Batch batch = batch_of(position++, kBatch, dtype);
+    batch.x = multiply(batch.x, scale);
+    const Slice samples(0, has_samples ? kBatch : 0);
+    return {batch.x(samples), batch.t(samples)};
+  }
+};
+
+struct Job {
+  int first = 0, last = 0;  // steps
+  Dtype dtype = dtype::float32;
+  std::string load_from = {}, save_to = {};
+};
+
+// Loads, trains and saves; `step` does a step.
+template <class Step>
+void run_job(Communicator& comm, const Job& job, State& state, Step step,
+             const std::function<void()>& average) {
+  if (!job.load_from.empty()) {
+    CheckpointFolder folder(job.load_from, &comm);
+    EXPECT_EQ(folder.load(state.checkpoint), job.first);
+    EXPECT_EQ(state.position, job.first);
+  }
+  for (int i = job.first; i < job.last; ++i) step();
+  average();
+  if (!job.save_to.empty()) {
+    CheckpointFolder folder(job.save_to, &comm);
+    folder.save_async(state.checkpoint, job.last);
+    step();  // what was saved does not change any more
+    folder.wait();
+  }
+}
+
+void train_replicas(Communicator& comm, const Layout& layout, const Job& job, Outcome& outcome) {
+  Tied tied(job.dtype);
+  tied.model.to(comm.device());
+  auto optimizer =
+      create_multi_node_optimizer(optimizers::Adam(0.01), comm, {.sharding = layout.sharding});
+  optimizer.setup(tied.model);
+  const bool has_samples = comm.rank() == 0;
+  optimizer.set_batch_weight(has_samples ? kBatch : 0, kBatch);
+  State state;
+  state.checkpoint.add("model", tied.model);
+  state.checkpoint.add("optimizer", optimizer.actual_optimizer());
+  state.checkpoint.add("pipeline", state.pipeline);
+  const auto step = [&] {
+    const Batch batch = state.next(has_samples, job.dtype);
+    optimizer.zero_grads();
+    if (has_samples)
+      cross_entropy(tied.model(Variable::constant(batch.x.to(comm.device()))),
+                    batch.t.to(comm.device()))
+          .backward();
+    optimizer.update();
+  };
+  run_job(comm, job, state, step, [&] { optimizer.average_persistents(); });
+  if (comm.rank() == 0) note_values(tied.model, outcome);
+}
+
+void train_stages(Communicator& comm, const Layout& layout, const Job& job, Outcome& outcome) {
+  const parallel::Grid grid(comm, {.data = layout.data, .pipeline = layout.stages});
+  Tied tied(job.dtype);
+  const Cut cut = even_cut(layout.stages, int(tied.model.size()));
+  Pipeline pipeline(tied.model, cut, all_forwards_first(layout.stages, 1), grid, {.seed = 3});
+  pipeline.setup([] { return optimizers::Adam(0.01); });
+  const bool has_samples = grid.replica() == 0;
+  pipeline.set_batch_weight(has_samples ? kBatch : 0, kBatch);
+  State state;
+  add_pipeline(state.checkpoint, pipeline);
+  const auto step = [&] {
+    const Batch batch = state.next(has_samples, job.dtype);
+    pipeline.step(batch.x, batch.t, cross_entropy);
+  };
+  run_job(comm, job, state, step, [&] { pipeline.average_persistents(); });
+  pipeline.collect();
+  if (comm.rank() == 0) note_values(tied.model, outcome);
+}
+
+Outcome train(const Layout& layout, const Job& job) {
+  Outcome outcome;
+  comm::run_threads(layout.data * layout.stages, [&](Communicator& comm) {
+    if (layout.stages > 1)
+      train_stages(comm, layout, job, outcome);
+    else
+      train_replicas(comm, layout, job, outcome);
+  });
+  return outcome;
+}
+
+void expect_same(const Outcome& got, const Outcome& expected, const std::string& what) {
+  EXPECT_EQ(difference(got.parameters, expected.parameters), "") << what;
+  EXPECT_EQ(difference(got.persistents, expected.persistents), "") << what;
+}
+
+TEST(CheckpointLayouts, EveryPairGoesOnWithTheSameBits) {
+  const Outcome expected = train({}, {0, 5});
+  const std::vector<Layout> layouts = all_layouts();
+  for (const Layout& saved : layouts) {
+    const TempFolder folder;
+    train(saved, {.first = 0, .last = 3, .save_to = folder.path()});
+    for (const Layout& loaded : layouts)
+      expect_same(train(loaded, {.first = 3, .last = 5, .load_from = folder.path()}), expected,
+                  saved.text() + " loaded as " + loaded.text());
+    if (HasFailure()) return;
+  }
+}
+
+TEST(CheckpointLayouts, SixteenBitsWithMasterCopiesToo) {
+  const Outcome expected = train({}, {0, 5, dtype::bfloat16});
+  for (const Layout& saved : {Layout{4, 1, Sharding::kStates}, Layout{1, 3}, Layout{1}}) {
+    const TempFolder folder;
+    train(saved, {0, 3, dtype::bfloat16, {}, folder.path()});
+    for (const Layout& loaded : {Layout{3, 1, Sharding::kStates}, Layout{1, 2}, Layout{1}})
+      expect_same(train(loaded, {3, 5, dtype::bfloat16, folder.path()}), expected,
+                  saved.text() + " loaded as " + loaded.text());
+  }
+}
+
+}  // namespace
+}  // namespace catena::training
