@@ -1,0 +1,580 @@
+// What CheckpointFolder writes, when, and what it says of folders that are not whole. Layouts are
+// in checkpoint_layouts_test.cpp, processes that are killed in checkpoint_kills_test.cpp.
+#include "catena/training/checkpoint_folder.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "catena/functions/connection/embed_id.h"
+#include "catena/optimizers/adam.h"
+#include "catena/optimizers/loss_scale.h"
+#include "catena/parallel/tensor/embed_id.h"
+#include "catena/parallel/tensor/linear.h"
+#include "catena/testing_markers.h"
+#include "error_text.h"
+#include "parallel/network.h"
+#include "temp_folder.h"
+
+namespace catena::training {
+namespace {
+
+using catena::testing::Net;
+using catena::testing::Values;
+using catena::testing::values_of;
+using catena::testing::wave;
+
+namespace fs = std::filesystem;
+namespace F = functions;
+
+// A model and an optimizer that have made some steps.
+struct Session {
+  Net model;
+  optimizers::Adam adam{0.01};
+  int64_t count = 7;
+  std::string note = "start";
+  serializers::Checkpoint state;
+
+  explicit Session(int steps = 0, Dtype dtype = dtype::float32) : model(dtype) {
+    adam.setup(model);
+    state.add("model", model);
+    state.add("adam", adam);
+    state.add("count", count);
+    state.add("note", note);
+    train(steps);
+  }
+  void train(int steps) {
+    for (int i = 0; i < steps; ++i) {
+      for (const Parameter& p : model.parameters())
+        p.set_grad(wave(p.shape(), double(adam.t()), p.dtype()));
+      adam.update();
+    }
+  }
+};
+
+std::string newest_folder(const TempFolder& folder, int64_t step) {
+  return folder / message("step-00000000000", step);
+}
+
+// Writing -----------------------------------------------------------------------------------------
+
+TEST(CheckpointFolder, GivesBackEverything) {
+  const TempFolder folder;
+  Session first(3), second(1);
+  first.count = 12;
+  first.note = "";
+  CheckpointFolder checkpoints(folder / "new/checkpoints");
+  EXPECT_FALSE(checkpoints.has_checkpoint());
+  checkpoints.save(first.state, 3);
+  EXPECT_TRUE(checkpoints.has_checkpoint());
+  EXPECT_EQ(checkpoints.load(second.state), 3);
+  EXPECT_EQ(values_of(second.model), values_of(first.model));
+  EXPECT_EQ(second.adam.t(), 3);
+  EXPECT_EQ(second.count, 12);
+  EXPECT_EQ(second.note, "");
+  first.train(2);
+  second.train(2);
+  EXPECT_EQ(values_of(second.model), values_of(first.model));
+}
+
+TEST(CheckpointFolder, GivesBackLossScaleHyperParametersAndGroups) {
+  const TempFolder folder;
+  struct Scaled : Session {
+    explicit Scaled(double scale) {
+      adam.add_group("biases", {"*/b"}, {.rate = 0.5});
+      optimizers::add_loss_scale(adam, {.initial = scale});
+      adam.setup(model);
+    }
+  };
+  Scaled first(1024), second(8);
+  first.adam.set_lr(0.25);
+  first.adam.set_group("biases", {.rate = 0.125});
+  CheckpointFolder checkpoints(folder.path());
+  checkpoints.save(first.state, 1);
+  checkpoints.load(second.state);
+  EXPECT_EQ(second.adam.lr(), 0.25);
+  EXPECT_EQ(second.adam.groups()[0].options.rate, 0.125);
+  const auto numbers = [](Session& run) {
+    std::map<std::string, double> result;
+    for (const auto& [name, a] : run.adam.common_state())
+      result[name] = a.reshape({-1}).to_vector<double>()[0];
+    return result;
+  };
+  EXPECT_EQ(numbers(second), numbers(first));
+  EXPECT_EQ(numbers(second).at("loss_scale/value"), 1024);
+}
+
+TEST(CheckpointFolder, KeepsTheNewestAndReplacesTheSameStep) {
+  const TempFolder folder;
+  Session run;
+  CheckpointFolder checkpoints(folder.path(), nullptr, {.keep = 2});
+  for (const int64_t step : {1, 2, 3, 3, 5}) {
+    run.count = 10 * step;
+    checkpoints.save(run.state, step);
+  }
+  EXPECT_EQ(checkpoints.steps(), (std::vector<int64_t>{3, 5}));
+  EXPECT_EQ(folder.entries(), 2);  // nothing hidden is left
+  checkpoints.load(run.state, 3);
+  EXPECT_EQ(run.count, 30);
+  EXPECT_EQ(checkpoints.load(run.state), 5);
+  EXPECT_EQ(run.count, 50);
+}
+
+// Every tensor is written once, in about equal shares.
+TEST(CheckpointFolder, RanksShareTheWriting) {
+  const TempFolder folder;
+  comm::run_threads(4, [&](Communicator& comm) {
+    std::map<std::string, Array> none;
+    struct Large : FunctionSet {
+      F::Linear l{512, 1024};
+      CATENA_FUNCTIONS(l)
+    } model;
+    serializers::Checkpoint state;
+    state.add("model", model);
+    CheckpointFolder checkpoints(folder.path(), &comm);
+    checkpoints.save(state, 1);
+    const double bytes = 4.0 * 1024 * 513;
+    EXPECT_NEAR(double(checkpoints.times().bytes), bytes / 4, 5000) << comm.rank();
+  });
+}
+
+TEST(CheckpointFolder, ASaveThatFindsAnotherOneRunningIsLeftOut) {
+  const TempFolder folder;
+  Array large = zeros({64 << 20}, {dtype::uint8, cpu(0)});
+  serializers::Checkpoint state;
+  state.add("large", large);
+  CheckpointFolder skipping(folder / "a", nullptr, {.when_busy = WhenBusy::kSkip});
+  EXPECT_TRUE(skipping.save_async(state, 1));
+  EXPECT_FALSE(skipping.save_async(state, 2));
+  skipping.wait();
+  EXPECT_TRUE(skipping.save_async(state, 3));
+  skipping.wait();
+  EXPECT_EQ(skipping.steps(), (std::vector<int64_t>{1, 3}));
+  CheckpointFolder waiting(folder / "b");
+  EXPECT_TRUE(waiting.save_async(state, 1));
+  large.fill(7);
+  EXPECT_TRUE(waiting.save_async(state, 2));
+  waiting.wait();
+  EXPECT_EQ(waiting.steps(), (std::vector<int64_t>{1, 2}));
+  waiting.load(state, 1);
+  EXPECT_EQ(large[5].item<int64_t>(), 0);
+}
+
+TEST(CheckpointFolder, TheDestructorFinishesTheSave) {
+  const TempFolder folder;
+  Session run(2);
+  { CheckpointFolder(folder.path()).save_async(run.state, 2); }
+  EXPECT_EQ(CheckpointFolder(folder.path()).load(run.state), 2);
+}
+
+// Failures of writing -----------------------------------------------------------------------------
+
+TEST(CheckpointFolder, AFolderThatCannotBeMadeIsAnErrorOnAllRanks) {
+  const TempFolder folder;
+  write_file(folder / "file", "");
+  comm::run_threads(2, [&](Communicator& comm) {
+    Session run;
+    CheckpointFolder checkpoints(folder / "file/checkpoints", &comm);
+    for (int round = 0; round < 2; ++round)
+      expect_contains(error_of<IoError>([&] { checkpoints.save_async(run.state, 1); }),
+                      {"rank 0", "cannot make the folder", "file/checkpoints", "Not a directory"});
+  });
+}
+
+// Files cannot become longer, as if the disk were full.
+class ShortFiles {
+ public:
+  explicit ShortFiles(rlim_t bytes) {
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~ShortFiles() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+// An array that one rank alone has.
+void add_large(serializers::Checkpoint& state, Communicator& comm, int rank, const Array& array) {
+  state.add("large", {.parts = [&comm, rank, array] {
+              return comm.rank() == rank
+                         ? serializers::TensorParts{serializers::part_of("x", array)}
+                         : serializers::TensorParts{};
+            }});
+}
+
+TEST(CheckpointFolder, OneRankThatCannotWriteIsAnErrorOnAllAndTheOldOneStays) {
+  for (const int failing : {0, 1, 2}) {
+    const TempFolder folder;
+    comm::run_threads(3, [&](Communicator& comm) {
+      Session run(1);
+      Array large = zeros({1 << 20}, {dtype::uint8, cpu(0)});
+      add_large(run.state, comm, failing, large);
+      CheckpointFolder checkpoints(folder.path(), &comm, {.timeout = 60});
+      checkpoints.save(run.state, 1);
+      const auto wait_for_all = [&] { comm.barrier(); };
+      for (const bool is_async : {false, true}) {
+        std::unique_ptr<ShortFiles> limit;
+        wait_for_all();
+        if (comm.rank() == 0) limit = std::make_unique<ShortFiles>(100'000);
+        wait_for_all();
+        std::string error;
+        if (is_async) {
+          EXPECT_TRUE(checkpoints.save_async(run.state, 2));
+          error = error_of<IoError>([&] { checkpoints.save_async(run.state, 3); });
+        } else {
+          error = error_of<IoError>([&] { checkpoints.save(run.state, 2); });
+        }
+        expect_contains(error, {"step 2", message("rank ", failing).c_str(), "cannot write",
+                                "File too large", "those before it are still there"});
+        wait_for_all();
+        limit.reset();
+        wait_for_all();
+      }
+      EXPECT_EQ(checkpoints.load(run.state), 1);
+      checkpoints.save(run.state, 4);
+      EXPECT_EQ(checkpoints.load(run.state), 4);
+    });
+    EXPECT_EQ(folder.entries(), 2);
+  }
+}
+
+TEST(CheckpointFolder, RanksWithOtherModelsAreNamed) {
+  const TempFolder folder;
+  comm::run_threads(2, [&](Communicator& comm) {
+    F::Linear layer(3, 4 + comm.rank());
+    serializers::Checkpoint state;
+    state.add("model", layer);
+    CheckpointFolder checkpoints(folder.path(), &comm);
+    expect_contains(error_of<ValueError>([&] { checkpoints.save(state, 1); }),
+                    {"'model/W' stands for", "(4, 3)", "(5, 3)"});
+  });
+}
+
+// Failures of reading -----------------------------------------------------------------------------
+
+struct Damaged {
+  TempFolder folder;
+  Session run{2};
+  CheckpointFolder checkpoints{folder.path()};
+  std::string newest = newest_folder(folder, 2), file = newest + "/rank-00000.slices";
+
+  Damaged() {
+    checkpoints.save(run.state, 1);
+    run.train(1);
+    checkpoints.save(run.state, 2);
+  }
+  std::string error() {
+    return error_of<IoError>([&] { checkpoints.load(run.state, 2); });
+  }
+  // The one before is loaded instead.
+  void expect_older() { EXPECT_EQ(checkpoints.load(run.state), 1); }
+};
+
+TEST(CheckpointFolder, ADamagedFileIsNamedWithTheTensor) {
+  Damaged damaged;
+  std::string bytes = read_file(damaged.file);
+  bytes[bytes.size() / 2] ^= 1;
+  write_file(damaged.file, bytes);
+  expect_contains(damaged.error(), {damaged.file.c_str(), "is damaged", "'adam/", "checksum",
+                                    "rename this folder away"});
+  expect_contains(error_of<IoError>([&] { damaged.checkpoints.load(damaged.run.state); }),
+                  {"is damaged"});
+}
+
+TEST(CheckpointFolder, EveryDamagedByteOfASliceIsFound) {
+  Damaged damaged;
+  const std::string bytes = read_file(damaged.file);
+  int found = 0;
+  for (size_t at = 0; at < bytes.size(); at += 61) {
+    std::string changed = bytes;
+    changed[at] ^= 4;
+    write_file(damaged.file, changed);
+    found += damaged.error() != "no error";
+  }
+  // What is between slices does not count.
+  EXPECT_GT(found, int(bytes.size() / 61) / 2);
+}
+
+TEST(CheckpointFolder, ATruncatedFileIsNamedAndTheOlderOneIsLoaded) {
+  Damaged damaged;
+  fs::resize_file(damaged.file, 100);
+  expect_contains(damaged.error(), {damaged.file.c_str(), "has 100 bytes", "truncated"});
+  damaged.expect_older();
+}
+
+TEST(CheckpointFolder, AMissingFileIsNamedAndTheOlderOneIsLoaded) {
+  Damaged damaged;
+  fs::remove(damaged.file);
+  expect_contains(damaged.error(),
+                  {damaged.file.c_str(), "No such file", "copy the whole folder", "share"});
+  damaged.expect_older();
+}
+
+TEST(CheckpointFolder, ASaveThatDidNotEndIsNamedAndTheOlderOneIsLoaded) {
+  Damaged damaged;
+  fs::remove(damaged.newest + "/complete");
+  expect_contains(damaged.error(), {"'complete'", "its save did not end"});
+  damaged.expect_older();
+}
+
+TEST(CheckpointFolder, ADamagedIndexIsNamedAndTheOlderOneIsLoaded) {
+  Damaged damaged;
+  const std::string text = read_file(damaged.newest + "/index.json");
+  write_file(damaged.newest + "/index.json", text.substr(0, text.size() - 3));
+  expect_contains(damaged.error(), {"index.json' is damaged"});
+  std::string other = text;
+  other[text.find("float32")] = 'F';
+  write_file(damaged.newest + "/index.json", other);
+  expect_contains(damaged.error(), {"index.json' is damaged"});
+  damaged.expect_older();
+}
+
+TEST(CheckpointFolder, WhereNoneIsWholeAllAreListed) {
+  Damaged damaged;
+  fs::remove(damaged.newest + "/complete");
+  fs::remove(newest_folder(damaged.folder, 1) + "/index.json");
+  expect_contains(error_of<IoError>([&] { damaged.checkpoints.load(damaged.run.state); }),
+                  {"no complete checkpoint", "'complete'", "step-000000000001", "index.json"});
+  expect_contains(error_of<IoError>([&] { CheckpointFolder("/nowhere").load(damaged.run.state); }),
+                  {"no complete checkpoint in '/nowhere'"});
+  expect_contains(damaged.error(), {"'complete'"});
+  expect_contains(error_of<IoError>([&] { damaged.checkpoints.load(damaged.run.state, 9); }),
+                  {"there is no checkpoint", "step-000000000009"});
+}
+
+TEST(CheckpointFolder, AllTensorsThatDoNotFitAreListedAndNothingIsLoaded) {
+  const TempFolder folder;
+  Session saved(2);
+  CheckpointFolder checkpoints(folder.path());
+  checkpoints.save(saved.state, 2);
+  struct Other : FunctionSet {
+    F::Linear l1 = catena::testing::layer(6, 9, dtype::float32, 50);
+    F::Linear l2{9, 8}, more{3, 3};
+    CATENA_FUNCTIONS(l1, l2, more)
+  } other;
+  const Values before = values_of(other);
+  int64_t count = 0;
+  serializers::Checkpoint state;
+  state.add("model", other);
+  state.add("count", count);
+  state.add("rate", count);
+  const std::string error = error_of<IoError>([&] { checkpoints.load(state); });
+  expect_contains(error,
+                  {"is not a checkpoint of this program", "missing: model/more/W (3, 3)",
+                   "model/l2/W: expected (8, 9) float32, got (9, 9) float32", "missing: rate",
+                   "unknown: adam", "unknown: note", "unknown: model/l3/W"});
+  EXPECT_EQ(values_of(other), before);
+  Session doubles(0, dtype::float64);
+  expect_contains(error_of<IoError>([&] { checkpoints.load(doubles.state); }),
+                  {"model/l1/W: expected (9, 6) float64, got (9, 6) float32"});
+}
+
+TEST(CheckpointFolder, AnErrorOfOneRankIsAnErrorOfAll) {
+  const TempFolder folder;
+  comm::run_threads(2, [&](Communicator& comm) {
+    Session run(1);
+    CheckpointFolder checkpoints(folder.path(), &comm);
+    checkpoints.save(run.state, 1);
+    serializers::Checkpoint state;
+    state.add("model", run.model);
+    state.add("adam", run.adam);
+    state.add("note", run.note);
+    state.add(
+        "count", [] { return int64_t{0}; },
+        [&](int64_t) { CATENA_CHECK(ValueError, comm.rank() == 0, "this rank does not want it"); });
+    expect_contains(error_of<ValueError>([&] { checkpoints.load(state); }),
+                    {"rank 1: this rank does not want it"});
+  });
+}
+
+TEST(CheckpointFolder, RefusesWrongArguments) {
+  Session run;
+  expect_contains(error_of<ValueError>([] { CheckpointFolder folder(""); }), {"path is empty"});
+  expect_contains(error_of<ValueError>([] { CheckpointFolder f("a", nullptr, {.keep = 0}); }),
+                  {".keep is 0"});
+  expect_contains(error_of<ValueError>([] { CheckpointFolder f("a", nullptr, {.timeout = 0}); }),
+                  {".timeout is 0"});
+  expect_contains(error_of<ValueError>([&] { CheckpointFolder("a").save(run.state, -1); }),
+                  {"step of at least 0", "-1"});
+}
+
+// Tensor-parallel layers --------------------------------------------------------------------------
+
+struct WholeLayers : FunctionSet {
+  F::EmbedID ids{16, 12};
+  F::Linear up{12, 24}, down{24, 12};
+  CATENA_FUNCTIONS(ids, up, down)
+};
+struct SlicedLayers : FunctionSet {
+  parallel::VocabParallelEmbedID ids;
+  parallel::ColumnParallelLinear up;
+  parallel::RowParallelLinear down;
+  explicit SlicedLayers(Communicator& comm)
+      : ids(16, 12, comm), up(12, 24, comm), down(24, 12, comm) {}
+  CATENA_FUNCTIONS(ids, up, down)
+};
+
+void fill_gradients(Parameterized& model, double phase) {
+  for (const auto& [path, p] : model.named_parameters())
+    p.set_grad(wave(p.shape(), phase + double(path.size()), p.dtype()));
+}
+
+// What was saved by layers that are not split comes back after any number of ranks had it.
+TEST(CheckpointFolder, SlicesOfTensorParallelLayersAreThoseOfTheWhole) {
+  const TempFolder folder;
+  WholeLayers whole;
+  optimizers::Adam adam(0.01);
+  adam.setup(whole);
+  for (int i = 0; i < 3; ++i) {
+    fill_gradients(whole, i);
+    adam.update();
+  }
+  serializers::Checkpoint state;
+  state.add("model", whole);
+  state.add("optimizer", adam);
+  CheckpointFolder(folder.path(), nullptr, {.keep = 9}).save(state, 1);
+  struct Split {
+    int data, tensor;
+    parallel::Sharding sharding;
+  };
+  int64_t step = 1;
+  for (const Split& split :
+       {Split{1, 2, parallel::Sharding::kNone}, Split{2, 2, parallel::Sharding::kStates},
+        Split{1, 4, parallel::Sharding::kNone}, Split{3, 1, parallel::Sharding::kStates}}) {
+    comm::run_threads(split.data * split.tensor, [&](Communicator& comm) {
+      const parallel::Grid grid(comm, {.data = split.data, .tensor = split.tensor});
+      random::default_state(comm.device()).seed(1);
+      SlicedLayers model(grid.tensor());
+      model.to(comm.device());
+      auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), grid.data(),
+                                                   {.sharding = split.sharding});
+      optimizer.setup(model);
+      serializers::Checkpoint own;
+      own.add("model", model);
+      own.add("optimizer", optimizer.actual_optimizer());
+      CheckpointFolder checkpoints(folder.path(), &comm, {.keep = 9});
+      EXPECT_EQ(checkpoints.load(own), step);
+      checkpoints.save(own, step + 1);
+    });
+    ++step;
+  }
+  WholeLayers again;
+  optimizers::Adam other(0.5);
+  other.setup(again);
+  serializers::Checkpoint loaded;
+  loaded.add("model", again);
+  loaded.add("optimizer", other);
+  EXPECT_EQ(CheckpointFolder(folder.path()).load(loaded), 5);
+  EXPECT_EQ(values_of(again), values_of(whole));
+  const NamedArrays expected = adam.state(), got = other.state();
+  for (size_t k = 0; k < expected.size(); ++k)
+    EXPECT_EQ(got[k].second.to_vector<double>(), expected[k].second.to_vector<double>())
+        << expected[k].first;
+}
+
+// Memory orders -----------------------------------------------------------------------------------
+
+// States of weights whose channels are last in memory, spread and not.
+TEST(CheckpointFolder, TheOrderInMemoryDoesNotMatter) {
+  const TempFolder folder;
+  const Shape shape{4, 3, 5, 5};
+  const Array values = wave(shape, 1, dtype::float32);
+  const auto make = [&](bool channels_last) {
+    Array a = channels_last ? Array::uninitialized(shape, dtype::float32, cpu(0),
+                                                   MemoryOrder(Axes{0, 2, 3, 1}))
+                            : Array::uninitialized(shape, dtype::float32, cpu(0));
+    a.assign(values);
+    return Parameter(a, "W");
+  };
+  struct One : Parameterized {
+    Parameter W;
+    void visit_parameters(const Visitor& visitor, const std::string& prefix) override {
+      visitor(prefix + "W", W);
+    }
+  };
+  const auto run = [&](int ranks, bool channels_last, parallel::Sharding sharding, int64_t step) {
+    std::vector<double> result;
+    comm::run_threads(ranks, [&](Communicator& comm) {
+      One model;
+      model.W = make(channels_last);
+      model.W.to(comm.device());
+      auto optimizer =
+          create_multi_node_optimizer(optimizers::Adam(0.01), comm, {.sharding = sharding});
+      optimizer.setup(model);
+      serializers::Checkpoint state;
+      state.add("model", model);
+      state.add("optimizer", optimizer.actual_optimizer());
+      CheckpointFolder checkpoints(folder.path(), &comm);
+      const int64_t loaded = step > 0 ? checkpoints.load(state) : 0;
+      EXPECT_EQ(loaded, step);
+      model.W.set_grad(wave(shape, double(step), dtype::float32));
+      optimizer.update();
+      checkpoints.save(state, step + 1);
+      if (comm.rank() == 0) result = model.W.data().to_vector<double>();
+    });
+    return result;
+  };
+  using parallel::Sharding;
+  run(1, false, Sharding::kNone, 0);
+  run(2, true, Sharding::kStates, 1);
+  run(4, false, Sharding::kStates, 2);
+  const auto got = run(2, true, Sharding::kNone, 3);
+  One model;
+  model.W = make(false);
+  optimizers::Adam adam(0.01);
+  adam.setup(model);
+  for (int i = 0; i < 4; ++i) {
+    model.W.set_grad(wave(shape, i, dtype::float32));
+    adam.update();
+  }
+  EXPECT_EQ(got, model.W.data().to_vector<double>());
+}
+
+// GPUs --------------------------------------------------------------------------------------------
+
+// Copies to page-locked memory run beside what follows, which waits before it writes.
+TEST(CheckpointFolder, OfAGpuHasTheValuesOfItsMoment) {
+  CATENA_NEEDS_GPU();
+  const TempFolder folder;
+  const Device gpu("cuda:0");
+  Array large = zeros({32 << 20}, {dtype::float32, gpu});
+  serializers::Checkpoint state;
+  state.add("large", large);
+  CheckpointFolder checkpoints(folder.path(), nullptr, {.keep = 100});
+  for (int step = 0; step < 5; ++step) {
+    large.fill(step);
+    checkpoints.save_async(state, step);
+    large.fill(-1);  // at once: behind the copy on the device
+  }
+  checkpoints.wait();
+  for (int step = 0; step < 5; ++step) {
+    checkpoints.load(state, step);
+    const Array host = large.to_cpu();
+    EXPECT_EQ(host.min().item<double>(), step);
+    EXPECT_EQ(host.max().item<double>(), step);
+  }
+  // A model and states on the GPU, loaded on the CPU.
+  Session run(0);
+  run.model.to(gpu);
+  run.adam.settle_layout();
+  for (const Parameter& p : run.model.parameters()) p.set_grad(wave(p.shape(), 1, p.dtype()));
+  run.adam.update();
+  CheckpointFolder of_run(folder / "run");
+  of_run.save(run.state, 1);
+  Session on_cpu(3);
+  of_run.load(on_cpu.state);
+  EXPECT_EQ(values_of(on_cpu.model), values_of(run.model));
+  EXPECT_EQ(on_cpu.adam.t(), 1);
+}
+
+}  // namespace
+}  // namespace catena::training
