@@ -90,7 +90,7 @@ void run_job(Communicator& comm, const Job& job, State& state, Step step,
     EXPECT_EQ(state.position, job.first);
   }
   for (int i = job.first; i < job.last; ++i) step();
-  average();
+  if (job.last > job.first) average();  // the mean of three equal numbers may round
   if (!job.save_to.empty()) {
     CheckpointFolder folder(job.save_to, &comm);
     folder.save_async(state.checkpoint, job.last);
