@@ -3,7 +3,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 
 #include "catena/array/io.h"
@@ -83,8 +82,7 @@ void refuse_earlier_run(const RunOptions& options, const tr::Trainer& trainer) {
 // Before the first attempt of a job that may be started again. What an earlier run has left must
 // not pass for a checkpoint of this one: it is refused with the exit code at which catena-run gives
 // up, or goes.
-void clear_the_way(const RunOptions& options, const tr::Trainer& trainer,
-                   const catena::Communicator* comm) {
+void clear_the_way(const RunOptions& options, tr::Trainer& trainer) {
   try {
     refuse_earlier_run(options, trainer);
   } catch (const catena::ValueError& error) {
@@ -92,7 +90,7 @@ void clear_the_way(const RunOptions& options, const tr::Trainer& trainer,
     std::fprintf(stderr, "error: %s\n", error.what());
     std::exit(2);
   }
-  if (!comm || comm->rank() == 0) std::filesystem::remove(trainer.checkpoint_path());
+  trainer.remove_checkpoints();
 }
 
 void say_that_it_stopped(int signal, const tr::Trainer& trainer) {
@@ -209,7 +207,7 @@ bool run(const RunOptions& options, tr::Trainer& trainer, catena::Communicator* 
   } else if (!restart_number()) {
     refuse_earlier_run(options, trainer);
   } else if (!is_restarted()) {
-    clear_the_way(options, trainer, comm);
+    clear_the_way(options, trainer);
   }
   trainer.run();
   if (stop.signal() == 0) return true;

@@ -95,8 +95,10 @@ class CheckpointFolder::Impl {
   void wait();
   void reserve(const Checkpoint& state);
   bool has_checkpoint() const;
-  std::vector<int64_t> steps() const;
+  std::vector<int64_t> steps() const { return complete_steps_in(path_); }
   int64_t load(const Checkpoint& state);
+  void load(const Checkpoint& state, int64_t step);
+  void clear();
   void load_from(const Checkpoint& state, const std::string& folder) const;
   std::string folder_of_step(int64_t step) const { return path_ + "/" + name_of_step(step); }
   Times times() const {
@@ -132,7 +134,8 @@ class CheckpointFolder::Impl {
   CheckpointFolderOptions options_;
   std::shared_ptr<StagedSlices> staged_ = std::make_shared<StagedSlices>();
   std::unique_ptr<CheckpointWriter> writer_;
-  int64_t step_ = 0;  // of the last save
+  int64_t step_ = 0;        // of the last save
+  bool went_back_ = false;  // a step was loaded that may not be the newest
   Times times_;
   // The pieces of this rank, as long as all ranks come with these slices.
   std::vector<uint64_t> hashes_;
@@ -192,6 +195,11 @@ std::string CheckpointFolder::Impl::begin_folder(int64_t step) const {
     const std::string error = error_of_call([&] {
       namespace fs = std::filesystem;
       std::error_code code;
+      const std::vector<int64_t> earlier = steps();
+      CATENA_CHECK(ValueError, went_back_ || earlier.empty() || earlier.back() <= step, "'", path_,
+                   "' has a checkpoint of step ", earlier.back(), ", after this one of step ", step,
+                   "; load it first to go on from it, call clear() to begin anew, or give another "
+                   "folder");
       fs::create_directories(path_, code);
       for (const std::string& old : unfinished_in(path_)) fs::remove_all(old, code);
       const std::string id = random_id(), folder = path_ + "/" + name_of_unfinished(step, id);
@@ -232,6 +240,7 @@ bool CheckpointFolder::Impl::save_async(const Checkpoint& state, int64_t step, W
   const std::string begun = begin_folder(step);
   if (begun[0] != '=') throw_first("CheckpointFolder", {begun});
   step_ = step;
+  went_back_ = false;
   start_writer(parts, {.folder = path_,
                        .unfinished = path_ + "/" + name_of_unfinished(step, begun.substr(1)),
                        .id = begun.substr(1),
@@ -294,14 +303,6 @@ void CheckpointFolder::Impl::reserve(const Checkpoint& state) {
 
 // Loading -----------------------------------------------------------------------------------------
 
-std::vector<int64_t> CheckpointFolder::Impl::steps() const {
-  std::vector<int64_t> complete;
-  for (const int64_t step : steps_in(path_))
-    if (std::filesystem::exists(folder_of_step(step) + "/" + serializers::kCompleteName))
-      complete.push_back(step);
-  return complete;
-}
-
 bool CheckpointFolder::Impl::has_checkpoint() const {
   return of_first(is_first() && !steps().empty() ? "1" : "") == "1";
 }
@@ -348,6 +349,19 @@ int64_t CheckpointFolder::Impl::load(const Checkpoint& state) {
   return step;
 }
 
+void CheckpointFolder::Impl::load(const Checkpoint& state, int64_t step) {
+  load_from(state, folder_of_step(step));
+  went_back_ = true;
+}
+
+void CheckpointFolder::Impl::clear() {
+  if (writer_) writer_->wait_for_all();
+  writer_.reset();
+  gather("");  // nobody writes any more
+  if (is_first()) remove_all_steps(path_);
+  of_first("");
+}
+
 void CheckpointFolder::Impl::load_from(const Checkpoint& state, const std::string& folder) const {
   std::unique_ptr<SliceReader> reader;
   std::unique_ptr<PartsToLoad> parts;
@@ -391,9 +405,8 @@ void CheckpointFolder::reserve(const Checkpoint& state) { impl_->reserve(state);
 bool CheckpointFolder::has_checkpoint() const { return impl_->has_checkpoint(); }
 std::vector<int64_t> CheckpointFolder::steps() const { return impl_->steps(); }
 int64_t CheckpointFolder::load(const Checkpoint& state) { return impl_->load(state); }
-void CheckpointFolder::load(const Checkpoint& state, int64_t step) {
-  impl_->load_from(state, impl_->folder_of_step(step));
-}
+void CheckpointFolder::load(const Checkpoint& state, int64_t step) { impl_->load(state, step); }
+void CheckpointFolder::clear() { impl_->clear(); }
 CheckpointFolder::Times CheckpointFolder::times() const { return impl_->times(); }
 
 }  // namespace catena::training

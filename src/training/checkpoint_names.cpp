@@ -108,14 +108,27 @@ void publish(const std::string& folder, const std::string& unfinished, int64_t s
   sync_folder(folder);
 }
 
-void remove_old(const std::string& folder, int keep) {
+std::vector<int64_t> complete_steps_in(const std::string& folder) {
   std::vector<int64_t> steps = steps_in(folder);
   std::erase_if(steps, [&](int64_t step) {
     std::error_code ignored;
     return !fs::exists(folder + "/" + name_of_step(step) + "/" + serializers::kCompleteName,
                        ignored);
   });
+  return steps;
+}
+
+void remove_others(const std::string& folder, int64_t step, int keep) {
+  for (const int64_t later : steps_in(folder))
+    if (later > step) remove_step(folder, later);
+  const std::vector<int64_t> steps = complete_steps_in(folder);
   for (size_t k = 0; k + size_t(keep) < steps.size(); ++k) remove_step(folder, steps[k]);
+}
+
+void remove_all_steps(const std::string& folder) {
+  std::error_code ignored;
+  for (const int64_t step : steps_in(folder)) remove_step(folder, step);
+  for (const std::string& unfinished : unfinished_in(folder)) fs::remove_all(unfinished, ignored);
 }
 
 }  // namespace catena::training

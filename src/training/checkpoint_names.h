@@ -20,7 +20,11 @@ std::vector<std::string> unfinished_in(const std::string& folder);
 void sync_folder(const std::string& path);
 // Gives a finished folder its name, in place of one that is there.
 void publish(const std::string& folder, const std::string& unfinished, int64_t step);
-// Removes all complete checkpoints but the newest `keep`. What cannot be removed stays.
-void remove_old(const std::string& folder, int keep);
+// The steps of those that have the mark of a complete save.
+std::vector<int64_t> complete_steps_in(const std::string& folder);
+// Removes checkpoints of later steps, and all complete ones but the newest `keep`. What cannot be
+// removed stays.
+void remove_others(const std::string& folder, int64_t step, int keep);
+void remove_all_steps(const std::string& folder);
 
 }  // namespace catena::training

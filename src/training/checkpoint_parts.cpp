@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "catena/parallel/pipeline/pipeline.h"
 #include "catena/parallel/tensor/embed_id.h"
 #include "catena/parallel/tensor/linear.h"
 #include "catena/training/checkpoint_folder.h"

@@ -113,7 +113,7 @@ void CheckpointWriter::complete() {
   gather_parts(index);
   write_index(index);
   publish(plan_.folder, plan_.unfinished, plan_.step);
-  remove_old(plan_.folder, plan_.keep);
+  remove_others(plan_.folder, plan_.step, plan_.keep);
 }
 
 void CheckpointWriter::gather_parts(SliceIndex& index) {

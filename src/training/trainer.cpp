@@ -36,6 +36,8 @@ Trainer::Trainer(Updater& updater, Parameterized& model, const List<Optimizer>& 
                .out = options_.stream}) {
   check_options();
   if (!options_.out.empty()) prepare_output_folder(options_.out);
+  if (!options_.out.empty() && options_.checkpoints)
+    folder_ = std::make_unique<CheckpointFolder>(folder_path(), comm_, *options_.checkpoints);
   list_state();
 }
 
@@ -181,6 +183,7 @@ void Trainer::start_extensions() {
 
 void Trainer::run() {
   check_overwrite();
+  if (folder_ && options_.overwrite && !resumed_ && iteration_ == 0) folder_->clear();
   since_ = Clock::now();
   if (resumed_ && !stopped_ && is_done()) say_that_it_is_done();
   start_extensions();
@@ -196,6 +199,7 @@ void Trainer::run() {
   bar.clear();
   for (const Added& added : extensions_) added.extension->end(*this);
   if (options_.snapshot.is_set() && iteration_ > saved_) save_snapshot();
+  if (folder_) folder_->wait();
 }
 
 void Trainer::update(ProgressBar& bar) {

@@ -61,24 +61,49 @@ std::string Trainer::folder(const char* who, const std::string& file) const {
   return options_.out + "/" + file;
 }
 
+std::string Trainer::file_path() const { return options_.out + "/checkpoint.npz"; }
+std::string Trainer::folder_path() const { return options_.out + "/checkpoints"; }
+
 std::string Trainer::checkpoint_path() const {
-  return options_.out.empty() ? std::string() : options_.out + "/checkpoint.npz";
+  if (options_.out.empty()) return {};
+  return folder_ ? folder_path() : file_path();
 }
 
 bool Trainer::has_checkpoint() const {
-  const bool exists = !options_.out.empty() && std::filesystem::exists(checkpoint_path());
+  const bool exists = !options_.out.empty() && (std::filesystem::exists(file_path()) ||
+                                                !CheckpointFolder(folder_path()).steps().empty());
   return comm_ ? comm_->broadcast_object(int(exists)) != 0 : exists;
+}
+
+void Trainer::remove_checkpoints() {
+  if (options_.out.empty()) return;
+  std::error_code ignored;
+  if (is_root()) std::filesystem::remove(file_path(), ignored);
+  CheckpointFolder(folder_path(), comm_).clear();
+}
+
+// On rank 0: whether the newest checkpoint is in the folder, and not in the file.
+bool Trainer::folder_is_newest() const {
+  namespace fs = std::filesystem;
+  const std::vector<int64_t> steps = CheckpointFolder(folder_path()).steps();
+  if (steps.empty() || !fs::exists(file_path())) return !steps.empty();
+  fs::file_time_type newest = fs::file_time_type::min();
+  for (const auto& entry : fs::directory_iterator(folder_path()))
+    newest = std::max(newest, entry.last_write_time());
+  return newest > fs::last_write_time(file_path());
 }
 
 // Files that this run would write and that exist before it has written any.
 std::vector<std::string> Trainer::files_in_the_way() const {
   std::vector<std::string> files, found;
-  if (options_.snapshot.is_set()) files.push_back("checkpoint.npz");
+  if (options_.snapshot.is_set() && !folder_) files.push_back("checkpoint.npz");
   if (options_.report.is_set()) files.push_back("log.json");
   for (const Added& added : extensions_)
     for (const std::string& file : added.extension->files()) files.push_back(file);
   for (const std::string& file : files)
     if (std::filesystem::exists(options_.out + "/" + file)) found.push_back(file);
+  if (options_.snapshot.is_set() && folder_ && !CheckpointFolder(folder_path()).steps().empty())
+    found.insert(found.begin(), "checkpoints");
   return found;
 }
 
@@ -94,10 +119,23 @@ void Trainer::check_overwrite() const {
                "go on from it, give another folder as .out, or set .overwrite = true");
 }
 
-void Trainer::resume() {
+// Rows of the log are read before anything is restored.
+void Trainer::read_checkpoint(std::vector<Row>& rows) {
   const std::string path = folder("Trainer::resume", "checkpoint.npz");
   const auto share = parallel::from_rank_0(comm_);
-  std::vector<Row> rows;  // of the log, on rank 0: read before anything is restored
+  int in_folder = is_root() && folder_is_newest();
+  if (comm_) in_folder = comm_->broadcast_object(in_folder);
+  if (in_folder) {
+    share([&] {
+      rows = report_.read_log();
+      return NamedArrays();
+    });
+    if (folder_)
+      folder_->load(checkpoint_);
+    else
+      CheckpointFolder(folder_path(), comm_).load(checkpoint_);
+    return;
+  }
   checkpoint_.load(path, [&](const auto& read) {
     return share([&] {
       CATENA_CHECK(IoError, std::filesystem::exists(path), "Trainer::resume: there is no '", path,
@@ -107,6 +145,11 @@ void Trainer::resume() {
       return upgraded(read());
     });
   });
+}
+
+void Trainer::resume() {
+  std::vector<Row> rows;  // of the log, on rank 0
+  read_checkpoint(rows);
   updater_.settle(means_);  // of an earlier run of this trainer
   means_.clear();
   restore_rank_state(rank_states_, own_state(), comm_);
@@ -174,6 +217,18 @@ void Trainer::save_model(const std::string& file) {
   if (is_root()) serializers::save(path, model_);
 }
 
+void Trainer::write_checkpoint() {
+  if (folder_ && options_.async) {
+    folder_->save_async(checkpoint_, iteration_);
+  } else if (folder_) {
+    folder_->save(checkpoint_, iteration_);
+  } else {
+    if (is_root()) checkpoint_.save(file_path());
+    for (Optimizer& each : optimizers_)
+      if (!is_root() && each.is_sharded()) each.state();  // takes part in gathering for the root
+  }
+}
+
 void Trainer::save_snapshot() {
   for (parallel::MultiNodeOptimizer& each : ranks_) each.check_state();
   saved_ = iteration_;
@@ -191,9 +246,7 @@ void Trainer::save_snapshot() {
     row_columns_ += name + "\n";
     row_numbers_.push_back(number);
   }
-  if (is_root()) checkpoint_.save(checkpoint_path());
-  for (Optimizer& each : optimizers_)
-    if (!is_root() && each.is_sharded()) each.state();  // takes part in gathering it for the root
+  write_checkpoint();
   rank_states_.clear();
   extension_states_.clear();
 }

@@ -62,12 +62,18 @@ class TrainingProcess {
   pid_t pid_ = -1;
 };
 
-// The steps that the attempts began with.
+// The steps that the attempts began with. A save begins when the one before it, of two steps
+// earlier, is complete: an attempt does not begin before that one.
 std::vector<int> starts_of(const TempFolder& folder) {
   std::ifstream log(folder / "log");
   std::vector<int> starts;
-  for (std::string line; std::getline(log, line);)
-    if (line.starts_with("from ")) starts.push_back(std::stoi(line.substr(5)));
+  int begun = 0;
+  for (std::string line; std::getline(log, line);) {
+    if (line.starts_with("begun ")) begun = std::stoi(line.substr(6));
+    if (!line.starts_with("from ")) continue;
+    starts.push_back(std::stoi(line.substr(5)));
+    EXPECT_GE(starts.back(), begun - 2) << read_file(folder / "log");
+  }
   return starts;
 }
 

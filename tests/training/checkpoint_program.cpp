@@ -62,6 +62,9 @@ void train(Communicator& comm, const std::string& path, const std::string& resul
     optimizer.update();
     ++step;
     if (step % 2 == 0) folder.save_async(state, step);
+    if (step % 2 == 0 && comm.rank() == 0)
+      std::printf("begun %lld\n", static_cast<long long>(step));
+    std::fflush(stdout);
   }
   folder.wait();
   if (comm.rank() == 0) write_file_atomically(result, bits_of(model));

@@ -21,8 +21,11 @@
 #include <vector>
 
 #include "catena/comm/communicator.h"
-#include "catena/parallel/pipeline/pipeline.h"
 #include "catena/serializers/checkpoint.h"
+
+namespace catena::parallel::pipeline {
+class Pipeline;
+}
 
 namespace catena::training {
 
@@ -62,8 +65,10 @@ class CheckpointFolder {
   const std::string& path() const;
 
   // Saves, and returns when the checkpoint is complete. A checkpoint of this step is replaced.
-  // ValueError for step < 0, and for tensors that the ranks name or lay out differently; IoError,
-  // on all ranks, with the rank, the file and the system's reason; the checkpoints before it stay.
+  // ValueError for step < 0, for tensors that the ranks name or lay out differently, and where
+  // there is a checkpoint of a later step, of another run perhaps: load() it to go on from it, or
+  // the one to go back to, whose next save then removes later ones, or clear(). IoError, on all
+  // ranks, with the rank, the file and the system's reason; the checkpoints before it stay.
   void save(const serializers::Checkpoint& state, int64_t step);
   // Copies the state to host memory and returns; a thread writes it. Arrays may be written again at
   // once: copies of those on the CPU are done, and the streams of GPUs wait for copies to
@@ -90,6 +95,9 @@ class CheckpointFolder {
   int64_t load(const serializers::Checkpoint& state);
   // The same for one step.
   void load(const serializers::Checkpoint& state, int64_t step);
+
+  // Removes all checkpoints, those of saves that did not end included. Waits for a save.
+  void clear();
 
   // Of the last save, on this rank.
   struct Times {

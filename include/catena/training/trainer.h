@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "catena/serializers/checkpoint.h"
+#include "catena/training/checkpoint_folder.h"
 #include "catena/training/extension.h"
 #include "catena/training/progress.h"
 #include "catena/training/report.h"
@@ -34,10 +35,14 @@ struct TrainerOptions {
   // first. 0: no limit; ValueError when neither has one.
   int64_t epochs = 0;
   int64_t iterations = 0;
-  std::string out = {};  // folder of log.json and checkpoint.npz, made; empty: writes no files
+  std::string out = {};  // folder of log.json and of checkpoints, made; empty: writes no files
   std::vector<std::string> metrics = {"loss", "accuracy"};  // numbers of a Score, the loss first
   Trigger report = {.epochs = 1};  // a test pass, and a row of table and log
   Trigger snapshot = {.epochs = 1};
+  // Set: all ranks write checkpoints together, to the CheckpointFolder out/checkpoints, on a file
+  // system that they share; with `async` behind training. Else rank 0 writes out/checkpoint.npz.
+  std::optional<CheckpointFolderOptions> checkpoints = {};
+  bool async = true;
   bool overwrite = false;  // replace the files of an earlier run that resume() does not go on from
   bool allow_nonfinite_loss = false;  // go on from a row whose train_loss is infinite or NaN
   // A NanFinder around each update: the first function whose output or gradient is not finite ends
@@ -57,8 +62,8 @@ struct TrainerOptions {
 //
 // With a multi-node optimizer all ranks make one of the same options and call the same functions.
 // Means are those of all samples of all ranks; statistics of the model are averaged before test
-// passes and checkpoints; rank 0 alone prints and writes; the ranks compare their states before
-// each checkpoint.
+// passes and checkpoints; rank 0 alone prints and writes, but for checkpoints (see TrainerOptions);
+// the ranks compare their states before each checkpoint.
 //
 // What updater, model, optimizers, functions and extensions refer to must outlive the trainer. An
 // exception of any of them leaves run(); the last checkpoint stays.
@@ -108,12 +113,15 @@ class Trainer {
   // batches' device, counts, sums of the metrics since the last row, that row, and the states of
   // the extensions. Programs may add to it.
   serializers::Checkpoint& checkpoint() { return checkpoint_; }
-  // options.out/checkpoint.npz; empty without a folder.
+  // options.out/checkpoint.npz, or options.out/checkpoints; empty without a folder.
   std::string checkpoint_path() const;
-  // Whether there is one, on rank 0. Collective over ranks.
+  // Whether there is one of either form, on rank 0. Collective over ranks.
   bool has_checkpoint() const;
+  // Removes those of both forms. Collective over ranks.
+  void remove_checkpoints();
   // Goes on from the checkpoint, as if the run had not ended: bit for bit with equal numbers of
-  // ranks and threads, else up to rounding. Rank 0 reads it for all, and the rows of log.json up to
+  // ranks and threads, else up to rounding. Reads the newest checkpoint, of whichever form. Rank 0
+  // reads checkpoint.npz for all, and the rows of log.json up to
   // there; they may have other columns than those that follow. An extension that the earlier run
   // did not have begins anew. ValueError without a folder; IoError, on all ranks, when one of the
   // files is damaged, or the checkpoint is missing or does not fit.
@@ -170,6 +178,11 @@ class Trainer {
   std::vector<std::string> files_in_the_way() const;
   void check_overwrite() const;
   NamedArrays upgraded(NamedArrays arrays) const;
+  std::string folder_path() const;
+  std::string file_path() const;
+  bool folder_is_newest() const;
+  void read_checkpoint(std::vector<Row>& rows);
+  void write_checkpoint();
   void restore_row();
   void restore_extensions();
   void average_statistics();
@@ -196,6 +209,7 @@ class Trainer {
   Means means_;                               // since the last row
   Report report_;
   serializers::Checkpoint checkpoint_;
+  std::unique_ptr<CheckpointFolder> folder_;  // null: checkpoint.npz
   // What only checkpoints hold in this form, while one is written or read.
   std::map<std::string, Array> rank_states_, extension_states_;
   std::string row_columns_;

@@ -1,0 +1,114 @@
+// Trainers whose checkpoints all ranks write, to a folder, behind training.
+#include <filesystem>
+
+#include "error_text.h"
+#include "temp_folder.h"
+#include "training/one_rank.h"
+#include "training/small_run.h"
+
+namespace catena::training {
+namespace {
+
+using parallel::Sharding;
+
+TrainerOptions options_of(const std::string& out, int64_t iterations, bool in_folder,
+                          bool async = true) {
+  TrainerOptions options{.iterations = iterations,
+                         .out = out,
+                         .report = {.iterations = 2},
+                         .snapshot = {.iterations = 3},
+                         .async = async,
+                         .silent = true};
+  if (in_folder) options.checkpoints = CheckpointFolderOptions{};
+  return options;
+}
+
+// The parameters after so many updates, resumed if there is something to go on from.
+std::vector<double> run_ranks(int ranks, const TrainerOptions& options, Sharding sharding) {
+  std::vector<double> numbers;
+  comm::run_threads(ranks, [&](Communicator& comm) {
+    random::default_state(comm.device()).seed(uint64_t(comm.rank()));
+    OneRank one(comm, 6, options, sharding);
+    if (one.trainer.has_checkpoint()) one.trainer.resume();
+    one.trainer.run();
+    EXPECT_EQ(one.trainer.iteration(), options.iterations);
+    if (comm.rank() == 0) numbers = numbers_of(one.model);
+  });
+  return numbers;
+}
+
+TEST(TrainerCheckpoints, ARunGoesOnWithTheSameBits) {
+  for (const int ranks : {1, 3}) {
+    for (const Sharding sharding : {Sharding::kNone, Sharding::kStates}) {
+      for (const bool async : {false, true}) {
+        const TempFolder whole, parts;
+        const auto expected = run_ranks(ranks, options_of(whole.path(), 11, true), sharding);
+        run_ranks(ranks, options_of(parts.path(), 5, true, async), sharding);
+        EXPECT_FALSE(std::filesystem::exists(parts / "checkpoint.npz"));
+        EXPECT_EQ(CheckpointFolder(parts / "checkpoints").steps(), (std::vector<int64_t>{3, 5}));
+        EXPECT_EQ(run_ranks(ranks, options_of(parts.path(), 11, true), sharding), expected);
+      }
+    }
+  }
+}
+
+TEST(TrainerCheckpoints, ARunGoesOnOnOtherNumbersOfRanks) {
+  const TempFolder whole;
+  const auto expected = run_ranks(2, options_of(whole.path(), 8, true), Sharding::kStates);
+  for (const int ranks : {1, 3, 4}) {
+    const TempFolder parts;
+    run_ranks(2, options_of(parts.path(), 5, true), Sharding::kStates);
+    const Sharding other = ranks == 3 ? Sharding::kNone : Sharding::kStates;
+    expect_near(run_ranks(ranks, options_of(parts.path(), 8, true), other), expected);
+  }
+}
+
+// The forms may change from run to run; the newest one counts.
+TEST(TrainerCheckpoints, EitherFormIsRead) {
+  const TempFolder whole, parts;
+  const auto expected = run_ranks(2, options_of(whole.path(), 11, false), Sharding::kStates);
+  run_ranks(2, options_of(parts.path(), 4, false), Sharding::kStates);
+  run_ranks(2, options_of(parts.path(), 6, true), Sharding::kStates);
+  EXPECT_EQ(CheckpointFolder(parts / "checkpoints").steps(), (std::vector<int64_t>{6}));
+  run_ranks(2, options_of(parts.path(), 8, false), Sharding::kStates);
+  EXPECT_EQ(run_ranks(2, options_of(parts.path(), 11, true), Sharding::kStates), expected);
+}
+
+TEST(TrainerCheckpoints, AnEarlierRunIsNotMixedIn) {
+  const TempFolder folder;
+  { SmallRun(options_of(folder.path(), 9, true)).trainer.run(); }
+  SmallRun again(options_of(folder.path(), 4, true));
+  expect_contains(error_of<ValueError>([&] { again.trainer.run(); }),
+                  {"checkpoints", "of an earlier run", "resume()"});
+  TrainerOptions replacing = options_of(folder.path(), 4, true);
+  replacing.overwrite = true;
+  { SmallRun(replacing).trainer.run(); }
+  EXPECT_EQ(CheckpointFolder(folder / "checkpoints").steps(), (std::vector<int64_t>{3, 4}));
+  SmallRun last(options_of(folder.path(), 4, true));
+  EXPECT_EQ(last.trainer.checkpoint_path(), folder / "checkpoints");
+  EXPECT_TRUE(last.trainer.has_checkpoint());
+  last.trainer.remove_checkpoints();
+  EXPECT_FALSE(last.trainer.has_checkpoint());
+}
+
+// Whoever goes on from a folder that another run has filled is stopped before it is.
+TEST(TrainerCheckpoints, LaterStepsOfAnotherRunAreNamed) {
+  const TempFolder folder;
+  functions::Linear layer(2, 2);
+  serializers::Checkpoint state;
+  state.add("model", layer);
+  CheckpointFolder(folder.path()).save(state, 5);
+  CheckpointFolder other(folder.path());
+  expect_contains(error_of<ValueError>([&] { other.save(state, 3); }),
+                  {"has a checkpoint of step 5", "step 3", "clear()"});
+  CheckpointFolder(folder.path()).save(state, 7);
+  other.load(state, 5);  // goes back
+  other.save(state, 6);
+  EXPECT_EQ(other.steps(), (std::vector<int64_t>{5, 6}));
+  other.clear();
+  other.save(state, 1);
+  EXPECT_EQ(other.steps(), (std::vector<int64_t>{1}));
+}
+
+}  // namespace
+}  // namespace catena::training
