@@ -124,6 +124,8 @@ void add_output_options(CommandLine& line, RunOptions& o, const std::string& out
       line.add_flag("--resume", o.resume, "go on from the checkpoint in the output folder");
   line.add_flag("--overwrite", o.overwrite, "replace the files of an earlier run in that folder")
       .excludes(resume);
+  line.add_flag("--async-checkpoints", o.behind,
+                "all ranks write checkpoints, to a folder that they share and behind training");
 }
 
 void add_drawing_options(CommandLine& line, std::string& drawing, bool& summary) {
@@ -173,6 +175,7 @@ tr::TrainerOptions trainer_options(const RunOptions& options, std::vector<std::s
                             .metrics = std::move(metrics),
                             .overwrite = options.overwrite || is_restarted()};
   if (options.report > 0) result.report = {.iterations = options.report};
+  if (options.behind) result.checkpoints = tr::CheckpointFolderOptions{};
   return result;
 }
 

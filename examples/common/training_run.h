@@ -23,6 +23,7 @@ struct RunOptions {
   std::string out = "result";
   uint64_t seed = 1;
   bool resume = false, overwrite = false;
+  bool behind = false;  // checkpoints are written by all ranks, to a folder, behind training
   bool graph = false;  // replay the step as one CUDA graph
 };
 enum class Graphs { kOffered, kNot };
@@ -40,7 +41,7 @@ void add_pass_options(CommandLine& line, RunOptions& options, const PassTexts& t
 void add_device_options(CommandLine& line, RunOptions& options,
                         DeviceCount count = DeviceCount::kOne,
                         const std::string& otherwise = "GPU 0 if there is one, else cpu:0");
-// --seed and -o/--out; then --resume and --overwrite as well.
+// --seed and -o/--out; then --resume, --overwrite and --async-checkpoints as well.
 void add_seed_and_folder(CommandLine& line, RunOptions& options,
                          const std::string& out = "-o,--out");
 void add_output_options(CommandLine& line, RunOptions& options,

@@ -4,6 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/hash128.h"
+#include "core/text_hash.h"
+
 namespace catena::serializers {
 namespace {
 
@@ -196,6 +199,40 @@ std::vector<TensorSlice> unpack(const std::string& text) {
     slices.back().is_equal = json.at("equal").get<bool>();
   }
   return slices;
+}
+
+namespace {
+
+class SliceHash {
+ public:
+  void add(int64_t number) { hash_ = mix64(hash_ ^ uint64_t(number)) + kStep; }
+  void add(const Dims& dims) {
+    add(int64_t(dims.size()));
+    for (const int64_t each : dims) add(each);
+  }
+  uint64_t value() const { return hash_; }
+
+ private:
+  static constexpr uint64_t kStep = 0x9e3779b97f4a7c15u;  // so that zeros count
+  uint64_t hash_ = kStep;
+};
+
+}  // namespace
+
+uint64_t hash_of(const std::vector<TensorSlice>& slices) {
+  SliceHash hash;
+  for (const TensorSlice& slice : slices) {
+    hash.add(int64_t(text_hash(slice.name)));
+    hash.add(int64_t(slice.dtype));
+    hash.add(slice.shape);
+    hash.add(slice.begin);
+    hash.add(slice.extent);
+    hash.add(slice.order.axes(slice.shape.ndim()));
+    hash.add(slice.elements.begin);
+    hash.add(slice.elements.end);
+    hash.add(int64_t(slice.is_equal) + 2 * int64_t(slice.is_value));
+  }
+  return hash.value();
 }
 
 uint32_t crc_of(const void* data, size_t bytes, uint32_t before) {

@@ -53,6 +53,8 @@ void parse_records(const std::string& text, const std::string& source, SliceFile
 // Slices as processes exchange them.
 std::string pack(const std::vector<TensorSlice>& slices);
 std::vector<TensorSlice> unpack(const std::string& text);
+// What lists of equal slices have in common; for lists that are compared at each save.
+uint64_t hash_of(const std::vector<TensorSlice>& slices);
 
 uint32_t crc_of(const void* data, size_t bytes, uint32_t before = 0);
 

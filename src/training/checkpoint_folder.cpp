@@ -10,7 +10,6 @@
 #include <random>
 
 #include "catena/core/log.h"
-#include "core/text_hash.h"
 #include "training/checkpoint_names.h"
 #include "training/checkpoint_parts.h"
 #include "training/checkpoint_writer.h"
@@ -118,7 +117,8 @@ class CheckpointFolder::Impl {
     return comm_ ? comm_->broadcast_bytes(own, 0) : own;
   }
   std::string named(int rank, const std::string& error) const {
-    return size() > 1 ? message("rank ", rank, ": ", error) : error;
+    // Rank 0 may say what another one has said.
+    return size() > 1 && !error.starts_with("rank ") ? message("rank ", rank, ": ", error) : error;
   }
   void throw_first(const char* who, const std::vector<std::string>& errors) const;
 
@@ -167,7 +167,7 @@ TensorParts CheckpointFolder::Impl::parts_for_save(const Checkpoint& state, Arri
   TensorParts parts;
   own.error = error_of_call([&] {
     parts = parts_to_save(state, is_first());
-    own.hash = text_hash(serializers::pack(slices_of(parts)));
+    own.hash = serializers::hash_of(slices_of(parts));
   });
   return parts;
 }
@@ -280,7 +280,7 @@ void CheckpointFolder::Impl::wait() {
 void CheckpointFolder::Impl::end_writer(const std::vector<std::string>& errors) {
   const auto first = std::find_if(errors.begin(), errors.end(),
                                   [](const std::string& error) { return !error.empty(); });
-  const std::string text = errors.size() == 1 ? *first : named(int(first - errors.begin()), *first);
+  const std::string text = named(int(first - errors.begin()), *first);
   if (writer_) writer_->cancel(text);
   writer_.reset();
   fail<IoError>("CheckpointFolder: the checkpoint of step ", step_, " in '", path_,

@@ -83,14 +83,14 @@ TEST(LaunchedExampleTest, ResumesFromRank0sCheckpoint) {
       << missing.err;
 }
 
-// Rank 1 is killed once there is a checkpoint.
-TEST(LaunchedExampleTest, AKilledRankIsStartedAgainAndEndsWithTheSameBits) {
+// Rank 1 is killed once `checkpoint`, a pattern, is there.
+void expect_restart_from(const std::string& checkpoint, Words options) {
   const SmallData data;
   const TempFolder out;
-  const Words options{"--data", data.path(), "--epoch", "12", "--out"};
-  const std::string script = "if [ $CATENA_RANK$CATENA_RESTART = 10 ]; then { while [ ! -e " +
-                             (out / "parts/checkpoint.npz") +
-                             " ]; do sleep 0.01; done; kill -9 $$; } & fi; exec \"$@\"";
+  options.insert(options.end(), {"--data", data.path(), "--epoch", "12", "--out"});
+  const std::string script =
+      "if [ $CATENA_RANK$CATENA_RESTART = 10 ]; then { while ! ls " + (out / "parts/") + checkpoint +
+      " >/dev/null 2>&1; do sleep 0.01; done; kill -9 $$; } & fi; exec \"$@\"";
   Words whole{CATENA_RUN, "-n", "2", "--cpu", program("train_mnist_distributed")};
   Words parts{CATENA_RUN,
               "-n",
@@ -113,6 +113,14 @@ TEST(LaunchedExampleTest, AKilledRankIsStartedAgainAndEndsWithTheSameBits) {
       << result.all();
   EXPECT_NE(result.err.find("catena-run: 2 attempts\n"), std::string::npos) << result.err;
   expect_equal_models(out / "whole", out / "parts", 0);
+}
+
+TEST(LaunchedExampleTest, AKilledRankIsStartedAgainAndEndsWithTheSameBits) {
+  expect_restart_from("checkpoint.npz", {});
+}
+
+TEST(LaunchedExampleTest, ARankThatIsKilledWhileAllSaveIsStartedAgain) {
+  expect_restart_from("checkpoints/step-*/complete", {"--async-checkpoints"});
 }
 
 // The checkpoint of an earlier run must not be taken for one of an attempt that failed.

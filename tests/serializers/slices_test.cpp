@@ -103,6 +103,27 @@ TEST(Slices, PackAndUnpack) {
   }
 }
 
+TEST(Slices, HashesOfOtherListsDiffer) {
+  RandomSlices random(9);
+  std::vector<TensorSlice> slices;
+  for (int k = 0; k < 20; ++k) slices.push_back(random.slice(random.shape()));
+  const uint64_t hash = hash_of(slices);
+  EXPECT_EQ(hash_of(unpack(pack(slices))), hash);
+  const auto expect_other = [&](auto change) {
+    std::vector<TensorSlice> other = slices;
+    change(other[7]);
+    EXPECT_NE(hash_of(other), hash);
+  };
+  expect_other([](TensorSlice& slice) { slice.name = "u"; });
+  expect_other([](TensorSlice& slice) { slice.dtype = Dtype::kFloat32; });
+  expect_other([](TensorSlice& slice) { ++slice.shape[0]; });
+  expect_other([](TensorSlice& slice) { ++slice.begin[0]; });
+  expect_other([](TensorSlice& slice) { ++slice.extent[0]; });
+  expect_other([](TensorSlice& slice) { ++slice.elements.end; });
+  expect_other([](TensorSlice& slice) { slice.is_value = true; });
+  expect_other([](TensorSlice& slice) { slice.is_equal = false; });
+}
+
 TensorSlice range_of(const std::string& name, int64_t size, int64_t begin, int64_t end) {
   return {.name = name,
           .dtype = Dtype::kFloat32,

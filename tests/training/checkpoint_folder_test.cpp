@@ -11,6 +11,7 @@
 #include "catena/functions/connection/embed_id.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/loss_scale.h"
+#include "catena/parallel/grid.h"
 #include "catena/parallel/tensor/embed_id.h"
 #include "catena/parallel/tensor/linear.h"
 #include "catena/testing_markers.h"
@@ -233,6 +234,7 @@ TEST(CheckpointFolder, OneRankThatCannotWriteIsAnErrorOnAllAndTheOldOneStays) {
         } else {
           error = error_of<IoError>([&] { checkpoints.save(run.state, 2); });
         }
+        EXPECT_EQ(error.find("rank "), error.rfind("rank ")) << error;
         expect_contains(error, {"step 2", message("rank ", failing).c_str(), "cannot write",
                                 "File too large", "those before it are still there"});
         wait_for_all();

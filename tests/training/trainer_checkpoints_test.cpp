@@ -24,12 +24,16 @@ TrainerOptions options_of(const std::string& out, int64_t iterations, bool in_fo
 }
 
 // The parameters after so many updates, resumed if there is something to go on from.
-std::vector<double> run_ranks(int ranks, const TrainerOptions& options, Sharding sharding) {
+std::vector<double> run_ranks(int ranks, const TrainerOptions& options, Sharding sharding,
+                              int64_t resumes_at = -1) {
   std::vector<double> numbers;
   comm::run_threads(ranks, [&](Communicator& comm) {
     random::default_state(comm.device()).seed(uint64_t(comm.rank()));
     OneRank one(comm, 6, options, sharding);
     if (one.trainer.has_checkpoint()) one.trainer.resume();
+    if (resumes_at >= 0) {
+      EXPECT_EQ(one.trainer.iteration(), resumes_at);
+    }
     one.trainer.run();
     EXPECT_EQ(one.trainer.iteration(), options.iterations);
     if (comm.rank() == 0) numbers = numbers_of(one.model);
@@ -68,10 +72,10 @@ TEST(TrainerCheckpoints, EitherFormIsRead) {
   const TempFolder whole, parts;
   const auto expected = run_ranks(2, options_of(whole.path(), 11, false), Sharding::kStates);
   run_ranks(2, options_of(parts.path(), 4, false), Sharding::kStates);
-  run_ranks(2, options_of(parts.path(), 6, true), Sharding::kStates);
+  run_ranks(2, options_of(parts.path(), 6, true), Sharding::kStates, 4);
   EXPECT_EQ(CheckpointFolder(parts / "checkpoints").steps(), (std::vector<int64_t>{6}));
-  run_ranks(2, options_of(parts.path(), 8, false), Sharding::kStates);
-  EXPECT_EQ(run_ranks(2, options_of(parts.path(), 11, true), Sharding::kStates), expected);
+  run_ranks(2, options_of(parts.path(), 8, false), Sharding::kStates, 6);
+  EXPECT_EQ(run_ranks(2, options_of(parts.path(), 11, true), Sharding::kStates, 8), expected);
 }
 
 TEST(TrainerCheckpoints, AnEarlierRunIsNotMixedIn) {
