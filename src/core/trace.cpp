@@ -28,7 +28,9 @@ namespace {
 constexpr size_t kMostThreads = 4096;
 
 struct Recorder {
-  ForkMutex mutex;  // of all but the atomics
+  ForkMutex turn;   // held while a trace starts or stops, and of the tracers
+  ForkMutex mutex;  // of all else but the atomics; taken after `turn`
+  std::vector<DeviceTracer*> tracers;
   std::string path;
   ProcessRecord process;
   std::atomic<const ProfilerHooks*> hooks_before{nullptr};
@@ -152,6 +154,13 @@ void watch_ends(Recorder& r) {
   r.terminate_before = std::set_terminate(write_and_terminate);
 }
 
+// What the devices did. They may take a while, in which threads go on to record.
+std::vector<DeviceActivity> finish_tracers(const Recorder& r) {
+  std::vector<DeviceActivity> activities;
+  for (DeviceTracer* tracer : r.tracers) activities.push_back(tracer->finish());
+  return activities;
+}
+
 // Records of threads that have ended.
 void forget_ended_threads(Recorder& r) {
   std::erase_if(r.threads,
@@ -162,7 +171,8 @@ void forget_ended_threads(Recorder& r) {
 
 void start(const std::string& path, const TraceOptions& options) {
   Recorder& r = recorder();
-  const std::lock_guard lock(r.mutex);
+  const std::lock_guard turn(r.turn);
+  std::unique_lock lock(r.mutex);
   CATENA_CHECK(ValueError, !active(), "tracing::start: a trace for ", r.path,
                " is being recorded; call tracing::stop() first");
   CATENA_CHECK(ValueError, !path.empty(), "tracing::start: the name of the file is empty");
@@ -183,12 +193,26 @@ void start(const std::string& path, const TraceOptions& options) {
   catena::detail::memory_profiles.fetch_add(1);  // functions then name themselves
   detail::recording.store(true, std::memory_order_release);
   set_profiler_hooks(&kTraceHooks);
+  lock.unlock();
+  for (DeviceTracer* tracer : r.tracers) tracer->start(options.events_per_thread);
+}
+
+void add_device_tracer(DeviceTracer& tracer) {
+  Recorder& r = recorder();
+  const std::lock_guard turn(r.turn);
+  r.tracers.push_back(&tracer);
+  if (!active() || r.owner != getpid()) return;
+  tracer.start(r.limit.load());
+  // Again, to be called before the exit handlers of the device's driver.
+  std::atexit(stop_quietly);
 }
 
 bool stop() {
   Recorder& r = recorder();
-  const std::lock_guard lock(r.mutex);
+  const std::lock_guard turn(r.turn);
   if (!active() || r.owner != getpid()) return false;
+  const std::vector<DeviceActivity> activities = finish_tracers(r);
+  const std::lock_guard lock(r.mutex);
   detail::recording.store(false, std::memory_order_release);
   catena::detail::memory_profiles.fetch_sub(1);
   if (catena::detail::profiler_hooks.load(std::memory_order_acquire) == &kTraceHooks)
@@ -201,6 +225,8 @@ bool stop() {
     writer.add(*thread);
     thread->forget_events();
   }
+  for (const DeviceActivity& activity : activities)
+    r.numbers = writer.add(activity, r.numbers, r.origin.load());
   forget_ended_threads(r);
   write_trace(file_of(r.path, r.process), writer.take());
   return true;

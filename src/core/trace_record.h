@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "catena/core/device_trace.h"
 #include "catena/core/fork_mutex.h"
 #include "catena/core/trace.h"
 
@@ -92,18 +93,28 @@ class TraceWriter {
   TraceWriter(const ProcessRecord& process, int64_t now);
   // The thread's mutex is held.
   void add(const ThreadRecord& thread);
+  // Streams of devices: tracks behind number `last`. Their times count from `origin`, the start of
+  // the trace on CLOCK_MONOTONIC. Spans of a stream that overlap get tracks beside each other.
+  // Returns the last number given.
+  int add(const DeviceActivity& activity, int last, int64_t origin);
   std::string take();
 
  private:
   void next_line();
   void add_name(const char* what, int thread, const std::string& name);
+  void begin_event(const std::string& tid, int64_t begin, int64_t end, Category category,
+                   const std::string& name);
+  void end_event(const std::string& details);
   void add_event(const EventRecord& event, const std::string& tid,
                  const std::vector<std::string>& texts);
+  int add_track(const DeviceTrack& track, const std::vector<std::string>& names, int last,
+                int64_t origin);
 
   ProcessRecord process_;
   int64_t now_;
   std::string rank_, host_;
   uint64_t dropped_ = 0;
+  std::vector<std::string> device_problems_;
   std::string out_;
 };
 

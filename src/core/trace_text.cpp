@@ -1,6 +1,7 @@
 // The text of a trace file.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -25,6 +26,14 @@ const char* category_name(Category category) {
       return "data";
     case Category::kWait:
       return "wait";
+    case Category::kPipeline:
+      return "pipeline";
+    case Category::kKernel:
+      return "kernel";
+    case Category::kCollective:
+      return "collective";
+    case Category::kCopy:
+      return "copy";
   }
   return "range";
 }
@@ -75,23 +84,79 @@ void TraceWriter::add(const ThreadRecord& thread) {
   for (const EventRecord& event : thread.sorted_events(now_)) add_event(event, tid, texts);
 }
 
-void TraceWriter::add_event(const EventRecord& event, const std::string& tid,
-                            const std::vector<std::string>& texts) {
+// `name` is quoted.
+void TraceWriter::begin_event(const std::string& tid, int64_t begin, int64_t end, Category category,
+                              const std::string& name) {
   next_line();
   out_ += "{\"ph\":\"X\",\"pid\":" + rank_ + ",\"tid\":" + tid + ",\"ts\":";
-  append_microseconds(out_, event.begin);
+  append_microseconds(out_, begin);
   out_ += ",\"dur\":";
-  append_microseconds(out_, event.end - event.begin);
+  append_microseconds(out_, end - begin);
   out_ += ",\"cat\":\"";
-  out_ += category_name(event.category);
-  out_ += "\",\"name\":" + texts[event.name];
+  out_ += category_name(category);
+  out_ += "\",\"name\":" + name;
+}
+
+// Each detail has a comma before it.
+void TraceWriter::end_event(const std::string& details) {
+  if (!details.empty()) out_ += ",\"args\":{" + details.substr(1) + "}";
+  out_ += "}";
+}
+
+void TraceWriter::add_event(const EventRecord& event, const std::string& tid,
+                            const std::vector<std::string>& texts) {
+  begin_event(tid, event.begin, event.end, event.category, texts[event.name]);
   std::string details;
   if (event.bytes >= 0) details += ",\"bytes\":" + std::to_string(event.bytes);
   if (event.peer >= 0) details += ",\"peer\":" + std::to_string(event.peer);
   if (texts[event.serves] != "\"\"") details += ",\"serves\":" + texts[event.serves];
   if (event.open) details += ",\"open\":true";
-  if (!details.empty()) out_ += ",\"args\":{" + details.substr(1) + "}";
-  out_ += "}";
+  end_event(details);
+}
+
+int TraceWriter::add(const DeviceActivity& activity, int last, int64_t origin) {
+  if (!activity.problem.empty()) device_problems_.push_back(activity.problem);
+  std::vector<std::string> names;
+  for (const std::string& name : activity.names) names.push_back(quoted_json(name));
+  for (const DeviceTrack& track : activity.tracks) {
+    dropped_ += track.dropped;
+    last = add_track(track, names, last, origin);
+  }
+  return last;
+}
+
+// Viewers drop events of a track that overlap without one being inside of the other, as kernels do
+// that begin before the one ahead of them has ended.
+int TraceWriter::add_track(const DeviceTrack& track, const std::vector<std::string>& names,
+                           int last, int64_t origin) {
+  std::vector<DeviceSpan> spans = track.spans;
+  std::stable_sort(spans.begin(), spans.end(),
+                   [](const DeviceSpan& a, const DeviceSpan& b) { return a.begin < b.begin; });
+  std::vector<int64_t> lanes;  // when each is free again
+  for (const DeviceSpan& span : spans) {
+    if (span.end < origin) continue;  // it belongs to an earlier trace
+    const auto free = std::find_if(lanes.begin(), lanes.end(),
+                                   [&](int64_t until) { return until <= span.begin; });
+    const auto lane = static_cast<size_t>(free - lanes.begin());
+    const int number = last + 1 + static_cast<int>(lane);
+    if (free == lanes.end()) {
+      lanes.push_back(0);
+      const std::string beside = lane == 0 ? "" : " (" + std::to_string(lane + 1) + ")";
+      add_name("thread_name", number, track.name + beside);
+    }
+    lanes[lane] = span.end;
+    begin_event(std::to_string(number), span.begin - origin, span.end - origin, span.category,
+                names[span.name]);
+    std::string details;
+    if (span.bytes >= 0) details += ",\"bytes\":" + std::to_string(span.bytes);
+    if (span.in_graph) details += ",\"graph\":true";
+    if (span.launched > 0) {
+      details += ",\"launched\":";
+      append_microseconds(details, span.launched - origin);
+    }
+    end_event(details);
+  }
+  return last + static_cast<int>(lanes.size());
 }
 
 std::string TraceWriter::take() {
@@ -103,6 +168,7 @@ std::string TraceWriter::take() {
     about["clock_offset_ns"] = process_.clock->offset;
     about["clock_error_ns"] = process_.clock->error;
   }
+  if (!device_problems_.empty()) about["device_problems"] = device_problems_;
   return "{\"otherData\":" + about.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
          ",\n\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n" + out_ + "\n]}\n";
 }

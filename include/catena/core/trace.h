@@ -6,10 +6,10 @@
 //   tracing::stop();
 //
 // The library records its functions, forward and backward, the calls of communicators with their
-// bytes, updates of optimizers, waits for batches and for GPUs, and every ProfilerRange
-// (cuda::Range). Times are those of the host: kernels of a GPU run later than the calls that queue
-// them. CATENA_TRACE=FILE traces a program from its start to its end, and catena-run --trace FILE
-// all ranks of a job.
+// bytes, updates of optimizers, waits for batches and for GPUs, the actions of a pipeline and every
+// ProfilerRange (cuda::Range), by the time of the host. Where CUPTI is installed, the kernels and
+// copies of GPUs have tracks of their own, one a stream. CATENA_TRACE=FILE traces a program from
+// its start to its end, and catena-run --trace FILE all ranks of a job.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,12 @@ enum class Category : uint8_t {
   kCommunication,  // a call of a communicator
   kUpdate,         // Optimizer::update: its end is the end of a step
   kData,           // the program waits for a batch
-  kWait            // the host waits for a device
+  kWait,           // the host waits for a device
+  kPipeline,       // a computation of a pipeline's schedule
+  // On a device, by its own time (core/device_trace.h):
+  kKernel,
+  kCollective,  // a kernel that communicates
+  kCopy         // a copy or a fill
 };
 
 // How much a trace may hold.

@@ -6,6 +6,7 @@
 #include "backends/cuda/runtime/backend.h"
 #include "backends/cuda/runtime/capture.h"
 #include "backends/cuda/runtime/device.h"
+#include "backends/cuda/trace/tracer.h"
 #include "catena/core/error.h"
 
 namespace catena::families {
@@ -40,4 +41,5 @@ CATENA_PLUGIN(cuda) {
   CATENA_CHECK(DeviceError, gpu::device_count() > 0, gpu::no_device_reason());
   catena_plugin_kernels();  // before the backend, through which other threads find the device
   gpu::register_cuda_backend();
+  gpu::register_tracer();
 }

@@ -117,6 +117,10 @@ StreamState* default_stream(int index) {
   return made;
 }
 
+bool is_used(int index) noexcept {
+  return state().defaults[index].load(std::memory_order_acquire) != nullptr;
+}
+
 StreamState* create_stream(int index, int priority, bool blocking) {
   return make_stream(index, priority, blocking);
 }

@@ -14,6 +14,8 @@ inline cudaStream_t native_stream(const Stream& stream) {
 cudaStream_t launch_stream(Device device);
 
 StreamState* default_stream(int index);
+// Whether default_stream() has made one: what has not was not used.
+bool is_used(int index) noexcept;
 // `blocking`: the stream and the legacy stream wait for each other.
 StreamState* create_stream(int index, int priority, bool blocking = false);
 // Waits for the stream's work. Its cached memory moves to the device's default stream.
