@@ -28,18 +28,56 @@ std::string part_name(const std::string& file, int rank) {
   return file + ".rank" + std::to_string(rank);
 }
 
+// What to add to a rank's times to get those of rank 0: it changes evenly from the first time that
+// it was measured to the last, as two clocks drift apart, and not before and after.
+struct ClockLine {
+  struct Point {
+    std::int64_t at = 0, offset = 0;
+  };
+  Point first, last;
+
+  std::int64_t offset(std::int64_t time) const {
+    if (time <= first.at || last.at <= first.at) return first.offset;
+    const double share = double(std::min(time, last.at) - first.at) / double(last.at - first.at);
+    return first.offset + std::llround(share * double(last.offset - first.offset));
+  }
+};
+
 // A part's first line, and where its times are on the common clock.
 struct TracePart {
   int rank = 0;
   std::string path;
   Json about;
-  std::optional<std::int64_t> offset;  // to rank 0's times; nothing: not measured
+  std::optional<ClockLine> clock;  // nothing: not measured
   std::int64_t wall = 0;
-  std::int64_t shift = 0;
+  std::int64_t start = 0;  // of the common time line, by the clock of rank 0
+
+  std::int64_t place(std::int64_t time) const { return time + clock->offset(time) - start; }
 };
 
+std::optional<ClockLine> read_clock(const Json& about) {
+  if (!about.contains("clock_offset_ns")) return {};
+  ClockLine clock;
+  clock.first = {about.value("clock_at_ns", std::int64_t(0)),
+                 about["clock_offset_ns"].get<std::int64_t>()};
+  clock.last = clock.first;
+  if (about.contains("clock_later"))
+    clock.last = {about["clock_later"].at("at_ns").get<std::int64_t>(),
+                  about["clock_later"].at("offset_ns").get<std::int64_t>()};
+  return clock;
+}
+
+// In nanoseconds; the larger where it was measured twice.
+std::int64_t clock_error(const Json& about) {
+  const std::int64_t first = about.value("clock_error_ns", std::int64_t(0));
+  if (!about.contains("clock_later")) return first;
+  return std::max(first, about["clock_later"].value("error_ns", std::int64_t(0)));
+}
+
 std::optional<TracePart> open_part(const std::string& file, int rank, JoinedTrace& joined) {
-  TracePart part{rank, part_name(file, rank), {}, {}, 0, 0};
+  TracePart part;
+  part.rank = rank;
+  part.path = part_name(file, rank);
   std::ifstream stream(part.path);
   std::string line;
   if (!stream || !std::getline(stream, line)) {
@@ -50,8 +88,7 @@ std::optional<TracePart> open_part(const std::string& file, int rank, JoinedTrac
     if (!line.empty() && line.back() == ',') line.back() = '}';
     part.about = Json::parse(line).at("otherData");
     part.wall = part.about.at("wall_ns").get<std::int64_t>();
-    if (part.about.contains("clock_offset_ns"))
-      part.offset = part.about["clock_offset_ns"].get<std::int64_t>();
+    part.clock = read_clock(part.about);
   } catch (const Json::exception& error) {
     joined.damaged.push_back(part.path + ": " + error.what());
     return {};
@@ -63,20 +100,18 @@ std::optional<TracePart> open_part(const std::string& file, int rank, JoinedTrac
 void place_parts(std::vector<TracePart>& parts, JoinedTrace& joined) {
   std::optional<std::int64_t> wall_of_rank_0;
   for (const TracePart& part : parts)
-    if (part.offset && !wall_of_rank_0) wall_of_rank_0 = part.wall - *part.offset;
+    if (part.clock && !wall_of_rank_0) wall_of_rank_0 = part.wall - part.clock->first.offset;
   if (!wall_of_rank_0) wall_of_rank_0 = parts.front().wall;
   for (TracePart& part : parts) {
-    part.shift = part.offset.value_or(part.wall - *wall_of_rank_0);
-    if (!part.offset && parts.size() > 1) joined.unaligned.push_back(part.rank);
-    if (part.offset)
-      joined.clock_error =
-          std::max(joined.clock_error, part.about.value("clock_error_ns", std::int64_t(0)));
+    if (part.clock) joined.clock_error = std::max(joined.clock_error, clock_error(part.about));
+    if (part.clock) continue;
+    const ClockLine::Point by_day{0, part.wall - *wall_of_rank_0};
+    part.clock = {by_day, by_day};
+    if (parts.size() > 1) joined.unaligned.push_back(part.rank);
   }
-  const auto first =
-      std::min_element(parts.begin(), parts.end(), [](const TracePart& a, const TracePart& b) {
-        return a.shift < b.shift;
-      })->shift;
-  for (TracePart& part : parts) part.shift -= first;
+  std::int64_t first = parts.front().clock->offset(0);
+  for (const TracePart& part : parts) first = std::min(first, part.clock->offset(0));
+  for (TracePart& part : parts) part.start = first;
 }
 
 std::int64_t nanoseconds(const Json& event, const char* key) {
@@ -85,18 +120,40 @@ std::int64_t nanoseconds(const Json& event, const char* key) {
 
 double microseconds(std::int64_t ns) { return double(ns) / 1000; }
 
+void note_device_event(DeviceTimes& device, const Json& event, const std::string& kind,
+                       TimeSpan span) {
+  if (kind == "kernel") device.kernels.push_back(span);
+  if (kind == "collective") device.collectives.push_back(span);
+  if (event.contains("args") && event["args"].contains("launched"))
+    device.work.push_back({nanoseconds(event["args"], "launched"), span.end});
+}
+
 void note_event(RankTimes& times, const Json& event, TimeSpan span) {
   const std::string kind = event.value("cat", "");
   const int thread = event.value("tid", 0);
+  const bool open = event.contains("args") && event["args"].contains("open");
   if (kind == "communication") times.communication[thread].push_back(span);
   if (kind == "function" || kind == "backward" || kind == "update")
     times.work[thread].push_back(span);
+  if (kind == "pipeline") times.pipeline[thread].push_back(span);
   if (kind == "data") times.data.push_back(span);
-  const bool open = event.contains("args") && event["args"].contains("open");
   if (kind == "update" && !open) times.updates.push_back(span.end);
+  if (kind == "step" && !open) times.marked_steps.push_back(span);
+  note_device_event(times.device, event, kind, span);
   if (times.whole.end == 0) times.whole = span;
   times.whole.begin = std::min(times.whole.begin, span.begin);
   times.whole.end = std::max(times.whole.end, span.end);
+}
+
+// Moves an event to the common clock.
+TimeSpan move_event(const TracePart& part, Json& event) {
+  const std::int64_t begin = nanoseconds(event, "ts");
+  const TimeSpan span = {part.place(begin), part.place(begin + nanoseconds(event, "dur"))};
+  event["ts"] = microseconds(span.begin);
+  event["dur"] = microseconds(span.end - span.begin);
+  if (event.contains("args") && event["args"].contains("launched"))
+    event["args"]["launched"] = microseconds(part.place(nanoseconds(event["args"], "launched")));
+  return span;
 }
 
 // Writes a file beside its place, where it appears when it is whole.
@@ -155,9 +212,8 @@ RankTimes copy_events(const TracePart& part, JoinedFile& out, JoinedTrace& joine
     try {
       Json event = Json::parse(line);
       if (event.at("ph") == "X") {
-        const std::int64_t begin = nanoseconds(event, "ts") + part.shift;
-        event["ts"] = microseconds(begin);
-        note_event(times, event, {begin, begin + nanoseconds(event, "dur")});
+        const TimeSpan span = move_event(part, event);
+        note_event(times, event, span);
         line = event.dump();
       }
     } catch (const Json::exception& error) {
@@ -169,6 +225,14 @@ RankTimes copy_events(const TracePart& part, JoinedFile& out, JoinedTrace& joine
   if (line != "]}") joined.damaged.push_back(part.path + ": its end is missing");
   std::sort(times.updates.begin(), times.updates.end());
   return times;
+}
+
+void note_device_problems(const TracePart& part, JoinedTrace& joined) {
+  const auto problems = part.about.find("device_problems");
+  if (problems == part.about.end() || !problems->is_array()) return;
+  for (const Json& problem : *problems)
+    if (problem.is_string())
+      joined.device_problems[problem.get<std::string>()].push_back(part.rank);
 }
 
 void add_steps(const std::vector<TrainingStep>& steps, const std::vector<RankTimes>& ranks,
@@ -185,6 +249,8 @@ void add_steps(const std::vector<TrainingStep>& steps, const std::vector<RankTim
     for (const RankStep& rank : step.ranks) {
       Json details = {{"exposed communication, us", microseconds(rank.exposed)},
                       {"waiting for data, us", microseconds(rank.data)}};
+      if (rank.busy >= 0)
+        details["bubble, us"] = microseconds(std::max<std::int64_t>(0, rank.length() - rank.busy));
       if (rank.rank == step.slowest) details["slowest"] = true;
       out.add(Json({{"ph", "X"},
                     {"pid", rank.rank},
@@ -230,7 +296,10 @@ JoinedTrace join_trace(const std::string& file, int ranks) {
   Json processes = Json::array();
   for (const TracePart& part : parts) processes.push_back(part.about);
   out.begin({{"format", "catena trace 1"}, {"ranks", ranks}, {"processes", processes}});
-  for (const TracePart& part : parts) joined.ranks.push_back(copy_events(part, out, joined));
+  for (const TracePart& part : parts) {
+    joined.ranks.push_back(copy_events(part, out, joined));
+    note_device_problems(part, joined);
+  }
   joined.steps = find_steps(joined.ranks);
   add_steps(joined.steps, joined.ranks, out);
   out.end();
@@ -250,6 +319,8 @@ std::string describe_trace(const std::string& file, const JoinedTrace& joined) {
     add("there is no " + file);
     return text;
   }
+  for (const auto& [problem, ranks] : joined.device_problems)
+    add("GPUs of " + list_of(ranks) + ": " + problem);
   if (!joined.unaligned.empty())
     add(list_of(joined.unaligned) +
         " placed by the time of day: clocks were not compared, as "

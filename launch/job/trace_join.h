@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct JoinedTrace {
   std::uint64_t dropped = 0;         // events that did not fit into the ranks' memory
   std::int64_t clock_error = 0;      // the largest, in nanoseconds
   std::vector<int> unaligned;        // ranks whose clocks were not compared with that of rank 0
+  // Why times of GPUs are missing, with the ranks.
+  std::map<std::string, std::vector<int>> device_problems;
   std::vector<RankTimes> ranks;
   std::vector<TrainingStep> steps;
 };

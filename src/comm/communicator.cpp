@@ -198,6 +198,7 @@ void Communicator::close() {
     Request request{.who = "close",
                     .call = {.op = CommOp::kBarrier, .kind = CallKind::kClose, .tag = tag}};
     submit_to_host(request);
+    if (s.when_met) s.when_met();
   }
   s.closed = true;
   if (!failed() && s.transport->failure().empty()) s.transport->close();

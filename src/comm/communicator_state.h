@@ -87,6 +87,7 @@ struct Communicator::State {
   std::vector<Pending> pending;
   std::map<int, std::function<void()>> callbacks;
   int next_callback = 0;
+  std::function<void()> when_met;  // to close
   Fault fault;
   std::atomic<uint64_t> made{0};
   std::atomic<uint64_t> compared{0};  // value of made when differences were last looked for

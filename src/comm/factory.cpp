@@ -113,6 +113,8 @@ void align_traces_once(Communicator& comm) {
   if (!tracing::active() || first_set({"CATENA_TRACE"}) == nullptr || aligned.exchange(true))
     return;
   align_traces(comm);
+  // And once more at the end, as clocks of hosts drift apart.
+  internals(comm).when_all_close([&comm] { align_traces(comm); });
 }
 
 CommunicatorPtr make_with_plugin(const char* plugin, const CommunicatorOptions& options) {

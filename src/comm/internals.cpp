@@ -123,4 +123,8 @@ void CommunicatorInternals::cancel_before_close(int id) const {
   State::of(comm_).callbacks.erase(id);
 }
 
+void CommunicatorInternals::when_all_close(std::function<void()> callback) const {
+  State::of(comm_).when_met = std::move(callback);
+}
+
 }  // namespace catena::comm

@@ -285,8 +285,10 @@ void set_place(int rank, int ranks) {
 
 void set_clock(int64_t offset, int64_t error) {
   Recorder& r = recorder();
+  const ProcessRecord::Clock measured{now(), offset, error};
   const std::lock_guard lock(r.mutex);
-  r.process.clock = {offset, error};
+  if (r.process.clocks.size() > 1) r.process.clocks.pop_back();
+  r.process.clocks.push_back(measured);
 }
 
 }  // namespace catena::tracing

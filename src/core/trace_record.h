@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -79,10 +78,11 @@ struct ProcessRecord {
   int rank = 0;
   int ranks = 1;
   int64_t wall_ns = 0;  // at the start, since 1970
+  // Against rank 0, as measured at a time of this process. At most two: the first and the last.
   struct Clock {
-    int64_t offset, error;
+    int64_t at, offset, error;
   };
-  std::optional<Clock> clock;  // against rank 0; nothing: not measured
+  std::vector<Clock> clocks;
 };
 
 // Makes the text of a trace file. Its form is fixed, as catena-run reads it: the first line

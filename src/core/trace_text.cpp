@@ -28,6 +28,8 @@ const char* category_name(Category category) {
       return "wait";
     case Category::kPipeline:
       return "pipeline";
+    case Category::kStep:
+      return "step";
     case Category::kKernel:
       return "kernel";
     case Category::kCollective:
@@ -164,9 +166,14 @@ std::string TraceWriter::take() {
                                   {"ranks", process_.ranks},    {"host", host_},
                                   {"process", getpid()},        {"wall_ns", process_.wall_ns},
                                   {"dropped_events", dropped_}};
-  if (process_.clock) {
-    about["clock_offset_ns"] = process_.clock->offset;
-    about["clock_error_ns"] = process_.clock->error;
+  if (!process_.clocks.empty()) {
+    const ProcessRecord::Clock &first = process_.clocks.front(), &last = process_.clocks.back();
+    about["clock_at_ns"] = first.at;
+    about["clock_offset_ns"] = first.offset;
+    about["clock_error_ns"] = first.error;
+    if (process_.clocks.size() > 1)
+      about["clock_later"] = {
+          {"at_ns", last.at}, {"offset_ns", last.offset}, {"error_ns", last.error}};
   }
   if (!device_problems_.empty()) about["device_problems"] = device_problems_;
   return "{\"otherData\":" + about.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +

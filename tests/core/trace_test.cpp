@@ -205,6 +205,8 @@ TEST(Trace, TellsOfTheProcess) {
   const TraceFolder folder;
   tracing::start(folder.file);
   tracing::set_clock(-1500, 20);
+  tracing::set_clock(7, 8);
+  tracing::set_clock(-1200, 30);
   tracing::stop();
   const Json about = folder.trace().at("otherData");
   EXPECT_EQ(about.at("rank"), 0);
@@ -212,6 +214,10 @@ TEST(Trace, TellsOfTheProcess) {
   EXPECT_EQ(about.at("process"), getpid());
   EXPECT_EQ(about.at("clock_offset_ns"), -1500);
   EXPECT_EQ(about.at("clock_error_ns"), 20);
+  EXPECT_GE(about.at("clock_at_ns"), 0);
+  EXPECT_EQ(about.at("clock_later").at("offset_ns"), -1200) << "the last measurement";
+  EXPECT_EQ(about.at("clock_later").at("error_ns"), 30);
+  EXPECT_GE(about.at("clock_later").at("at_ns"), about.at("clock_at_ns"));
 }
 
 // Profilers hear what they heard before.

@@ -67,6 +67,10 @@ class CommunicatorInternals {
   int before_close(std::function<void()> callback) const;
   void cancel_before_close(int id) const;
 
+  // `callback` runs once all ranks have come to close the communicator, while it still carries
+  // messages; not where it has failed, nor where ranks do not meet to close it. One at a time.
+  void when_all_close(std::function<void()> callback) const;
+
   // A number for a multi-node optimizer that is set up on the communicator, from 1 on. Equal on all
   // ranks, which set them up in the same order.
   int next_optimizer() const;

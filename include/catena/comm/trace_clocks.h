@@ -25,8 +25,9 @@ ClockOffset clock_offset(std::span<const RoundTrip> trips);
 // Gives the traces of all ranks one time line, that of rank 0, and each its rank. Collective: all
 // ranks call it, and all or none record a trace (else they wait for each other). A few messages
 // between rank 0 and each other rank. create_communicator does so by itself, once a process, when
-// CATENA_TRACE is set, which must then be set for all ranks. Clocks of different hosts drift apart
-// by some microseconds a second; ranks of one host share a clock.
+// CATENA_TRACE is set, which must then be set for all ranks, and its communicator does it again
+// when it is closed. Clocks of different hosts drift apart by some microseconds a second, which the
+// second time takes into account; ranks of one host share a clock.
 void align_traces(Communicator& comm);
 
 }  // namespace catena::comm

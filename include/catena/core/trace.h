@@ -30,6 +30,7 @@ enum class Category : uint8_t {
   kData,           // the program waits for a batch
   kWait,           // the host waits for a device
   kPipeline,       // a computation of a pipeline's schedule
+  kStep,           // a whole step, should updates not end it: a program may have several a step
   // On a device, by its own time (core/device_trace.h):
   kKernel,
   kCollective,  // a kernel that communicates
@@ -106,7 +107,8 @@ int64_t now();
 // create_communicator from its communicator.
 void set_place(int rank, int ranks);
 // What must be added to times of this process to get those of rank 0, in nanoseconds, and how far
-// off that may be. comm::align_traces measures it.
+// off that may be, now. comm::align_traces measures it. Between the first and the last measurement
+// the clocks are taken to drift apart evenly.
 void set_clock(int64_t offset, int64_t error);
 
 }  // namespace catena::tracing

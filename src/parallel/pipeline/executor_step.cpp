@@ -11,6 +11,7 @@
 #include "catena/autograd/test_scope.h"
 #include "catena/comm/internals.h"
 #include "catena/core/graph.h"
+#include "catena/core/trace.h"
 #include "catena/parallel/data_parallel.h"
 #include "catena/parallel/no_sync.h"
 #include "core/compute_dtype.h"
@@ -246,6 +247,7 @@ Array Pipeline::Executor::make_step(const Samples& x, const Samples& t, const Lo
   last_step_ = LastStep::kThrown;
   ++calls_;
   const comm::PurposeScope purpose(place_.comm, "pipeline step");
+  const tracing::Range traced("Pipeline::step", tracing::Category::kStep);
   const int64_t n = samples_to_train(x, t);
   const bool is_empty = n == 0;
   cut_batch(std::max<int64_t>(n, 0), is_empty ? 0 : schedule.micro_batches,
@@ -307,6 +309,8 @@ void Pipeline::Executor::run(const Action& action) {
 }
 
 void Pipeline::Executor::compute(const Action& action) {
+  const tracing::Range traced(tracing::active() ? to_string(action) : "",
+                              tracing::Category::kPipeline);
   const int s = action.stage, m = action.micro_batch;
   switch (action.kind) {
     case Kind::kForward:

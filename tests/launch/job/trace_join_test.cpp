@@ -89,6 +89,25 @@ TEST_F(TraceJoin, TimesBeginWithTheFirstRank) {
   EXPECT_DOUBLE_EQ(joined_event("late").at("ts").get<double>(), 5);
 }
 
+// The clock of rank 1 loses 1 us in 1 ms against that of rank 0.
+TEST_F(TraceJoin, ClocksDriftApart) {
+  write_part(0, {{"wall_ns", 0}, {"clock_offset_ns", 0}}, {event(0, 0, 1, "range", "zero")});
+  write_part(1,
+             {{"wall_ns", 0},
+              {"clock_at_ns", 1'000'000},
+              {"clock_offset_ns", 5000},
+              {"clock_error_ns", 100},
+              {"clock_later", {{"at_ns", 3'000'000}, {"offset_ns", 7000}, {"error_ns", 300}}}},
+             {event(1, 500, 10, "range", "before"), event(1, 1000, 1000, "range", "between"),
+              event(1, 4000, 10, "range", "after")});
+  const JoinedTrace result = join_trace(file_, 2);
+  EXPECT_EQ(result.clock_error, 300);
+  EXPECT_DOUBLE_EQ(joined_event("before").at("ts").get<double>(), 505);
+  EXPECT_DOUBLE_EQ(joined_event("between").at("ts").get<double>(), 1005);
+  EXPECT_DOUBLE_EQ(joined_event("between").at("dur").get<double>(), 1001);
+  EXPECT_DOUBLE_EQ(joined_event("after").at("ts").get<double>(), 4007);
+}
+
 // A rank that failed before its clock was compared.
 TEST_F(TraceJoin, UsesTheTimeOfDayOtherwise) {
   write_part(0, {{"wall_ns", 1'000'000}, {"clock_offset_ns", 0}},
@@ -121,6 +140,38 @@ TEST_F(TraceJoin, MarksSteps) {
   EXPECT_DOUBLE_EQ(steps[0].at("args").at("exposed communication, us").get<double>(), 60);
   EXPECT_FALSE(steps[0].at("args").contains("slowest"));
   EXPECT_EQ(steps[1].at("args").at("slowest"), true);
+}
+
+// The spans of a GPU are on the clock of the host of their rank.
+TEST_F(TraceJoin, HasTheSpansOfGpus) {
+  write_part(0, {{"wall_ns", 0}, {"clock_offset_ns", 0}}, {event(0, 0, 1, "range", "zero")});
+  Json kernel = event(1, 30, 10, "kernel", "softmax");
+  kernel["args"] = {{"launched", 12.5}};
+  write_part(1,
+             {{"wall_ns", 0},
+              {"clock_offset_ns", 2'000'000},
+              {"device_problems", {"CUPTI has dropped 3 records"}}},
+             {kernel, event(1, 35, 10, "collective", "ncclDevKernel_AllReduce")});
+  const JoinedTrace result = join_trace(file_, 2);
+  EXPECT_DOUBLE_EQ(joined_event("softmax").at("ts").get<double>(), 2030);
+  EXPECT_DOUBLE_EQ(joined_event("softmax").at("args").at("launched").get<double>(), 2012.5);
+  const DeviceTimes& device = result.ranks.at(1).device;
+  EXPECT_EQ(device.kernels, (TimeSpans{{2'030'000, 2'040'000}}));
+  EXPECT_EQ(device.collectives, (TimeSpans{{2'035'000, 2'045'000}}));
+  ASSERT_EQ(device.work.size(), 1u);
+  EXPECT_EQ(device.work[0].launched, 2'012'500);
+  EXPECT_FALSE(result.ranks.at(0).device.any());
+  EXPECT_NE(describe_trace(file_, result).find("GPUs of rank 1: CUPTI has dropped 3 records"),
+            std::string::npos);
+}
+
+TEST_F(TraceJoin, MarksTheBubblesOfAPipeline) {
+  write_part(0, {{"wall_ns", 0}, {"clock_offset_ns", 0}},
+             {event(0, 0, 10, "step", "Pipeline::step"), event(0, 20, 30, "step", "Pipeline::step"),
+              event(0, 30, 10, "pipeline", "F0.0")});
+  const JoinedTrace result = join_trace(file_, 1);
+  ASSERT_EQ(result.steps.size(), 1u);
+  EXPECT_DOUBLE_EQ(joined_event("step 2").at("args").at("bubble, us").get<double>(), 30);
 }
 
 // An update that an exception of the trace's end cut is no step.

@@ -81,6 +81,67 @@ TEST(TraceSteps, Table) {
             "     1      2.000 ms                   0.0 %             0.0 %  2 of 2\n");
 }
 
+// On a GPU: what its own spans say, whatever the host's calls took.
+TEST(TraceSteps, ExposedOnADeviceIsWhatNoKernelHides) {
+  RankTimes times = rank_with(0, {0, 100}, {{0, 90}});
+  times.work[kMain] = {{0, 100}};
+  times.device.kernels = {{0, 30}, {25, 40}, {60, 70}};
+  times.device.collectives = {{20, 50}, {65, 80}};
+  const RankStep step = find_steps({times})[0].ranks[0];
+  EXPECT_EQ(step.communication, 45);
+  EXPECT_EQ(step.exposed, 10 + 10);
+  EXPECT_EQ(step.own(), 55);
+  EXPECT_EQ(step.busy, -1);
+}
+
+// The host has asked for three steps before the GPU has done one.
+TEST(TraceSteps, AStepOnADeviceEndsWithItsLastWork) {
+  RankTimes times = rank_with(0, {10, 20, 30}, {});
+  times.device.kernels = {{5, 100}, {100, 210}, {210, 300}};
+  times.device.collectives = {{180, 210}, {300, 330}};
+  times.device.work = {{22, 300}, {2, 100}, {12, 210}, {25, 330}, {40, 900}};
+  times.data = {{21, 24}};
+  const auto steps = find_steps({times});
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].ranks[0].span, (TimeSpan{100, 210}));
+  EXPECT_EQ(steps[1].ranks[0].span, (TimeSpan{210, 330}));
+  EXPECT_EQ(steps[0].ranks[0].exposed, 0);
+  EXPECT_EQ(steps[1].ranks[0].exposed, 30);
+  EXPECT_EQ(steps[1].ranks[0].data, 3) << "by the time of the host";
+}
+
+// A pipeline updates several stages in a step, of which it is one.
+TEST(TraceSteps, MarkedStepsTakePrecedence) {
+  RankTimes times = rank_with(0, {8, 9, 18, 19}, {});
+  times.marked_steps = {{10, 20}, {0, 10}, {12, 15}, {20, 28}};
+  const auto steps = find_steps({times});
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].ranks[0].span, (TimeSpan{10, 20})) << "those inside of another are none";
+  EXPECT_EQ(steps[1].ranks[0].span, (TimeSpan{20, 28}));
+}
+
+TEST(TraceSteps, TheBubbleIsWhatNoActionFills) {
+  RankTimes times = rank_with(0, {0, 100, 200}, {{40, 60}});
+  times.pipeline[kMain] = {{10, 30}, {30, 70}, {80, 90}, {100, 200}};
+  auto steps = find_steps({times});
+  EXPECT_EQ(steps[0].ranks[0].busy, 20 + 20 + 10) << "a wait inside of an action is idle time";
+  EXPECT_EQ(steps[1].ranks[0].busy, 100);
+  times.device.kernels = {{0, 10}, {110, 140}};
+  steps = find_steps({times});
+  EXPECT_EQ(steps[0].ranks[0].busy, 10) << "actions on a GPU only queue its work";
+  EXPECT_EQ(steps[1].ranks[0].busy, 30);
+}
+
+TEST(TraceSteps, TableWithBubbles) {
+  const std::int64_t ms = 1'000'000;
+  std::vector<RankTimes> ranks = {rank_with(0, {0, 4 * ms}, {}), rank_with(1, {0, 4 * ms}, {})};
+  ranks[1].pipeline[kMain] = {{ms, 4 * ms}};
+  EXPECT_EQ(describe_steps(ranks, find_steps(ranks)),
+            "  rank   median step  communication, exposed    bubble  waiting for data  slowest in\n"
+            "     0      4.000 ms                   0.0 %         -             0.0 %  1 of 1\n"
+            "     1      4.000 ms                   0.0 %    25.0 %             0.0 %  0 of 1\n");
+}
+
 TEST(TraceSteps, WithoutUpdatesTheTableIsOfTheWholeRun) {
   const std::vector<RankTimes> ranks = {rank_with(0, {}, {{0, 25}})};
   const std::string text = describe_steps(ranks, {});
