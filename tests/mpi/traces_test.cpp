@@ -1,5 +1,6 @@
 // catena-run --trace with real ranks: what is in the file, and what is left of jobs that fail.
 #include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "mpi/job.h"
@@ -103,6 +104,37 @@ TEST_P(Traces, HaveOneClock) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Traces, ::testing::Values(2, 3));
+
+// The number behind `before` in what the job printed; -1: there is none.
+double number_behind(const Outcome& outcome, const std::string& before) {
+  const size_t at = outcome.text.find(before);
+  return at == std::string::npos ? -1 : std::atof(outcome.text.c_str() + at + before.size());
+}
+
+// A rank is idle for as long as the simulation of the schedule says.
+TEST(TracesOfPipelines, MeasureTheBubble) {
+  constexpr int kPipelineRanks = 3, kPipelineSteps = 8;
+  const TracedJob job(kPipelineRanks, "pipeline");
+  ASSERT_EQ(job.outcome.code, 0) << job.outcome.text;
+  EXPECT_TRUE(holds(job.outcome, "exposed    bubble  waiting for data")) << job.outcome.text;
+  for (int rank = 0; rank < kPipelineRanks; ++rank) {
+    const double expected =
+        number_behind(job.outcome, "rank " + std::to_string(rank) + " should be idle for ");
+    ASSERT_GT(expected, 0.1) << job.outcome.text;
+    EXPECT_EQ(job.of(rank, "F" + std::to_string(rank) + ".3").size(), size_t(kPipelineSteps));
+    EXPECT_EQ(job.of(rank, "Pipeline::step").size(), size_t(kPipelineSteps));
+    double idle = 0, whole = 0;
+    int marked = 0;
+    for (const Json& step : job.of_kind(rank, "step")) {
+      if (!step.at("name").get<std::string>().starts_with("step ")) continue;
+      idle += step.at("args").at("bubble, us").get<double>();
+      whole += step.at("dur").get<double>();
+      ++marked;
+    }
+    EXPECT_EQ(marked, kPipelineSteps - 1);
+    EXPECT_NEAR(idle / whole, expected, 0.06) << job.outcome.text;
+  }
+}
 
 // The rank that failed and those that could not go on have written what they did.
 TEST(TracesOfFailures, HoldWhatTheRanksDid) {
