@@ -11,7 +11,9 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <system_error>
 
@@ -89,6 +91,31 @@ void SignalQueue::restore_in_child() const {
   ::signal(SIGPIPE, SIG_DFL);
   for (const auto& [signal, before] : actions_before_) sigaction(signal, &before, nullptr);
   pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+}
+
+namespace {
+
+// Whether a signal would not simply end the process: it has a handler, or is ignored or blocked.
+bool is_handled(const std::string& process, int signal) {
+  std::ifstream status(process + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with("SigBlk:") && !line.starts_with("SigIgn:") &&
+        !line.starts_with("SigCgt:"))
+      continue;
+    if (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void signal_handlers(int group, int signal) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    const int pid = std::atoi(entry.path().filename().c_str());
+    if (pid > 0 && getpgid(pid) == group && is_handled(entry.path().string(), signal))
+      kill(pid, signal);
+  }
 }
 
 std::uint64_t wall_ns() {

@@ -66,6 +66,9 @@ class SignalQueue {
 // kill() by others.
 bool send_marked_signal(int pid, int signal);
 
+// Sends a signal to those processes of the group that handle it.
+void signal_handlers(int group, int signal);
+
 std::uint64_t wall_ns();
 double monotonic_seconds();
 

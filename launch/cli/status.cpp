@@ -12,8 +12,7 @@
 #include <optional>
 
 #include "base/text.h"
-#include "cli/rank_states.h"
-#include "job/report.h"
+#include "job/job_states.h"
 #include "status/printable.h"
 #include "status/status_board.h"
 #include "wire/board_name.h"
@@ -112,40 +111,10 @@ std::string describe_job(const RunningJob& job) {
   return job.spec.program.empty() ? text : text + ": " + shell_quote(job.spec.program);
 }
 
-// Those of which nothing can be seen from here.
-void print_elsewhere(const RunningJob& job, const std::vector<int>& here) {
-  std::vector<int> elsewhere;
-  for (int rank = 0; rank < job.spec.ranks; ++rank)
-    if (std::find(here.begin(), here.end(), rank) == here.end()) elsewhere.push_back(rank);
-  if (elsewhere.empty()) return;
-  const char* const where = job.spec.remote ? "on other hosts, or not started; there, catena-run "
-                                              "--status %s shows them"
-                                            : "not started";
-  std::printf("  %s: ", name_ranks(elsewhere).c_str());
-  std::printf(where, job.spec.id.c_str());
-  std::puts("");
-}
-
 void print_ranks(const RunningJob& job) {
-  if (!job.board) {
-    std::puts("  its status board cannot be read");
-    return;
-  }
-  const std::uint64_t now = comm::monotonic_ns();
-  std::map<int, comm::SlotSnapshot> slots;
-  std::vector<int> here;
-  for (int at = 0; at < job.board->slots(); ++at) {
-    comm::SlotSnapshot slot = job.board->read(at);
-    if (slot.rank < 0) continue;
-    here.push_back(slot.rank);
-    slots[slot.rank] = std::move(slot);
-  }
-  for (const auto& [rank, slot] : slots)
-    std::printf("  rank %d on %s, process %d: %s\n", rank, slot.host.c_str(), slot.pid,
-                describe_state(slot, now).c_str());
-  print_elsewhere(job, here);
-  if (const std::string line = describe_stragglers(progress_of(*job.board, now)); !line.empty())
-    std::printf("  %s", line.c_str());
+  if (!job.board && !job.rank_processes.empty()) std::puts("  its status board cannot be read");
+  const comm::StatusBoard* const board = job.board ? &*job.board : nullptr;
+  std::fputs(describe_ranks(job.spec, board, published_states(job.launcher)).c_str(), stdout);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "job/console.h"
 #include "job/incoming.h"
+#include "job/job_states.h"
 #include "job/job_watch.h"
 #include "job/output.h"
 #include "job/rank_pipe.h"
@@ -108,6 +109,7 @@ class Supervisor {
   std::string host_ = host_name();
   Output output_queue_;
   JobWatch watch_;
+  OtherStates other_states_;
   double next_check_ = 0;
   double began_ = monotonic_seconds(), all_ended_ = kNever;
   double start_deadline_;
@@ -323,7 +325,8 @@ void Supervisor::take_bytes(int rank, Stream stream, std::string_view bytes) {
   if (stream == Stream::error) messages_->see_error_of_rank(rank, bytes);
   if (stream != Stream::report) return console_.add(rank, stream, bytes);
   for (const RankReport& report : reports_.feed(rank, bytes)) {
-    if (std::holds_alternative<AliveReport>(report)) note_life(rank, true);
+    if (const auto* state = std::get_if<StateReport>(&report)) other_states_.note(*state);
+    if (is_sign_of_life(report)) note_life(rank, true);
     if (std::holds_alternative<AskedReport>(report)) prepare_stop();
     if (const auto* start = std::get_if<StartReport>(&report)) take(*start);
     if (const auto* ended = std::get_if<EndReport>(&report)) take(*ended);
@@ -356,6 +359,7 @@ void Supervisor::take(const StartReport& start) {
 void Supervisor::take(const EndReport& end) {
   if (end.rank < 0 || end.rank >= spec_.ranks) return;
   outcome_.ranks[static_cast<std::size_t>(end.rank)].end = end;
+  other_states_.note_end(end.rank, !failed(end));
   if (std::all_of(outcome_.ranks.begin(), outcome_.ranks.end(),
                   [](const RankOutcome& rank) { return rank.end.has_value(); }))
     all_ended_ = monotonic_seconds();
@@ -420,6 +424,7 @@ void Supervisor::handle_signals() {
       pipe_.close_for_new_writers();
       leave_by_ = monotonic_seconds() + spec_.grace_seconds() + kKillRankProcesses;
     } else if (signal == SIGUSR1 || signal == SIGUSR2) {
+      if (signal == SIGUSR1) console_.add_line(describe_now(spec_, board(), other_states_));
       if (!starter_ended_) starter_.signal_ranks(starter_pid_, step_of(outcome_), signal);
     } else {
       take_request(signal);

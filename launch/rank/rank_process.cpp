@@ -51,6 +51,7 @@ constexpr double kDrain = 2.0, kDrainOfMpirun = 0.3;
 // How long output of the program is read once it has ended, should something keep its pipes open.
 constexpr double kOutputAfterEnd = 0.6;
 constexpr double kBeat = 1.0;  // between signs of life
+constexpr int kBeatsPerState = 2;
 constexpr double kNever = 1e18;
 constexpr std::size_t kTailBytes = 2000;
 
@@ -111,6 +112,7 @@ class RankProcess {
   double terminate_at_ = kNever;
   double kill_at_ = kNever;
   double next_beat_ = kNever;
+  int beats_ = 0;
   double parent_stopped_ = 0;   // since when
   double give_up_at_ = kNever;  // reading output that a left-over process keeps open
 };
@@ -297,9 +299,14 @@ void RankProcess::pump() {
   }
 }
 
-// From this the launcher knows that the host and the connection to it are alive.
+// From this the launcher knows that the host and the connection to it are alive. It cannot read the
+// board of another host.
 void RankProcess::show_life() {
-  if (!channel_.pending()) channel_.send(Stream::report, to_line(AliveReport{}));
+  if (channel_.pending()) return;
+  const bool tells = board_ && ++beats_ % kBeatsPerState == 0;
+  channel_.send(Stream::report,
+                tells ? to_line(state_of_slot(*board_, identity_.local_rank, comm::monotonic_ns()))
+                      : to_line(AliveReport{}));
 }
 
 // A daemon of mpirun that is frozen passes nothing on, neither the word to stop. When the launcher
@@ -351,7 +358,9 @@ void RankProcess::handle_signals() {
       told_ = true;
       mpirun_ends_ = !spec_.by_srun;
       begin_stop(mpirun_ends_ ? spec_.grace.value_or(kGraceOfMpirun) : spec_.grace_seconds());
-    } else if (signal == SIGUSR1 || signal == SIGUSR2) {
+    } else if (signal == SIGUSR1) {
+      signal_handlers(program_pid_, signal);  // of others it would be the end
+    } else if (signal == SIGUSR2) {
       signal_program(signal);
     }
   }

@@ -6,7 +6,8 @@
 namespace catena::launch {
 namespace {
 
-constexpr std::string_view kAlive = "alive", kAsked = "asked", kStart = "start", kEnd = "end";
+constexpr std::string_view kAlive = "alive", kAsked = "asked", kState = "state", kStart = "start",
+                           kEnd = "end";
 
 template <typename Report>
 std::string make_line(std::string_view kind, const Report& report) {
@@ -40,6 +41,23 @@ void each_field(const StartReport*, Visit&& visit) {
 }
 
 template <typename Visit>
+void each_field(const StateReport*, Visit&& visit) {
+  visit("rank", &StateReport::rank);
+  visit("host", &StateReport::host);
+  visit("pid", &StateReport::pid);
+  visit("state", &StateReport::state);
+  visit("ended", &StateReport::ended);
+  visit("communicator", &StateReport::communicator);
+  visit("calls", &StateReport::calls);
+  visit("waits", &StateReport::waits);
+  visit("waited", &StateReport::waited);
+  visit("updates", &StateReport::updates);
+  visit("since_update", &StateReport::since_update);
+  visit("step", &StateReport::step);
+  visit("own_step", &StateReport::own_step);
+}
+
+template <typename Visit>
 void each_field(const EndReport*, Visit&& visit) {
   visit("rank", &EndReport::rank);
   visit("host", &EndReport::host);
@@ -64,6 +82,7 @@ void each_field(const EndReport*, Visit&& visit) {
 
 std::string to_line(const AliveReport&) { return std::string(kAlive) + "\n"; }
 std::string to_line(const AskedReport&) { return std::string(kAsked) + "\n"; }
+std::string to_line(const StateReport& report) { return make_line(kState, report); }
 std::string to_line(const StartReport& report) { return make_line(kStart, report); }
 std::string to_line(const EndReport& report) { return make_line(kEnd, report); }
 
@@ -72,6 +91,7 @@ RankReport parse_rank_report(std::string_view line) {
   const std::vector<std::string> words = split(line, '\t');
   if (words.front() == kAlive) return AliveReport{};
   if (words.front() == kAsked) return AskedReport{};
+  if (words.front() == kState) return read_line<StateReport>(words);
   if (words.front() == kStart) return read_line<StartReport>(words);
   if (words.front() == kEnd) return read_line<EndReport>(words);
   return {};

@@ -8,6 +8,7 @@
 
 #include "base/program_digest.h"
 #include "status/status_board.h"
+#include "wire/state_report.h"
 
 namespace catena::launch {
 
@@ -57,11 +58,18 @@ struct AskedReport {};
 // Sent every second by the ranks of jobs that may have others on other machines.
 struct AliveReport {};
 
-using RankReport = std::variant<std::monostate, AliveReport, AskedReport, StartReport, EndReport>;
+using RankReport =
+    std::variant<std::monostate, AliveReport, AskedReport, StateReport, StartReport, EndReport>;
+
+// Of the rank's host and the connection to it, as ranks send them all the time.
+inline bool is_sign_of_life(const RankReport& report) {
+  return std::holds_alternative<AliveReport>(report) || std::holds_alternative<StateReport>(report);
+}
 
 // With the line end.
 std::string to_line(const AliveReport& report);
 std::string to_line(const AskedReport& report);
+std::string to_line(const StateReport& report);
 std::string to_line(const StartReport& report);
 std::string to_line(const EndReport& report);
 // Nothing for a line that is none of these.

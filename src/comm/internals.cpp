@@ -20,7 +20,9 @@ bool CommunicatorInternals::in_group() const { return State::of(comm_).grouping;
 const char*& CommunicatorInternals::purpose() const { return State::of(comm_).purpose; }
 void CommunicatorInternals::set_updates(int64_t count) const {
   State::of(comm_).updates = int32_t(std::min<int64_t>(count, INT32_MAX));
+  note_update();
 }
+void CommunicatorInternals::note_update() const { State::of(comm_).own_slot.note_update(); }
 
 int CommunicatorInternals::next_optimizer() const { return ++State::of(comm_).optimizers; }
 

@@ -45,6 +45,10 @@ void read_life(const Life& life, SlotSnapshot& snapshot) {
   snapshot.library_since_ns = get(life.library_since);
   snapshot.limit_ns = get(life.limit);
   snapshot.beat_ns = get(life.beat);
+  snapshot.updates = get(life.updates);
+  snapshot.update_since_ns = get(life.update_since);
+  snapshot.step_ns = get(life.step);
+  snapshot.own_step_ns = get(life.own_step);
 }
 
 }  // namespace

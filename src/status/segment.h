@@ -109,6 +109,13 @@ struct Life {
   Word library_since;
   Word limit;  // a length in ns
   Word beat;
+  // Of optimizers: how many, when the last one was, and lengths in ns: the time between two as of
+  // late, the same without calls, and what calls have taken since the last update.
+  Word updates;
+  Word update_since;
+  Word step;
+  Word own_step;
+  Word in_calls;
 };
 
 std::uint64_t now_ns(int clock);
@@ -139,7 +146,7 @@ struct Segment {
 };
 
 // The last byte is the version of the layout.
-constexpr std::uint64_t kMagic = 0x6361'7465'6e61'0007;
+constexpr std::uint64_t kMagic = 0x6361'7465'6e61'0008;
 
 // Writes `text` into words from `first` on; returns the number of bytes that fitted.
 template <std::size_t kWords>

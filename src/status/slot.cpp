@@ -81,6 +81,32 @@ void StatusSlot::beat() {
   if (slot_) slot_->life.beat.store(monotonic_ns(), std::memory_order_release);
 }
 
+namespace {
+
+// Follows changes within about eight steps. The first value is taken as it is.
+void add_to_average(board_detail::Word& average, std::uint64_t value) {
+  const auto before = static_cast<std::int64_t>(average.load(std::memory_order_relaxed));
+  const auto now = static_cast<std::int64_t>(value);
+  const std::int64_t after = before == 0 ? now : before + (now - before) / 8;
+  average.store(static_cast<std::uint64_t>(after), std::memory_order_release);
+}
+
+}  // namespace
+
+void StatusSlot::note_update() {
+  if (!slot_) return;
+  board_detail::Life& life = slot_->life;
+  const std::uint64_t now = monotonic_ns();
+  const std::uint64_t before = life.update_since.load(std::memory_order_relaxed);
+  const std::uint64_t in_calls = life.in_calls.exchange(0, std::memory_order_relaxed);
+  if (before != 0) {
+    add_to_average(life.step, now - before);
+    add_to_average(life.own_step, now - before - std::min(in_calls, now - before));
+  }
+  life.update_since.store(now, std::memory_order_release);
+  life.updates.fetch_add(1, std::memory_order_release);
+}
+
 void StatusSlot::set_operation(std::string_view text) {
   if (!slot_) return;
   auto& block = slot_->text;
@@ -138,7 +164,10 @@ void StatusSlot::end_call(const CallRecord& record) {
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = block.get(board_detail::kRecord + i);
   const auto last = std::bit_cast<CallRecord>(words);
   if (last.sequence == record.sequence && last.communicator == record.communicator) {
-    block.set(board_detail::kSince, monotonic_ns());
+    const std::uint64_t now = monotonic_ns();
+    slot_->life.in_calls.fetch_add(now - block.get(board_detail::kSince),
+                                   std::memory_order_relaxed);
+    block.set(board_detail::kSince, now);
     block.set(board_detail::kInCall, 0);
   }
   block.unlock();

@@ -71,8 +71,14 @@ struct SlotSnapshot {
   std::uint64_t library_since_ns = 0;  // when it entered the MPI call that it is inside; 0: none
   std::uint64_t limit_ns = 0;          // its CATENA_TIMEOUT or CommunicatorOptions::timeout
   std::uint64_t beat_ns = 0;           // when its watchdog thread last ran, about once a second
-  Failure own_failure;                 // its own error
-  Failure peer_failure;                // it noticed that another rank failed or does not answer
+  // Updates of optimizers, when the last one was, how long a step takes as of late, and how much of
+  // that is not spent in calls; 0: there were none, or only one.
+  std::uint64_t updates = 0;
+  std::uint64_t update_since_ns = 0;
+  std::uint64_t step_ns = 0;
+  std::uint64_t own_step_ns = 0;
+  Failure own_failure;   // its own error
+  Failure peer_failure;  // it noticed that another rank failed or does not answer
 };
 
 // The time that the board's times are given in.
@@ -129,6 +135,8 @@ class StatusSlot {
   // After how many seconds the rank gives up a wait by itself.
   void set_limit(double seconds);
   void beat();
+  // An optimizer has updated its parameters. One thread at a time.
+  void note_update();
 
   // Free text beside the collective, such as "loading data" or "epoch 3"; longer texts are cut.
   void set_operation(std::string_view text);

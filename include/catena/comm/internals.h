@@ -75,7 +75,10 @@ class CommunicatorInternals {
   // ranks, which set them up in the same order.
   int next_optimizer() const;
   // How many updates the ranks have made, for the report of a rank that closes before others do.
+  // Counts as a note_update().
   void set_updates(int64_t count) const;
+  // This rank has made an update, for catena-run --status.
+  void note_update() const;
   // Whether a Communicator::group is open.
   bool in_group() const;
   // See PurposeScope.

@@ -261,6 +261,7 @@ Array Pipeline::Executor::make_step(const Samples& x, const Samples& t, const Lo
     if (is_empty) refuse_synchronised_layers();
     run_step(x, t, loss);
   });
+  if (place_.comm && !place_.data) comm::internals(*place_.comm).note_update();
   last_step_ = LastStep::kDone;
   return loss_;
 }

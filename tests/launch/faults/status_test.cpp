@@ -102,5 +102,18 @@ TEST(Status, DoesNotTakeSignalsFromPrograms) {
   EXPECT_NE(result.out.find("got it"), std::string::npos) << result.out << result.err;
 }
 
+// One that knows no SIGUSR1 would be ended by it.
+TEST(Status, IsTheAnswerToSigusr1) {
+  Launched running({"-n", "2", "--cpu", "sh", "-c", "sleep 2; echo still here"});
+  wait_for_status(running, "rank 1 on");
+  kill(running.pid(), SIGUSR1);
+  const Result result = running.finish();
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_NE(result.out.find("still here"), std::string::npos) << result.out << result.err;
+  EXPECT_NE(result.err.find("catena-run: job "), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("  rank 1 on " + host() + ", process "), std::string::npos)
+      << result.err;
+}
+
 }  // namespace
 }  // namespace catena::launch::test

@@ -44,6 +44,29 @@ TEST(RankReport, OfAStart) {
   EXPECT_EQ(again.digests, start.digests);
 }
 
+TEST(RankReport, OfAState) {
+  StateReport state;
+  state.rank = 9;
+  state.host = "node2";
+  state.pid = 77;
+  state.state = "in all_reduce #3\tsum";
+  state.communicator = 0xfedcba9876543210u;
+  state.calls = 3;
+  state.waits = true;
+  state.waited = 2.5;
+  state.updates = 12;
+  state.since_update = 0.25;
+  state.step = 0.125;
+  state.own_step = 0.0625;
+  const RankReport parsed = parse_rank_report(to_line(state));
+  EXPECT_TRUE(is_sign_of_life(parsed));
+  const auto again = std::get<StateReport>(parsed);
+  EXPECT_EQ(to_line(again), to_line(state));
+  EXPECT_EQ(again.state, state.state);
+  EXPECT_EQ(again.communicator, state.communicator);
+  EXPECT_EQ(again.own_step, state.own_step);
+}
+
 TEST(RankReport, Others) {
   EXPECT_TRUE(std::holds_alternative<AliveReport>(parse_rank_report(to_line(AliveReport{}))));
   for (const char* line : {"", "ending\trank=1", "alive!", "noise"})

@@ -1,4 +1,4 @@
-#include "cli/rank_states.h"
+#include "job/rank_progress.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -102,13 +102,97 @@ TEST(RankStates, ProgressIsThatOfTheCommonCommunicator) {
   board.slot(2).begin_call(next_call(world[2]));
   CallHistory pair(9);  // of another communicator, with higher numbers
   for (int i = 0; i < 3; ++i) board.slot(0).begin_call(next_call(pair));
-  const std::vector<RankProgress> ranks = progress_of(board, later(2));
+  std::vector<StateReport> states;
+  for (int rank = 0; rank < 3; ++rank) states.push_back(state_of_slot(board, rank, later(2)));
+  const std::vector<RankProgress> ranks = progress_of(states, &board);
   ASSERT_EQ(ranks.size(), 3u);
   EXPECT_EQ(ranks[0].calls, 1u);
   EXPECT_FALSE(ranks[0].waits);
   EXPECT_EQ(ranks[2].calls, 2u);
   EXPECT_TRUE(ranks[2].waits);
   EXPECT_NEAR(ranks[2].seconds, 2, 0.5);
+}
+
+// Without its board nothing is known of a rank's earlier communicators.
+TEST(RankStates, ProgressOfRanksOfOtherHosts) {
+  StateReport here, there, elsewhere;
+  here.rank = 0;
+  there.rank = 1;
+  elsewhere.rank = 2;
+  here.communicator = there.communicator = 7;
+  elsewhere.communicator = 9;
+  here.calls = 41;
+  there.calls = elsewhere.calls = 40;
+  here.waits = true;
+  here.waited = 3.2;
+  EXPECT_EQ(describe_stragglers(progress_of({here, there, elsewhere}, nullptr)),
+            "behind: rank 1 at call #40, while rank 0 is at call #41, since 3.2 s\n");
+  there.ended = true;
+  EXPECT_EQ(describe_stragglers(progress_of({here, there, elsewhere}, nullptr)), "");
+}
+
+StateReport rank_after(int rank, std::uint64_t updates, double seconds) {
+  StateReport state;
+  state.rank = rank;
+  state.updates = updates;
+  state.since_update = seconds;
+  return state;
+}
+
+TEST(RankStates, WhoLacksAnUpdate) {
+  EXPECT_EQ(describe_slow_ranks({}), "");
+  EXPECT_EQ(describe_slow_ranks({rank_after(0, 41, 4), rank_after(1, 40, 6)}), "")
+      << "not for long";
+  EXPECT_EQ(describe_slow_ranks({rank_after(0, 41, 90), rank_after(1, 41, 90)}), "");
+  EXPECT_EQ(describe_slow_ranks({rank_after(0, 41, 6.2), rank_after(1, 40, 7), rank_after(2, 41, 6),
+                                 rank_after(3, 40, 7)}),
+            "slow: ranks 1, 3 have made 40 updates, rank 0 made 41 6.2 s ago\n");
+}
+
+TEST(RankStates, WhoNeedsLongForAStep) {
+  std::vector<StateReport> ranks = {rank_after(0, 9, 0), rank_after(1, 9, 0), rank_after(2, 9, 0)};
+  ranks[0].own_step = 0.2;
+  ranks[1].own_step = 0.25;
+  ranks[2].own_step = 0.37;
+  EXPECT_EQ(describe_slow_ranks(ranks), "");
+  ranks[2].own_step = 0.45;
+  EXPECT_EQ(
+      describe_slow_ranks(ranks),
+      "slow: rank 2 needs for its part of a step 1.8 of the median (450 ms against 250 ms)\n");
+  EXPECT_EQ(describe_slow_ranks({ranks[2]}), "");
+}
+
+TEST(RankStates, Updates) {
+  EXPECT_EQ(describe_updates({}), "");
+  EXPECT_EQ(describe_updates({rank_after(0, 0, 0)}), "");
+  std::vector<StateReport> ranks = {rank_after(0, 119, 0.3), rank_after(1, 120, 0.2)};
+  EXPECT_EQ(describe_updates(ranks), "updates: 120, the last one 0.2 s ago\n");
+  ranks[1].step = 0.125;
+  EXPECT_EQ(describe_updates(ranks), "updates: 120, 8 a second, the last one 0.2 s ago\n");
+}
+
+// Time in calls is no time of the rank's own.
+TEST(RankStates, StepsAreTimed) {
+  const StatusBoard board = StatusBoard::create_private(1);
+  StatusSlot slot = board.slot(0);
+  slot.set_identity(0, getpid(), "node1");
+  CallHistory history(7);
+  slot.note_update();
+  EXPECT_EQ(state_of_slot(board, 0, later(0)).step, 0);
+  for (int i = 0; i < 3; ++i) {
+    const CallRecord call = next_call(history);
+    usleep(2000);
+    slot.begin_call(call);
+    usleep(20000);
+    slot.end_call(call);
+    slot.note_update();
+  }
+  const StateReport state = state_of_slot(board, 0, later(1));
+  EXPECT_EQ(state.updates, 4u);
+  EXPECT_NEAR(state.since_update, 1, 0.5);
+  EXPECT_GE(state.step, 0.022);
+  EXPECT_GE(state.own_step, 0.002);
+  EXPECT_LE(state.own_step, state.step - 0.019);
 }
 
 }  // namespace
