@@ -51,7 +51,7 @@ std::string why_hopeless(const JobOutcome& job, const Verdict& verdict) {
     case Ending::given_up:
       return why_given_up(*job.given_up);
     case Ending::starter_stopped:
-      return "somebody has stopped it";
+      return job.findings.ended_for.starts_with("NODE FAIL") ? "" : "somebody has stopped it";
     case Ending::launcher_missing:
       return "a host has no catena-run";
     case Ending::starter_failed:
@@ -69,6 +69,13 @@ bool any_call(const JobOutcome& job) {
   return std::any_of(job.ranks.begin(), job.ranks.end(), [](const RankOutcome& rank) {
     return rank.end && !rank.end->last_call.empty();
   });
+}
+
+// Of several that fell silent at once the way to them may be at fault.
+std::string lost_host_of(const JobOutcome& job, const Verdict& verdict) {
+  const bool lost = verdict.ending == Ending::host_silent || verdict.ending == Ending::host_lost ||
+                    verdict.ending == Ending::host_unaccounted;
+  return lost && job.silences.size() <= 1 ? verdict.host : "";
 }
 
 // Whatever the rank: of several that fail at once, chance says which is first.
@@ -91,6 +98,46 @@ NextAttempt leave_out(const JobSpec& spec, const std::vector<std::string>& unrea
     next.why_not = "the hosts that answer have room for " + std::to_string(next.ranks) +
                    " ranks, fewer than --min-ranks " + std::to_string(spec.min_ranks);
   return next;
+}
+
+bool is_one_of(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Goes on with what the allocation has. Each node has its share of the ranks of the first attempt.
+NextAttempt go_on_with(const AllocatedNodes& nodes, const JobSpec& spec) {
+  NextAttempt next;
+  next.ranks = static_cast<int>(static_cast<std::size_t>(nodes.ranks) * nodes.left.size() /
+                                nodes.all.size());
+  next.again = next.ranks >= spec.min_ranks;
+  if (!next.again) {
+    next.why_not = "the nodes that are left have room for " + std::to_string(next.ranks) +
+                   " ranks, fewer than --min-ranks " + std::to_string(spec.min_ranks);
+    return next;
+  }
+  if (nodes.left.size() < nodes.all.size()) next.nodes = nodes.left;
+  for (const std::string& name : spec.nodes.empty() ? nodes.all : spec.nodes)
+    if (!is_one_of(nodes.left, name)) next.left_out.push_back(name);
+  return next;
+}
+
+std::string without_domain(const std::string& name) { return name.substr(0, name.find('.')); }
+
+// Asks which nodes are left. Slurm notices late that a node is gone, so the host that the attempt
+// has lost does not count either, unless Slurm has found another one.
+void update_nodes(AllocatedNodes& nodes, std::vector<std::string>& lost, const PastAttempt& last,
+                  const Starter& starter) {
+  std::vector<std::string> usable = starter.usable_nodes();
+  if (usable.empty()) return;  // the controller does not answer
+  const auto is_lost = [&](const std::string& node) {
+    return is_one_of(lost, without_domain(node));
+  };
+  std::erase_if(usable, is_lost);
+  if (usable.size() >= nodes.left.size() && !last.lost.empty()) {
+    lost.push_back(without_domain(last.lost));
+    std::erase_if(usable, is_lost);
+  }
+  nodes.left = std::move(usable);
 }
 
 // A signal to end that came after the last one that the attempt has read; 0: none.
@@ -121,12 +168,13 @@ void renew(JobSpec& spec, const std::string& log_dir) {
   if (!log_dir.empty()) spec.log_dir = log_dir + "/restart-" + std::to_string(*spec.restart);
 }
 
-void check_min_ranks(const JobSpec& spec) {
+void check_min_ranks(const JobSpec& spec, const AllocatedNodes& nodes) {
   if (spec.min_ranks == 0) return;
   const std::string option = "--min-ranks " + std::to_string(spec.min_ranks);
-  if (spec.hosts.size() < 2)
+  if (std::max(spec.hosts.size(), nodes.all.size()) < 2)
     throw UserError(option +
-                    ": there are no hosts to leave out; it needs several in -H or --hostfile");
+                    ": there are no hosts to leave out; it needs several in -H or "
+                    "--hostfile, or an allocation of Slurm with several nodes and --starter srun");
   if (spec.min_ranks > spec.ranks)
     throw UserError(option + ": the job has " + std::to_string(spec.ranks) +
                     " ranks; give a number that is not higher");
@@ -146,11 +194,13 @@ PastAttempt look_back(const JobSpec& spec, const Attempt& attempt) {
   past.hopeless = why_hopeless(job, past.verdict);
   past.early = attempt.seconds < kEarly && !any_call(job);
   past.unreached = past.verdict.hosts;
+  past.lost = lost_host_of(job, past.verdict);
   if (job.given_up) past.unreached = job.given_up->silent;
   return past;
 }
 
-NextAttempt decide_next(const JobSpec& spec, const std::vector<PastAttempt>& past, int restarts) {
+NextAttempt decide_next(const JobSpec& spec, const std::vector<PastAttempt>& past, int restarts,
+                        const AllocatedNodes* nodes) {
   const PastAttempt& last = past.back();
   NextAttempt next;
   if (spec.max_restarts == 0 || last.verdict.ending == Ending::well ||
@@ -160,6 +210,8 @@ NextAttempt decide_next(const JobSpec& spec, const std::vector<PastAttempt>& pas
     next.why_not = "catena-run was asked to end by " + signal_name(last.asked);
     return next;
   }
+  const std::size_t had = nodes && spec.nodes.empty() ? nodes->all.size() : spec.nodes.size();
+  if (nodes && nodes->left.size() < had) return go_on_with(*nodes, spec);
   next.why_not = last.hopeless;
   if (!next.why_not.empty()) return next;
   if (spec.min_ranks > 0 && !last.unreached.empty()) return leave_out(spec, last.unreached);
@@ -174,6 +226,7 @@ NextAttempt decide_next(const JobSpec& spec, const std::vector<PastAttempt>& pas
         "it has failed twice in the same way, within seconds and before its first collective";
     return next;
   }
+  if (nodes) return go_on_with(*nodes, spec);
   next.again = true;
   next.hosts = spec.hosts;
   next.ranks = spec.ranks;
@@ -191,8 +244,12 @@ std::string describe_attempts(const std::vector<PastAttempt>& past) {
 }
 
 int run_job(JobSpec spec, Starter& starter, SignalQueue& signals) {
-  check_min_ranks(spec);
+  AllocatedNodes nodes;
+  if (spec.min_ranks > 0 && spec.by_srun) nodes.all = nodes.left = starter.usable_nodes();
+  nodes.ranks = spec.ranks;
+  check_min_ranks(spec, nodes);
   const std::string log_dir = spec.log_dir;
+  std::vector<std::string> lost;  // nodes
   std::vector<PastAttempt> past;
   int restarts = 0;
   for (;;) {
@@ -200,13 +257,15 @@ int run_job(JobSpec spec, Starter& starter, SignalQueue& signals) {
     Attempt attempt = run_attempt(spec, starter, signals);
     if (const int signal = pending_stop(signals); attempt.asked == 0) attempt.asked = signal;
     past.push_back(look_back(spec, attempt));
-    NextAttempt next = decide_next(spec, past, restarts);
+    if (!nodes.all.empty()) update_nodes(nodes, lost, past.back(), starter);
+    NextAttempt next = decide_next(spec, past, restarts, nodes.all.empty() ? nullptr : &nodes);
     std::string text = describe_next(next, spec, restarts);
     if (!next.again) text += describe_attempts(past);
     std::fputs(text.c_str(), stderr);
     if (!next.again) return attempt.report.exit_code;
     if (next.left_out.empty()) ++restarts;
     spec.hosts = std::move(next.hosts);
+    spec.nodes = std::move(next.nodes);
     spec.ranks = next.ranks;
     renew(spec, log_dir);
   }

@@ -18,6 +18,7 @@ struct PastAttempt {
   std::string hopeless;  // why another attempt would end the same way, "" when it might not
   bool early = false;    // it failed within seconds and before any rank's first collective
   std::vector<std::string> unreached;  // hosts that could not be reached
+  std::string lost;                    // the host that fell silent or was lost, "" when none was
 };
 PastAttempt look_back(const JobSpec& spec, const Attempt& attempt);
 
@@ -27,11 +28,21 @@ struct NextAttempt {
   std::string why_not;                // "" also when there is nothing to say
   std::vector<std::string> left_out;  // hosts
   std::vector<Host> hosts;            // and those that stay
+  std::vector<std::string> nodes;     // the same of an allocation of Slurm; empty: all stay
   int ranks = 0;
+};
+
+// The nodes of an allocation of Slurm, for a job that may go on without some of them.
+struct AllocatedNodes {
+  std::vector<std::string> all;   // when the job began
+  std::vector<std::string> left;  // that ranks can be started on now
+  int ranks = 0;                  // of the first attempt
 };
 // `past` has at least one attempt. `restarts`: how many of spec.max_restarts have been used; an
 // attempt for which hosts were left out uses none, as there cannot be more of these than hosts.
-NextAttempt decide_next(const JobSpec& spec, const std::vector<PastAttempt>& past, int restarts);
+// `nodes`: with --min-ranks in an allocation, else nullptr.
+NextAttempt decide_next(const JobSpec& spec, const std::vector<PastAttempt>& past, int restarts,
+                        const AllocatedNodes* nodes = nullptr);
 
 // A line an attempt; "" for one attempt, which has its report.
 std::string describe_attempts(const std::vector<PastAttempt>& past);

@@ -62,6 +62,7 @@ struct JobSpec {
   std::optional<int> restart;        // how often it has been started again; none: it will not be
   bool by_srun = false;              // the starter is srun
   bool in_allocation = false;        // the batch system chooses the hosts
+  std::vector<std::string> nodes;    // of those hosts: the ones that are left; empty: all are
   bool remote = false;               // ranks may run on other machines: they send signs of life
   std::vector<std::string> forward;  // names of the variables that all ranks get
   Network network;

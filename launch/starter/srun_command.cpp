@@ -62,7 +62,10 @@ std::vector<std::string> srun_command(const JobSpec& spec, const SlurmAllocation
   std::vector<std::string> words = {"srun", "--ntasks=" + std::to_string(spec.ranks)};
   const auto add = [&](const std::string& word) { words.push_back(word); };
   // srun says that it does this by itself, in a line that nobody needs.
-  if (spec.ranks < allocation.nodes) add("--nodes=" + std::to_string(spec.ranks));
+  const int nodes = spec.nodes.empty() ? allocation.nodes : static_cast<int>(spec.nodes.size());
+  if (spec.ranks < nodes || !spec.nodes.empty())
+    add("--nodes=" + std::to_string(std::min(spec.ranks, nodes)));
+  if (!spec.nodes.empty() && spec.ranks >= nodes) add("--nodelist=" + join(spec.nodes, ","));
   const bool chosen = std::any_of(spec.srun_args.begin(), spec.srun_args.end(), names_mpi) ||
                       !variable_of_process("SLURM_MPI_TYPE").empty();
   if (!chosen && !mpi.empty()) add("--mpi=" + mpi);
@@ -71,8 +74,9 @@ std::vector<std::string> srun_command(const JobSpec& spec, const SlurmAllocation
        {"--kill-on-bad-exit=1", "--wait=0", "--cpu-bind=none", "--input=0", "--export=ALL"})
     add(word);
   if (allocation.processors > 0 && spec.ranks > allocation.processors) add("--overcommit");
-  // Of a shell that was itself started by srun, the processors are taken.
-  if (allocation.tasks_of_own_step > 0) add("--overlap");
+  // Of a shell that was itself started by srun, the processors are taken; so they are by a step
+  // that lost a node, until Slurm has noticed.
+  if (allocation.tasks_of_own_step > 0 || !spec.nodes.empty()) add("--overlap");
   for (const auto& more : {spec.srun_args, rank_process_command(spec, is_separator)})
     words.insert(words.end(), more.begin(), more.end());
   return words;
@@ -96,6 +100,10 @@ std::vector<std::string> variables_to_hide(const JobSpec& spec, const SlurmAlloc
   const char* per_node = "SLURM_NTASKS_PER_NODE";
   if (spec.ranks != allocation.tasks && !variable_of_process(per_node).empty())
     names.emplace_back(per_node);
+  // What the allocation was when all its nodes were there.
+  if (!spec.nodes.empty())
+    for (const char* name : {"SLURM_JOB_NUM_NODES", "SLURM_NNODES", "SLURM_GPUS"})
+      if (!variable_of_process(name).empty()) names.emplace_back(name);
   return names;
 }
 

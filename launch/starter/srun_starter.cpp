@@ -8,6 +8,7 @@
 #include "base/program.h"
 #include "base/text.h"
 #include "starter/mpirun_settings.h"
+#include "starter/slurm_nodes.h"
 #include "starter/srun_output.h"
 #include "wire/stop_signal.h"
 
@@ -76,6 +77,10 @@ std::string SrunStarter::check() {
 }
 
 void SrunStarter::refuse_nesting() const { refuse_to_be_a_task(allocation_); }
+
+std::vector<std::string> SrunStarter::usable_nodes() const {
+  return usable_nodes_of(allocation_.job);
+}
 
 StartCommand SrunStarter::command(const JobSpec& spec) const {
   StartCommand command{srun_.path,

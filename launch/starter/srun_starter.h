@@ -22,6 +22,7 @@ class SrunStarter : public Starter {
   StarterNeeds needs() const override;
   std::string check() override;
   void refuse_nesting() const override;
+  std::vector<std::string> usable_nodes() const override;
   StartCommand command(const JobSpec& spec) const override;
   std::string describe_network(const JobSpec& spec) const override;
   std::unique_ptr<StarterOutput> read_output(const JobSpec& spec,

@@ -85,6 +85,9 @@ class Starter {
   virtual std::string check() = 0;
   // Throws UserError when this process is itself a rank, in which no other job can start.
   virtual void refuse_nesting() const {}
+  // The hosts of the batch system's allocation that ranks can be started on now. Empty: there is no
+  // allocation, or this starter cannot leave out some of its hosts, or the answer is not known.
+  virtual std::vector<std::string> usable_nodes() const { return {}; }
   // Creates the resources on this machine that the job needs to start; they are freed with this
   // object. Not for a dry run.
   virtual void prepare(const JobSpec&) {}

@@ -144,6 +144,70 @@ TEST(Restarts, HostsThatCannotBeReachedAreLeftOut) {
   EXPECT_EQ(decide_next(job_of(1), {unreached_attempt({"node2"})}, 0).hosts, job_of(1).hosts);
 }
 
+AllocatedNodes nodes_left(const std::vector<std::string>& left) {
+  return {{"n1", "n2", "n3", "n4"}, left, 8};
+}
+
+// Slurm has taken a node away, or it fell silent.
+TEST(Restarts, NodesOfAnAllocationThatAreGoneAreLeftOut) {
+  JobSpec spec = job_of(1, 4);
+  spec.hosts.clear();
+  AllocatedNodes nodes = nodes_left({"n1", "n3", "n4"});
+  PastAttempt hopeless = failed_attempt();
+  hopeless.hopeless = "no rank could be started";
+  NextAttempt next = decide_next(spec, {hopeless}, 0, &nodes);
+  EXPECT_TRUE(next.again) << "on other nodes there is hope";
+  EXPECT_EQ(next.ranks, 6);
+  EXPECT_EQ(next.nodes, (std::vector<std::string>{"n1", "n3", "n4"}));
+  EXPECT_EQ(next.left_out, std::vector<std::string>{"n2"});
+  spec.nodes = next.nodes;
+  spec.ranks = next.ranks;
+  nodes = nodes_left({"n3"});
+  next = decide_next(spec, {failed_attempt()}, 0, &nodes);
+  EXPECT_FALSE(next.again);
+  EXPECT_EQ(next.why_not,
+            "the nodes that are left have room for 2 ranks, fewer than --min-ranks 4");
+}
+
+TEST(Restarts, NodesOfAnAllocationMayComeBack) {
+  JobSpec spec = job_of(2, 4);
+  spec.hosts.clear();
+  spec.nodes = {"n1", "n3", "n4"};
+  spec.ranks = 6;
+  AllocatedNodes nodes = nodes_left({"n1", "n3", "n4"});
+  NextAttempt next = decide_next(spec, {failed_attempt()}, 0, &nodes);
+  EXPECT_TRUE(next.again);
+  EXPECT_EQ(next.ranks, 6);
+  EXPECT_EQ(next.nodes, spec.nodes);
+  EXPECT_TRUE(next.left_out.empty()) << "it is a restart like any other";
+  nodes = nodes_left({"n1", "n2", "n3", "n4"});
+  next = decide_next(spec, {failed_attempt()}, 0, &nodes);
+  EXPECT_EQ(next.ranks, 8);
+  EXPECT_TRUE(next.nodes.empty());
+  EXPECT_FALSE(decide_next(spec, {failed_attempt()}, 2, &nodes).again);
+}
+
+// srun can be silent of all nodes at once.
+TEST(Restarts, OneHostIsLost) {
+  Attempt attempt = attempt_with(ended_with(0));
+  attempt.outcome.hang.emplace().kind = Hang::Kind::host_silent;
+  attempt.outcome.hang->host = "n2";
+  attempt.outcome.silences = {{"n2", 9}};
+  EXPECT_EQ(look_back(job_of(3), attempt).lost, "n2");
+  attempt.outcome.silences = {{"n1", 8}, {"n2", 9}};
+  EXPECT_EQ(look_back(job_of(3), attempt).lost, "");
+}
+
+TEST(Restarts, SlurmMayEndAStepForItsNode) {
+  Attempt attempt = attempt_with(ended_with(0));
+  attempt.outcome.ranks[1].end.reset();
+  attempt.outcome.starter_code = 1;
+  attempt.outcome.findings.ended_for = "NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS";
+  EXPECT_EQ(look_back(job_of(3), attempt).hopeless, "");
+  attempt.outcome.findings.ended_for = "TIME LIMIT";
+  EXPECT_EQ(look_back(job_of(3), attempt).hopeless, "somebody has stopped it");
+}
+
 TEST(Restarts, AllAttemptsAreListed) {
   EXPECT_EQ(describe_attempts({failed_attempt()}), "");
   PastAttempt good;

@@ -55,6 +55,22 @@ TEST(SrunCommand, Line) {
             "devices=auto timeout=300 start-timeout=60 srun=1 -- ./train --epochs 5");
 }
 
+// When the allocation has lost a node.
+TEST(SrunCommand, SomeNodesAlone) {
+  const SlurmEnvironment environment(batch_script());
+  JobSpec job = example();
+  job.nodes = {"n1", "n3"};
+  EXPECT_TRUE(line_of(job, two_nodes())
+                  .starts_with("srun --ntasks=4 --nodes=2 --nodelist=n1,n3 --mpi=pmix "))
+      << line_of(job, two_nodes());
+  EXPECT_NE(line_of(job, two_nodes()).find(" --overlap "), std::string::npos);
+  const auto hidden = variables_to_hide(job, two_nodes());
+  EXPECT_NE(std::find(hidden.begin(), hidden.end(), "SLURM_JOB_NUM_NODES"), hidden.end());
+  job.nodes.clear();
+  const auto usual = variables_to_hide(job, two_nodes());
+  EXPECT_EQ(std::find(usual.begin(), usual.end(), "SLURM_JOB_NUM_NODES"), usual.end());
+}
+
 TEST(SrunCommand, FewerAndMoreRanksThanTasks) {
   const SlurmEnvironment environment(batch_script());
   JobSpec job = example();
