@@ -96,6 +96,7 @@ start_node() {
   unshare --net --mount --uts --ipc --propagation private bash "$here/slurm_test" --node "$name" "$shared" \
     </dev/null >"$shared/log/$name.out" 2>&1 &
   echo $! >"$shared/run/$name"
+  disown  # nobody is to be told when it is killed
   until [[ -e $shared/run/$name.there ]]; do sleep 0.02; done
   ip link add "$name" type veth peer name eth0 netns "$(node_pid "$name")"
   ip link set "$name" master cluster0
