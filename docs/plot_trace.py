@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Draws a stretch of a trace as an SVG picture.
 
-Usage: plot_trace.py TRACE.json STEP > picture.svg
-STEP is the number of a step that catena-run marked. Only the standard library is needed.
+Usage: plot_trace.py TRACE.json STEP [LEVELS] > picture.svg
+STEP is the number of a step that catena-run marked, LEVELS how deep ranges inside of ranges are
+drawn (all of them). Only the standard library is needed.
 """
 import html
 import json
@@ -10,7 +11,8 @@ import sys
 
 COLORS = {"function": "#7fb3d5", "backward": "#5d8aa8", "communication": "#e59866",
           "update": "#82c99b", "data": "#f4d35e", "wait": "#c39bd3", "range": "#dfe3e6",
-          "step": "#bfc9ca"}
+          "step": "#bfc9ca", "pipeline": "#76a5af", "kernel": "#5d8aa8", "collective": "#e59866",
+          "copy": "#c9b1d9"}
 LEFT, WIDTH, ROW, GAP = 70, 900, 18, 12
 
 
@@ -35,6 +37,7 @@ def box(x, y, width, event):
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         events = [e for e in json.load(file)["traceEvents"] if e["ph"] == "X"]
+    levels = int(sys.argv[3]) if len(sys.argv) > 3 else 1000
     steps = [e for e in events if e["name"] == f"step {sys.argv[2]}"]
     begin = min(e["ts"] for e in steps)
     end = max(e["ts"] + e["dur"] for e in steps)
@@ -50,6 +53,8 @@ def main():
             name = f"rank {rank}" if thread == 0 else ""
             body.append(f'<text x="8" y="{y + 12}">{name}</text>')
             for level, event in rows_of(inside):
+                if level >= levels:
+                    continue
                 left = max(event["ts"], begin)
                 width = (min(event["ts"] + event["dur"], end) - left) * scale
                 body.append(box(LEFT + (left - begin) * scale, y + level * ROW, width, event))
