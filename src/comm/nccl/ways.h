@@ -27,9 +27,9 @@ enum class SharedMemory : uint8_t {
 Ways measured_ways(int ranks);
 SharedMemory measured_memory(int ranks);
 
-// The same, unless the environment of rank 0 says otherwise. Collective.
-//   CATENA_ALL_REDUCE     auto, exchange, two-shot, copies or nccl: sums go this way as far as it
-//   takes them CATENA_TWO_SHOT_BLOCKS  a number CATENA_SHARED_MEMORY  auto, pool, peers or window
+// The same, unless the environment of rank 0 says otherwise: CATENA_ALL_REDUCE (auto, exchange,
+// two-shot, copies or nccl: calls go this way as far as it takes them), CATENA_TWO_SHOT_BLOCKS (a
+// number) and CATENA_SHARED_MEMORY (auto, pool, peers or window). Collective.
 struct Choice {
   Ways ways;
   SharedMemory memory = SharedMemory::kPool;
