@@ -44,11 +44,7 @@ void PeerExchange::run(const Call& call) {
 }
 
 void PeerExchange::release() noexcept {
-  const RelaxedMode relaxed;
-  cudaSetDevice(device_);
-  for (size_t block = 0; block < kMostBlocks; ++block)
-    cudaMemsetAsync(&parts_.states[block].stop, 1, sizeof(uint32_t), releases_);
-  cudaStreamSynchronize(releases_);
+  stop_blocks(parts_.states, kMostBlocks, device_, releases_);
 }
 
 void PeerExchange::close(Communicator& control) {

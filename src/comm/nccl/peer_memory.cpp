@@ -38,6 +38,13 @@ bool all_agree(Communicator& control, bool yes) {
   return std::find(all.begin(), all.end(), 0) == all.end();
 }
 
+void stop_blocks(BlockState* states, size_t blocks, int device, cudaStream_t stream) noexcept {
+  const RelaxedMode relaxed;
+  cudaSetDevice(device);
+  cudaMemset2DAsync(&states->stop, sizeof(BlockState), 1, sizeof(states->stop), blocks, stream);
+  cudaStreamSynchronize(stream);
+}
+
 std::unique_ptr<PeerRegion> PeerRegion::create(Communicator& control, size_t bytes) {
   const int ranks = control.size();
   if (ranks < 2 || ranks > kMostRanks) return nullptr;

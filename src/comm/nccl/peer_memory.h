@@ -30,6 +30,10 @@ void* map_memory(const cudaIpcMemHandle_t& handle);
 // Whether all ranks say yes. Collective.
 bool all_agree(Communicator& control, bool yes);
 
+// Ends the waits of kernels whose blocks have these states, on a GPU that may be busy with them.
+// Any thread; `stream` is for this alone.
+void stop_blocks(BlockState* states, size_t blocks, int device, cudaStream_t stream) noexcept;
+
 // Memory of one size on the GPU of each rank of a communicator, which all ranks have mapped.
 class PeerRegion {
  public:

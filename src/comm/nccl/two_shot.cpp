@@ -129,12 +129,7 @@ void TwoShotSums::take_slices(TwoShotCall& of, const Call& call) const {
 }
 
 void TwoShotSums::release() noexcept {
-  const RelaxedMode relaxed;
-  cudaSetDevice(device_);
-  auto* const states = reinterpret_cast<BlockState*>(region_->own());
-  for (int block = 0; block < blocks_; ++block)
-    cudaMemsetAsync(&states[block].stop, 1, sizeof(uint32_t), releases_);
-  cudaStreamSynchronize(releases_);
+  stop_blocks(reinterpret_cast<BlockState*>(region_->own()), size_t(blocks_), device_, releases_);
 }
 
 void TwoShotSums::close(Communicator& control) {
