@@ -1,9 +1,8 @@
-// Communication and data-parallel training over the ranks that catena-run started:
+// Communication over the ranks that catena-run started:
 //   catena-run -n 8 build/bin/bench_comm
 // All-reduce through our communicator against NCCL called directly, both back to back on one
-// stream; copies between two GPUs; data-parallel steps against the same step without communication.
-// With --ways only tables of all ways that an all-reduce can go, from which the sizes in
-// src/comm/nccl/ways.cpp are taken; with --mnist only the steps of the MNIST network.
+// stream; copies between two GPUs. With --ways only tables of all ways that an all-reduce can go,
+// from which the sizes in src/comm/nccl/ways.cpp are taken.
 // Without GPUs the same cases run over mpi on the CPU, in small sizes and without limits of NCCL.
 #include <cstdio>
 #include <cstdlib>
@@ -12,16 +11,11 @@
 #include <vector>
 
 #include "catena/array/creation.h"
-#include "catena/array/random.h"
 #include "catena/comm/factory.h"
 #include "catena/comm/internals.h"
 #include "catena/core/backend.h"
-#include "catena/core/config.h"
 #include "catena/core/graph.h"
-#include "catena/functions/loss/softmax_cross_entropy.h"
-#include "catena/parallel/multi_node_optimizer.h"
-#include "timing.h"
-#include "workloads.h"
+#include "rank_timing.h"
 #ifdef BENCH_NCCL
 #include "raw_nccl.h"
 #endif
@@ -32,71 +26,17 @@ using namespace bench;
 using catena::Array;
 using catena::Device;
 
-// TF32 products while it lives, or exact ones.
-class PrecisionScope {
+class Bench : public RankBench {
  public:
-  explicit PrecisionScope(bool tf32) : before_(catena::config().matmul_precision) {
-    if (tf32) catena::config().matmul_precision = catena::Precision::kTf32;
-  }
-  ~PrecisionScope() { catena::config().matmul_precision = before_; }
-  PrecisionScope(const PrecisionScope&) = delete;
-  PrecisionScope& operator=(const PrecisionScope&) = delete;
-
- private:
-  const catena::Precision before_;
-};
-
-class Bench {
- public:
-  Bench(catena::comm::Communicator& comm, bool quick)
-      : comm_(comm), device_(comm.device()), quick_(quick) {
-    if (comm.rank() == 0) table_.emplace(title(), describe());
-    if (on_gpu()) catena::backend(device_.type()).make_current(device_.index());
-  }
+  Bench(catena::comm::Communicator& comm, bool quick) : RankBench(comm), quick_(quick) {}
 
   void all_reduce();
   void ways();
   void blocks();
   void parts();
   void peer_copy();
-  void mnist();
-  void linear_stack();
-  void slices();
 
  private:
-  bool on_gpu() const { return device_.is_cuda(); }
-  std::string title() const {
-    return std::to_string(comm_.size()) + " ranks, communicator " + comm_.name();
-  }
-  std::string describe() const {
-    std::string text = on_gpu() ? catena::backend(device_.type()).describe(device_.index())
-                                : std::to_string(catena::cpu_threads()) + " threads a rank";
-#ifdef BENCH_NCCL
-    if (on_gpu()) text += ", " + raw::Nccl::version();
-#endif
-    return text;
-  }
-  // Median time of a call as the slowest rank saw it; all ranks start together.
-  template <class Call>
-  double slowest(const Sampling& sampling, Call&& call) {
-    comm_.barrier();
-    const double mine = wall_time(sampling, device_, call).median;
-    return comm_.all_reduce_value(mine, catena::comm::Reduction::kMax);
-  }
-  // The same of two calls in turn, run by run: what changes meanwhile meets both.
-  template <class First, class Second>
-  std::pair<double, double> slowest_in_turn(Sampling sampling, First&& first, Second&& second) {
-    const int runs = std::exchange(sampling.runs, 1);
-    std::vector<double> of_first, of_second;
-    for (int run = 0; run < runs; ++run) {
-      of_first.push_back(slowest(sampling, first));
-      of_second.push_back(slowest(sampling, second));
-    }
-    return {summarize(std::move(of_first)).median, summarize(std::move(of_second)).median};
-  }
-  void row(const Row& row) {
-    if (table_) table_->row(row);
-  }
   // Microseconds of an all-reduce in place, called and replayed; negative: this way does not take
   // so many bytes.
   struct Way {
@@ -116,14 +56,8 @@ class Bench {
                                Collective collective);
   void print_ways(const char* name, Collective collective, const std::vector<Way>& all,
                   const std::vector<int64_t>& sizes);
-  std::optional<double> at_eight(double goal) const {
-    return on_gpu() && comm_.size() == 8 ? std::optional(goal) : std::nullopt;
-  }
 
-  catena::comm::Communicator& comm_;
-  Device device_;
   bool quick_;
-  std::optional<Table> table_;
 };
 
 std::string size_name(int64_t bytes) {
@@ -358,136 +292,9 @@ void Bench::peer_copy() {
   comm_.barrier();
 }
 
-void Bench::mnist() {
-  constexpr int64_t kBatch = 100;
-  const Sampling sampling{20, quick_ ? 3 : 9, on_gpu() ? (quick_ ? 30 : 200) : 5};
-  for (const auto& [rule, tf32] : {std::pair("SGD", false), std::pair("Adam", false),
-                                   std::pair("SGD", true), std::pair("Adam", true)}) {
-    if (tf32 && !on_gpu()) continue;
-    const PrecisionScope scope(tf32);
-    MnistStep alone(device_, kBatch), shared(device_, kBatch);
-    const auto own = make_rule(rule);
-    own->setup(alone.model());
-    auto averaged = catena::create_multi_node_optimizer(make_rule(rule), comm_);
-    averaged.setup(shared.model());
-    catena::Optimizer& optimizer = averaged.actual_optimizer();
-    const std::string name = std::string("MNIST step, batch 100 a rank, ") + rule;
-    Row r{.name = name + ", eager",
-          .precision = tf32 ? "tf32" : "float32",
-          .unit = "us",
-          .limit_name = "the step without communication"};
-    if (std::string_view(rule) == "SGD") r.goal = at_eight(300);
-    r.limit = slowest(sampling, [&] { alone.step(*own); }) * 1e6;
-    r.value = slowest(sampling, [&] { shared.step(optimizer); }) * 1e6;
-    row(r);
-    if (!on_gpu()) continue;
-    const auto captured = [&](MnistStep& mnist, catena::Optimizer& with) {
-      for (int i = 0; i < 3; ++i) mnist.step_at_cursor(with);
-      with.prepare_for_capture();
-      return catena::cuda::Graph::capture(device_, [&] { mnist.step_at_cursor(with); });
-    };
-    catena::cuda::Graph alone_graph = captured(alone, *own),
-                        shared_graph = captured(shared, optimizer);
-    r.name = name + ", replayed";
-    if (r.goal) r.goal = at_eight(200);
-    if (std::string_view(rule) == "SGD" && comm_.size() == 4) r.goal = tf32 ? 105 : 130;
-    r.limit = slowest(sampling, [&] { alone_graph.launch(); }) * 1e6;
-    r.value = slowest(sampling, [&] { shared_graph.launch(); }) * 1e6;
-    row(r);
-  }
-}
-
-void Bench::linear_stack() {
-  const int64_t width = !on_gpu() ? 128 : quick_ ? 1024 : 4096, batch = on_gpu() ? 1024 : 32;
-  if (on_gpu()) catena::config().matmul_precision = catena::Precision::kTf32;
-  const Sampling sampling{5, quick_ ? 3 : 7, on_gpu() ? 20 : 3};
-  LinearStack alone(device_, 8, width, batch), shared(device_, 8, width, batch);
-  const auto own = make_rule("SGD");
-  own->setup(alone.model());
-  auto averaged = catena::create_multi_node_optimizer(make_rule("SGD"), comm_);
-  averaged.setup(shared.model());
-  const std::string w = std::to_string(width);
-  Row r{.name = "8 x Linear(" + w + ", " + w + "), batch " + std::to_string(batch) +
-                " a rank, SGD, eager",
-        .precision = on_gpu() ? "tf32" : "float32",
-        .unit = "ms",
-        .limit_name = "the step without communication",
-        .goal = at_eight(4.4)};
-  r.limit = slowest(sampling, [&] { alone.step(*own); }) * 1e3;
-  r.value = slowest(sampling, [&] { shared.step(averaged.actual_optimizer()); }) * 1e3;
-  row(r);
-}
-
-// Steps on this rank's part of a global batch, which is cut into slices, or not (0).
-class SlicedStep {
- public:
-  SlicedStep(const std::string& network, catena::comm::Communicator& comm, int64_t batch,
-             int slices)
-      : model_(mnist::NetworkOptions{.name = network, .dtype = catena::dtype::float32}),
-        optimizer_(
-            catena::create_multi_node_optimizer(make_rule("Adam"), comm, {.slices = slices})),
-        batch_(batch) {
-    const Device device = comm.device();
-    const int64_t own = catena::parallel::slice_bounds(batch, comm.rank(), comm.size()).size();
-    x_ = catena::random::uniform({own, 784}, 0, 1.0, {catena::dtype::float32, device});
-    t_ = catena::random::integers({own}, 0, 10, {catena::dtype::int32, device});
-    model_.to(device);
-    optimizer_.setup(model_);
-  }
-  void operator()() {
-    optimizer_.zero_grads();
-    for (const auto& slice : optimizer_.slices(x_.length(), batch_))
-      catena::functions::softmax_cross_entropy(model_(slice(x_)), slice(t_)).backward();
-    optimizer_.update();
-  }
-  catena::Optimizer& optimizer() { return optimizer_.actual_optimizer(); }
-
- private:
-  mnist::Network model_;
-  catena::MultiNodeOptimizer optimizer_;
-  int64_t batch_;
-  Array x_, t_;
-};
-
-void Bench::slices() {
-  catena::config().deterministic = true;
-  const int64_t batch = on_gpu() ? 2048 : 256;
-  const Sampling sampling{5, quick_ ? 3 : 9, on_gpu() ? (quick_ ? 10 : 50) : 3};
-  if (16 % comm_.size() != 0) return;  // slices cannot be divided
-  for (const char* network : {"mlp", "lenet", "resnet"}) {
-    for (const int slices : {8, 16}) {
-      if (slices % comm_.size() != 0) continue;
-      SlicedStep whole(network, comm_, batch, 0), sliced(network, comm_, batch, slices);
-      Row r{.name = std::string(network) + " step, batch " + std::to_string(batch) +
-                    " of all ranks, Adam, " + std::to_string(slices) + " slices, eager",
-            .precision = "float32",
-            .unit = "ms",
-            .limit_name = "the step without slices"};
-      const auto [value, limit] = slowest_in_turn(sampling, sliced, whole);
-      r.value = value * 1e3;
-      r.limit = limit * 1e3;
-      row(r);
-      if (!on_gpu()) continue;
-      const auto captured = [&](SlicedStep& step) {
-        step.optimizer().prepare_for_capture();
-        return catena::cuda::Graph::capture(device_, [&] { step(); });
-      };
-      catena::cuda::Graph whole_graph = captured(whole), sliced_graph = captured(sliced);
-      r.name.replace(r.name.size() - 5, 5, "replayed");
-      const auto [replayed, of_whole] = slowest_in_turn(
-          sampling, [&] { sliced_graph.launch(); }, [&] { whole_graph.launch(); });
-      r.value = replayed * 1e3;
-      r.limit = of_whole * 1e3;
-      row(r);
-    }
-  }
-}
-
 int body(int argc, char** argv) {
-  const Arguments arguments(argc, argv,
-                            "Communication and data-parallel steps; start it with catena-run.",
-                            {{"--ways", "only the ways that an all-reduce can go"},
-                             {"--mnist", "only the steps of the MNIST network"}});
+  const Arguments arguments(argc, argv, "Communication; start it with catena-run.",
+                            {{"--ways", "only the ways that an all-reduce can go"}});
   const auto comm = catena::create_communicator();
   const catena::DeviceScope scope(comm->device());
   Bench bench(*comm, arguments.quick());
@@ -497,14 +304,8 @@ int body(int argc, char** argv) {
     bench.parts();
     return 0;
   }
-  if (!arguments.has("--mnist")) {
-    bench.all_reduce();
-    bench.peer_copy();
-  }
-  bench.mnist();
-  if (arguments.has("--mnist")) return 0;
-  bench.linear_stack();
-  bench.slices();
+  bench.all_reduce();
+  bench.peer_copy();
   return 0;
 }
 

@@ -1,25 +1,29 @@
 // Data-parallel training steps over the ranks that catena-run started, beside the same step of one
 // rank alone:
 //   catena-run -n 4 build/bin/bench_data_parallel
-// MNIST, 8 x Linear(4096, 4096) with each way to spread its arrays over the ranks, and a step so
-// long that communication should hide behind it. data_parallel_peers.py runs the same with PyTorch.
+// MNIST, 8 x Linear(4096, 4096) with each way to spread its arrays over the ranks, a step so long
+// that communication should hide behind it, and, with --slices, steps in slices, whose bits do not
+// depend on the number of ranks, against those without. data_parallel_peers.py runs the first
+// three with PyTorch.
 // Without GPUs the same cases run over mpi on the CPU, in small sizes and without goals.
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "catena/array/random.h"
 #include "catena/comm/factory.h"
-#include "catena/core/backend.h"
 #include "catena/core/config.h"
 #include "catena/core/graph.h"
 #include "catena/core/memory.h"
+#include "catena/functions/loss/softmax_cross_entropy.h"
 #include "catena/parallel/multi_node_optimizer.h"
-#include "timing.h"
+#include "rank_timing.h"
 #include "workloads.h"
 
 namespace {
 
 using namespace bench;
+using catena::Array;
 using catena::Device;
 using catena::Precision;
 using catena::parallel::BucketOptions;
@@ -34,44 +38,47 @@ struct Way {
   double goal;
 };
 
-std::vector<Way> ways() {
-  return {{"SGD", "SGD", {}, 4.2},
-          {"Adam", "Adam", {}, 4.6},
-          {"Adam, sharded states", "Adam", {.sharding = Sharding::kStates}, 4.6}};
+// Each layer of the stack.
+std::vector<std::string> layer_paths() {
+  std::vector<std::string> paths;
+  for (int i = 0; i < 8; ++i) paths.push_back("/layers/" + std::to_string(i));
+  return paths;
 }
 
-class Bench {
+std::vector<Way> ways() {
+  return {
+      {"SGD", "SGD", {}, 4.2},
+      {"Adam", "Adam", {}, 4.6},
+      {"SGD, gradients sent as bfloat16", "SGD", {.reduce_dtype = catena::Dtype::kBFloat16}, 3.8},
+      {"Adam, sharded states", "Adam", {.sharding = Sharding::kStates}, 4.6},
+      {"Adam, sharded states, gathered ahead",
+       "Adam",
+       {.sharding = Sharding::kStates, .gather_ahead = true},
+       4.6},
+      {"Adam, sharded gradients", "Adam", {.sharding = Sharding::kGradients}, 4.6},
+      {"Adam, sharded parameters",
+       "Adam",
+       {.sharding = Sharding::kParameters, .units = layer_paths()},
+       4.6}};
+}
+
+class Bench : public RankBench {
  public:
-  Bench(catena::comm::Communicator& comm, bool quick)
-      : comm_(comm), device_(comm.device()), quick_(quick) {
-    const std::string title = std::to_string(comm.size()) + " ranks, communicator " + comm.name();
-    const std::string machine = on_gpu()
-                                    ? catena::backend(device_.type()).describe(device_.index())
-                                    : std::to_string(catena::cpu_threads()) + " threads a rank";
-    if (comm.rank() == 0) table_.emplace(title, machine);
-    if (on_gpu()) catena::backend(device_.type()).make_current(device_.index());
-  }
+  Bench(catena::comm::Communicator& comm, bool quick) : RankBench(comm), quick_(quick) {}
 
   void mnist(Precision precision, double goal);
   void linear_stack(const Way& way, bool with_memory);
   void long_step();
+  void slices();
 
  private:
-  bool on_gpu() const { return device_.is_cuda(); }
   const char* precision() const {
     return catena::config().matmul_precision == Precision::kTf32 ? "tf32" : "float32";
   }
   std::optional<double> at_four(double goal) const {
     return on_gpu() && !quick_ && comm_.size() == 4 ? std::optional(goal) : std::nullopt;
   }
-  // Median time of a call as the slowest rank saw it; all ranks start together.
-  template <class Call>
-  double slowest(const Sampling& sampling, Call&& call) {
-    comm_.barrier();
-    const double mine = wall_time(sampling, device_, call).median;
-    return comm_.all_reduce_value(mine, catena::comm::Reduction::kMax);
-  }
-  // The same of the step as a graph.
+  // The slowest rank's time of the step as a graph.
   template <class Step>
   double slowest_replay(const Sampling& sampling, catena::Optimizer& optimizer, Step&& step) {
     for (int i = 0; i < 3; ++i) step();
@@ -79,15 +86,9 @@ class Bench {
     catena::cuda::Graph graph = catena::cuda::Graph::capture(device_, step);
     return slowest(sampling, [&] { graph.launch(); });
   }
-  void row(const Row& row) {
-    if (table_) table_->row(row);
-  }
   double peak_gib();
 
-  catena::comm::Communicator& comm_;
-  Device device_;
   bool quick_;
-  std::optional<Table> table_;
 };
 
 void Bench::mnist(Precision precision, double goal) {
@@ -132,7 +133,8 @@ void Bench::linear_stack(const Way& way, bool with_memory) {
   const auto step = [&] { shared.step(optimizer); };
   const double eager = slowest(sampling, step) * 1e3, peak = peak_gib();
   std::optional<double> replayed;
-  if (on_gpu()) replayed = slowest_replay(sampling, optimizer, step) * 1e3;
+  const bool may_capture = way.options.sharding != Sharding::kParameters;
+  if (on_gpu() && may_capture) replayed = slowest_replay(sampling, optimizer, step) * 1e3;
 
   LinearStack alone(device_, 8, width, batch);
   const auto own = make_rule(way.rule);
@@ -180,15 +182,85 @@ void Bench::long_step() {
   row(r);
 }
 
+// Steps on this rank's part of a global batch, which is cut into slices, or not (0).
+class SlicedStep {
+ public:
+  SlicedStep(const std::string& network, catena::comm::Communicator& comm, int64_t batch,
+             int slices)
+      : model_(mnist::NetworkOptions{.name = network, .dtype = catena::dtype::float32}),
+        optimizer_(
+            catena::create_multi_node_optimizer(make_rule("Adam"), comm, {.slices = slices})),
+        batch_(batch) {
+    const Device device = comm.device();
+    const int64_t own = catena::parallel::slice_bounds(batch, comm.rank(), comm.size()).size();
+    x_ = catena::random::uniform({own, 784}, 0, 1.0, {catena::dtype::float32, device});
+    t_ = catena::random::integers({own}, 0, 10, {catena::dtype::int32, device});
+    model_.to(device);
+    optimizer_.setup(model_);
+  }
+  void operator()() {
+    optimizer_.zero_grads();
+    for (const auto& slice : optimizer_.slices(x_.length(), batch_))
+      catena::functions::softmax_cross_entropy(model_(slice(x_)), slice(t_)).backward();
+    optimizer_.update();
+  }
+  catena::Optimizer& optimizer() { return optimizer_.actual_optimizer(); }
+
+ private:
+  mnist::Network model_;
+  catena::MultiNodeOptimizer optimizer_;
+  int64_t batch_;
+  Array x_, t_;
+};
+
+void Bench::slices() {
+  catena::config().deterministic = true;
+  const int64_t batch = on_gpu() ? 2048 : 256;
+  const Sampling sampling{5, quick_ ? 3 : 9, on_gpu() ? (quick_ ? 10 : 50) : 3};
+  if (16 % comm_.size() != 0) return;  // slices cannot be divided
+  for (const char* network : {"mlp", "lenet", "resnet"}) {
+    for (const int slices : {8, 16}) {
+      if (slices % comm_.size() != 0) continue;
+      SlicedStep whole(network, comm_, batch, 0), sliced(network, comm_, batch, slices);
+      Row r{.name = std::string(network) + " step, batch " + std::to_string(batch) +
+                    " of all ranks, Adam, " + std::to_string(slices) + " slices, eager",
+            .precision = "float32",
+            .unit = "ms",
+            .limit_name = "the step without slices"};
+      const auto [value, limit] = slowest_in_turn(sampling, sliced, whole);
+      r.value = value * 1e3;
+      r.limit = limit * 1e3;
+      row(r);
+      if (!on_gpu()) continue;
+      const auto captured = [&](SlicedStep& step) {
+        step.optimizer().prepare_for_capture();
+        return catena::cuda::Graph::capture(device_, [&] { step(); });
+      };
+      catena::cuda::Graph whole_graph = captured(whole), sliced_graph = captured(sliced);
+      r.name.replace(r.name.size() - 5, 5, "replayed");
+      const auto [replayed, of_whole] = slowest_in_turn(
+          sampling, [&] { sliced_graph.launch(); }, [&] { whole_graph.launch(); });
+      r.value = replayed * 1e3;
+      r.limit = of_whole * 1e3;
+      row(r);
+    }
+  }
+}
+
 int body(int argc, char** argv) {
   const Arguments arguments(
       argc, argv, "Data-parallel steps; start it with catena-run.",
       {{"--way=",
         "only the linear layers in this way, such as 'Adam, sharded states', and the "
-        "memory that a rank takes for it"}});
+        "memory that a rank takes for it"},
+       {"--slices", "only steps in slices, beside those without"}});
   const auto comm = catena::create_communicator();
   const catena::DeviceScope scope(comm->device());
   Bench bench(*comm, arguments.quick());
+  if (arguments.has("--slices")) {
+    bench.slices();
+    return 0;
+  }
   const std::string only = arguments.value("--way=");
   if (only.empty()) {
     bench.mnist(Precision::kFloat32, 130);
