@@ -188,8 +188,8 @@ void Bench::ways() {
   if (!on_gpu()) return;
   print_ways("all-reduce", all_reduce_in_place,
              {{"exchange", "exchange", "pool", 256 * kWayKiB},
-              {"two-shot, copied", "two-shot", "pool", 64 * kWayMiB},
-              {"two-shot, mapped", "two-shot", "peers", 64 * kWayMiB},
+              {"two-shot, copied", "two-shot", "pool", kWayGiB},
+              {"two-shot, mapped", "two-shot", "peers", kWayGiB},
               {"copy engines", "copies", "pool", kWayGiB, 64 * kWayKiB},
               {"NCCL, plain", "nccl", "pool", kWayGiB},
               {"NCCL, window", "nccl", "window", kWayGiB},
@@ -203,8 +203,8 @@ void Bench::parts() {
   std::vector<int64_t> sizes = sizes_of_ways(16 * kWayKiB, 64 * kWayMiB);
   const int64_t unit = 16 * comm_.size();  // parts are whole packs, of three ranks too
   for (int64_t& bytes : sizes) bytes = bytes / unit * unit;
-  const std::vector<Way> all = {{"two-shot, copied", "two-shot", "pool", 64 * kWayMiB},
-                                {"two-shot, mapped", "two-shot", "peers", 64 * kWayMiB},
+  const std::vector<Way> all = {{"two-shot, copied", "two-shot", "pool", kWayGiB},
+                                {"two-shot, mapped", "two-shot", "peers", kWayGiB},
                                 {"copy engines", "copies", "pool", kWayGiB, 64 * kWayKiB},
                                 {"NCCL, plain", "nccl", "pool", kWayGiB},
                                 {"NCCL, window", "nccl", "window", kWayGiB}};

@@ -201,8 +201,8 @@ void expect_replays(Communicator& comm, Communicator& other, const std::array<in
 }
 
 // Around the borders of packs, lines, blocks and ways.
-const std::vector<int64_t> kSizesOfSums = {1,   2,    3,    4,     5,     31,    32,     33,
-                                           127, 1000, 4095, 16383, 16384, 16385, 262145, 1000003};
+const std::vector<int64_t> kSizesOfSums = {
+    1, 2, 3, 4, 5, 31, 32, 33, 127, 1000, 4095, 16383, 16384, 16385, 262145, 1000003, 5000001};
 
 void expect_sums(Communicator& comm, const std::vector<int64_t>& sizes) {
   for (const int64_t n : sizes) {
@@ -271,7 +271,7 @@ TEST_F(ProcessSums, OfSixteenBitsAreRoundedOnce) {
 
 // A reduce-scatter gives the bits of an all-reduce, and gathers of parts in place make it whole.
 TEST_F(ProcessSums, MayBeScatteredAndGathered) {
-  for (const int64_t part : {1, 4, 6, 100, 5000, 30004})
+  for (const int64_t part : {1, 4, 6, 100, 5000, 30004, 2500004})
     // Parts that are not whole packs go to NCCL, which adds in its own order.
     for (const bool shared : {false, true}) expect_parts(*two_shot_, part, shared, part % 4 == 0);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <string>
 #include <thread>
@@ -145,9 +146,12 @@ std::string NcclTransport::ways() const {
   std::string text = "NCCL " + nccl_version();
   if (exchange_ && choice_.ways.exchange > 0)
     text += message("; sums up to ", choice_.ways.exchange, " bytes by exchange");
-  if (two_shot_)
-    text += message("; up to ", choice_.ways.two_shot, " in two steps by ", choice_.ways.blocks,
-                    " blocks");
+  if (two_shot_) {
+    const int64_t most = choice_.ways.two_shot;
+    text += most == std::numeric_limits<int64_t>::max() ? "; all larger ones"
+                                                        : message("; up to ", most);
+    text += message(" in two steps by ", choice_.ways.blocks, " blocks");
+  }
   if (choice_.ways.copies > 0) text += message("; from ", choice_.ways.copies, " by copy engines");
   return text + message("; memory of arenas: ", name_of(choice_.memory));
 }

@@ -9,6 +9,8 @@ namespace {
 
 // Slices and parts are whole lines of 128 bytes.
 constexpr size_t kLinePacks = 128 / kPackBytes;
+// What one launch takes. Larger arrays go piece by piece.
+constexpr int64_t kPieceBytes = 16 << 20;
 
 size_t divided(size_t number, size_t by) { return (number + by - 1) / by; }
 size_t in_lines(size_t packs) { return divided(packs, kLinePacks) * kLinePacks; }
@@ -39,10 +41,11 @@ std::shared_ptr<TwoShotSums> TwoShotSums::create(Communicator& control, int devi
   if (ways.two_shot <= 0 || ways.blocks <= 0) return nullptr;
   std::shared_ptr<TwoShotSums> made(new TwoShotSums);
   const size_t ranks = size_t(control.size()), blocks = size_t(ways.blocks);
+  made->piece_bytes_ = size_t(std::min(ways.two_shot, kPieceBytes));
   TwoShot& parts = made->parts_;
   // A call of fewer blocks has smaller parts than kTwoShotThreads packs, see run().
   parts.block_packs = std::max(
-      in_lines(divided(slice_of(divided(size_t(ways.two_shot), kPackBytes), int(ranks)), blocks)),
+      in_lines(divided(slice_of(divided(made->piece_bytes_, kPackBytes), int(ranks)), blocks)),
       in_lines(kTwoShotThreads));
   const size_t area = blocks * ranks * parts.block_packs * kPackBytes;
   parts.signals_at = in_lines(blocks) * sizeof(BlockState);  // as large as a pack
@@ -82,50 +85,60 @@ bool TwoShotSums::is_whole_slice(int64_t bytes) const {
 void TwoShotSums::run(const Call& call, const SeenBy* output) {
   order_.enter(call.stream);
   TwoShotCall of{};
-  of.in = call.in();
-  of.out = call.out();
   of.type = sum_type(call.dtype);
-  if (call.op == CommOp::kAllReduce)
-    cut(of, size_t(bytes_of(call)), size_t(itemsize(call.dtype)));
-  else
-    take_slices(of, call);
-  of.blocks = unsigned(std::min(divided(of.slice, kTwoShotThreads), size_t(blocks_)));
-  of.part = in_lines(divided(of.slice, of.blocks));
   of.weight = reduces(call.op) ? weight_of(call) : 1.f;
   of.divisor = reduces(call.op) ? divisor_of(call, parts_.ranks) : 1.f;
   of.number = call_number(call.sequence);
+  call.op == CommOp::kAllReduce ? run_whole(of, call, output) : run_slices(of, call, output);
+}
+
+// Each piece is cut into slices of its own.
+void TwoShotSums::run_whole(TwoShotCall& of, const Call& call, const SeenBy* output) {
+  const auto bytes = size_t(bytes_of(call));
+  of.kind = TwoShotKind::kAllReduce;
+  for (size_t begin = 0; begin < bytes; begin += piece_bytes_) {
+    const size_t piece = std::min(piece_bytes_, bytes - begin);
+    of.packs = divided(piece, kPackBytes);
+    of.in_last = unsigned((piece - (of.packs - 1) * kPackBytes) / size_t(itemsize(call.dtype)));
+    of.slice = of.stride = slice_of(of.packs, parts_.ranks);
+    of.in = static_cast<const char*>(call.in()) + begin;
+    of.out = static_cast<char*>(call.out()) + begin;
+    launch(of, call.stream, output, begin);
+  }
+}
+
+// Each rank's array is a slice of its own, which must not be moved: a piece is one of each slice.
+void TwoShotSums::run_slices(TwoShotCall& of, const Call& call, const SeenBy* output) {
+  const auto bytes = size_t(bytes_of(call));
+  const size_t packs = bytes / kPackBytes, before = bytes * size_t(parts_.rank);
+  const bool halves = itemsize(call.dtype) % 4 != 0, scatters = call.op == CommOp::kReduceScatter;
+  of.kind = scatters ? TwoShotKind::kReduceScatter : TwoShotKind::kAllGather;
+  // A gather is of words of the size to which arrays are aligned, whatever they hold.
+  if (!scatters) of.type = halves ? SumType::kFloat16 : SumType::kFloat32;
+  of.in_last = unsigned(kPackBytes / (halves ? 2 : 4));
+  of.stride = packs;
+  const size_t most = piece_bytes_ / kPackBytes / size_t(parts_.ranks);
+  for (size_t begin = 0; begin < packs; begin += most) {
+    of.slice = std::min(most, packs - begin);
+    of.packs = of.stride * size_t(parts_.ranks - 1) + of.slice;
+    const size_t offset = begin * kPackBytes;
+    of.in = static_cast<const char*>(call.in()) + offset - (scatters ? 0 : before);
+    of.out = static_cast<char*>(call.out()) + offset - (scatters ? before : 0);
+    launch(of, call.stream, output, offset);
+  }
+}
+
+// `offset`: where the piece begins in the output that others see.
+void TwoShotSums::launch(TwoShotCall& of, const Stream& stream, const SeenBy* output,
+                         size_t offset) {
+  of.blocks = unsigned(std::min(divided(of.slice, kTwoShotThreads), size_t(blocks_)));
+  of.part = in_lines(divided(of.slice, of.blocks));
   of.aligned_in = is_aligned(of.in);
   of.aligned_out = is_aligned(of.out);
   of.direct = output && of.aligned_out;
-  if (of.direct) std::copy_n(output->rank, kMostRanks, of.targets);
-  CATENA_NCCL_CUDA(launch_two_shot(parts_, of, native(call.stream)));
-}
-
-void TwoShotSums::cut(TwoShotCall& of, size_t bytes, size_t itemsize) const {
-  of.kind = TwoShotKind::kAllReduce;
-  of.packs = divided(bytes, kPackBytes);
-  of.in_last = unsigned((bytes - (of.packs - 1) * kPackBytes) / itemsize);
-  of.slice = slice_of(of.packs, parts_.ranks);
-}
-
-// Each rank's array is a slice of its own, which must not be moved.
-void TwoShotSums::take_slices(TwoShotCall& of, const Call& call) const {
-  const auto bytes = size_t(bytes_of(call));
-  of.slice = bytes / kPackBytes;
-  of.packs = of.slice * size_t(parts_.ranks);
-  of.in_last = unsigned(kPackBytes / size_t(itemsize(call.dtype)));
-  const size_t before = bytes * size_t(parts_.rank);
-  if (call.op == CommOp::kReduceScatter) {
-    of.kind = TwoShotKind::kReduceScatter;
-    of.out = static_cast<char*>(of.out) - before;
-  } else {
-    of.kind = TwoShotKind::kAllGather;
-    // Words of the size to which arrays are aligned, whatever they hold.
-    const bool halves = itemsize(call.dtype) % 4 != 0;
-    of.type = halves ? SumType::kFloat16 : SumType::kFloat32;
-    of.in_last = unsigned(kPackBytes / (halves ? 2 : 4));
-    of.in = static_cast<const char*>(of.in) - before;
-  }
+  for (int r = 0; of.direct && r < parts_.ranks; ++r)
+    of.targets[r] = output->rank[r] ? output->rank[r] + offset : nullptr;
+  CATENA_NCCL_CUDA(launch_two_shot(parts_, of, native(stream)));
 }
 
 void TwoShotSums::release() noexcept {

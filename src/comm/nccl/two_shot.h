@@ -48,12 +48,14 @@ class TwoShotSums {
  private:
   TwoShotSums() = default;
   bool is_whole_slice(int64_t bytes) const;
-  void cut(TwoShotCall& of, size_t bytes, size_t itemsize) const;
-  void take_slices(TwoShotCall& of, const Call& call) const;
+  void run_whole(TwoShotCall& of, const Call& call, const SeenBy* output);
+  void run_slices(TwoShotCall& of, const Call& call, const SeenBy* output);
+  void launch(TwoShotCall& of, const Stream& stream, const SeenBy* output, size_t offset);
 
   std::unique_ptr<PeerRegion> region_;
   TwoShot parts_{};
   int64_t most_bytes_ = 0;
+  size_t piece_bytes_ = 0;
   int blocks_ = 0, device_ = 0;
   CallOrder order_;
   cudaStream_t releases_ = nullptr;

@@ -54,7 +54,7 @@ struct Block {
     const int r = parts.rank + q;
     return r < parts.ranks ? r : r - parts.ranks;
   }
-  __device__ size_t first(int slice) const { return slice * of.slice + begin; }
+  __device__ size_t first(int slice) const { return slice * of.stride + begin; }
   __device__ bool is_whole(size_t pack) const {
     return pack + 1 < of.packs || of.in_last == kCount;
   }

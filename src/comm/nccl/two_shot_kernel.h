@@ -45,6 +45,7 @@ struct TwoShotCall {
   size_t packs;      // of 16 bytes, the last perhaps not whole
   unsigned in_last;  // elements in the last pack
   size_t slice;      // packs in a slice
+  size_t stride;     // packs from slice to slice; more where this is a piece of an array
   size_t part;       // packs of a slice in a part
   float weight;      // of this rank's elements; not with types of 16 bits
   float divisor;     // of the sum

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <string_view>
 
 #include "catena/core/log.h"
@@ -14,8 +15,7 @@ namespace catena::comm::nccl {
 namespace {
 
 constexpr int64_t kKibibyte = 1 << 10, kMebibyte = 1 << 20;
-// For measurements: more than a way of its own is worth.
-constexpr int64_t kForcedTwoShot = 64 * kMebibyte;
+constexpr int64_t kAnySize = std::numeric_limits<int64_t>::max();
 constexpr int kMostTwoShotBlocks = 128;
 
 // The index of what the variable says among `words`, 0 without one.
@@ -34,11 +34,13 @@ int word_from_environment(const char* name, std::initializer_list<std::string_vi
 }  // namespace
 
 Ways measured_ways(int ranks) {
+  if (ranks <= 2)
+    return {
+        .exchange = 256 * kKibibyte, .gather = 256 * kKibibyte, .two_shot = kAnySize, .blocks = 48};
   return {.exchange = 64 * kKibibyte,
           .gather = 64 * kKibibyte,
           .two_shot = 16 * kMebibyte,
-          .blocks = ranks <= 2 ? 48 : 32,
-          .copies = 16 * kMebibyte + 1};
+          .blocks = 32};
 }
 
 SharedMemory measured_memory(int) { return SharedMemory::kPeers; }
@@ -56,7 +58,7 @@ Choice choice_of_environment(int ranks) {
       break;
     case 2:
       ways.exchange = ways.gather = 0;
-      ways.two_shot = kForcedTwoShot;
+      ways.two_shot = kAnySize;
       ways.copies = 0;
       break;
     case 3:
