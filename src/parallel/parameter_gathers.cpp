@@ -36,8 +36,9 @@ std::string unit_of(const std::string& name, const std::vector<std::string>& uni
 
 // Layout ------------------------------------------------------------------------------------------
 
-void ParameterGathers::attach(Optimizer& optimizer) {
+void ParameterGathers::attach(Optimizer& optimizer, int number) {
   optimizer_ = &optimizer;
+  number_ = number;
   has_moved_ = stays_ = false;
   stop_observing();
   arena_of_.clear();
@@ -71,7 +72,7 @@ void ParameterGathers::attach(Optimizer& optimizer) {
 }
 
 void ParameterGathers::attach_again() {
-  if (has_moved_) attach(*optimizer_);
+  if (has_moved_) attach(*optimizer_, number_);
 }
 
 void ParameterGathers::layout_moves() {
@@ -84,7 +85,8 @@ void ParameterGathers::layout_moves() {
 
 void ParameterGathers::start(size_t index) {
   ParameterArena& a = arena(index);
-  const comm::CallTag tag{comm::TagKind::kBucket, 0, static_cast<int32_t>(index)};
+  const comm::CallTag tag{comm::TagKind::kBucket, static_cast<uint16_t>(number_),
+                          static_cast<int32_t>(index)};
   const Array whole = memory_for(a);
   arrivals_[index] = {whole, comm_.all_gather_async(a.own_data(), whole, comm_.side_stream(), tag)};
   ++count_;
@@ -161,13 +163,17 @@ void ParameterGathers::finish() {
     if (is_coming(a)) arrive(a);
 }
 
-void ParameterGathers::before_rule() {
+void ParameterGathers::settle() {
   attach_again();
   finish();
   stays_ = false;
   if (!by_units()) return;
   for (size_t a = 0; a < arena_count(); ++a) arena(a).keep_own_data(true);
   recent_.clear();
+}
+
+void ParameterGathers::before_rule() {
+  settle();
   if (!order_.empty()) before_ = std::exchange(order_, {});
 }
 

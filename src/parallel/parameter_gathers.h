@@ -25,8 +25,8 @@ class ParameterGathers final : public BackwardObserver {
   ParameterGathers(Communicator& comm, const BucketOptions& options)
       : comm_(comm), options_(options) {}
 
-  // The optimizer was set up.
-  void attach(Optimizer& optimizer);
+  // The optimizer, by whose number errors name its calls, was set up.
+  void attach(Optimizer& optimizer, int number);
   // zero_grads; the gradients of an update are there; its rule has run.
   void step_begins();
   void before_rule();
@@ -35,6 +35,8 @@ class ParameterGathers final : public BackwardObserver {
   void gather_all();
   // What is on its way has arrived: nothing is sent.
   void finish();
+  // And units are away.
+  void settle();
   void layout_moves();
   int64_t count() const { return count_; }
 
@@ -47,7 +49,7 @@ class ParameterGathers final : public BackwardObserver {
     Array whole;  // undefined: none is
     Event event;
   };
-  bool by_units() const { return options_.sharding == Sharding::kParameters; }
+  bool by_units() const { return options_.sharding == Sharding::kParameters && comm_.size() > 1; }
   size_t arena_count() const { return arrivals_.size(); }
   optimizers::ParameterArena& arena(size_t index) const { return optimizer_->arena(index); }
   bool is_coming(size_t index) const { return arrivals_[index].whole.defined(); }
@@ -63,6 +65,7 @@ class ParameterGathers final : public BackwardObserver {
   Communicator& comm_;
   BucketOptions options_;
   Optimizer* optimizer_ = nullptr;
+  int number_ = 0;
   std::unordered_map<const ParameterState*, size_t> arena_of_;
   std::vector<size_t> by_use_;          // arenas in the order of declaration
   std::vector<size_t> units_;           // of each arena

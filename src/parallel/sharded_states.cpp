@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "catena/core/graph.h"
+#include "catena/parallel/gradient_reducer.h"
 #include "parameter_gathers.h"
 
 namespace catena::parallel {
@@ -34,8 +35,14 @@ optimizers::ArenaCuts ShardedStates::cuts() const {
 
 void ShardedStates::after_setup(Optimizer& optimizer) {
   optimizer_ = &optimizer;
-  gathers_->attach(optimizer);
+  int number = 0;
+  for (const auto& stage : optimizer.stages())
+    if (const auto* reducer = dynamic_cast<const GradientReducer*>(stage.get()))
+      number = reducer->number();
+  gathers_->attach(optimizer, number);
 }
+
+void ShardedStates::prepare_for_capture(Optimizer&) { gathers_->settle(); }
 
 void ShardedStates::run(optimizers::UpdateContext&) { gathers_->after_rule(); }
 void ShardedStates::discard(Optimizer&) { gathers_->step_begins(); }

@@ -340,6 +340,41 @@ TEST(Sharding, ValuesThatAreNotHereAreAnError) {
   }
 }
 
+// What a capture would find is what every replay finds.
+TEST(Sharding, CapturesBeginWithValuesWhereStepsLeaveThem) {
+  comm::run_threads(2, [&](Communicator& comm) {
+    Trained units(comm, sharded(Sharding::kParameters));
+    units.step();
+    units.optimizer.gather_parameters();
+    units.optimizer->prepare_for_capture();
+    EXPECT_THROW(units.net.l1.W.data(), ValueError);
+    units.step();
+    Trained ahead(comm, sharded(Sharding::kStates, true));
+    ahead.step();
+    EXPECT_THROW(ahead.net.l1.W.data(), ValueError);
+    ahead.optimizer->prepare_for_capture();
+    EXPECT_TRUE(ahead.net.l1.W.data().defined());
+    ahead.step();
+    ahead.optimizer.check_state();
+  });
+}
+
+// Units of one size that ranks use in different orders are not taken for each other.
+TEST(Sharding, UnitsInAnotherOrderAreNamed) {
+  std::vector<std::string> errors(2);
+  try {
+    comm::run_threads(2, [&](Communicator& comm) {
+      Trained trained(comm, sharded(Sharding::kParameters));
+      const Variable x(zeros({1, 9}, {dtype::float64, comm.device()}));
+      errors[size_t(comm.rank())] =
+          error_of<CommError>([&] { comm.rank() == 0 ? trained.net.l2(x) : trained.net.l5(x); });
+    });
+  } catch (const Error&) {
+  }
+  for (const std::string& error : errors)
+    expect_contains(error, {"all_gather", "bucket 4 of optimizer 1", "bucket 1 of optimizer 1"});
+}
+
 // A pass after the update would add to averages of which a rank has a part.
 TEST(Sharding, PassesBetweenUpdateAndZeroGradsAreAnErrorOfTheUpdate) {
   for (const Sharding sharding : {Sharding::kStates, Sharding::kGradients}) {
@@ -357,6 +392,28 @@ TEST(Sharding, PassesBetweenUpdateAndZeroGradsAreAnErrorOfTheUpdate) {
       trained.optimizer.check_state();
     });
   }
+}
+
+// Without zero_grads the averages are still there, in parts.
+TEST(Sharding, ASecondUpdateUsesTheSameGradients) {
+  const auto run = [](const BucketOptions& options) {
+    Values values;
+    comm::run_threads(3, [&](Communicator& comm) {
+      Trained trained(comm, options);
+      trained.step();
+      trained.optimizer.zero_grads();
+      const Batch own = part(batch_of(comm.rank(), 4, dtype::float64), 0, 4, comm.device());
+      mean_loss(trained.net, own).backward();
+      trained.optimizer.update();
+      trained.optimizer.update();
+      trained.optimizer.check_state();
+      if (comm.rank() == 0) values = values_of(trained.net);
+    });
+    return values;
+  };
+  const Values whole = run(sharded(Sharding::kNone));
+  for (const BucketOptions& options : all_shardings())
+    expect_equal_training(run(options), whole, dtype::float64, shown(options));
 }
 
 TEST(Sharding, ModelsMayMove) {

@@ -71,6 +71,9 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   // The communicator and the buckets, in the order of their reduction.
   Communicator& comm() const { return comm_; }
   const std::vector<Bucket>& buckets() const { return buckets_; }
+  // Its place among the optimizers of the communicator, from 1, by which errors name its calls; 0
+  // before setup.
+  int number() const { return number_; }
   // Buckets started since the last update, for tests.
   size_t started() const { return next_; }
   // How this rank runs its slices; null without BucketOptions::slices.

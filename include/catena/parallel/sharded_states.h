@@ -56,6 +56,8 @@ class ShardedStates : public optimizers::UpdateStage {
   Share share() const override { return {comm_.rank(), comm_.size()}; }
   optimizers::ArenaCuts cuts() const override;
   void after_setup(Optimizer& optimizer) override;
+  // Values are where a captured step must find them: gather_parameters() before it does not count.
+  void prepare_for_capture(Optimizer& optimizer) override;
   void run(optimizers::UpdateContext& update) override;
   void discard(Optimizer& optimizer) override;
   Array gather_parts(const Array& part) override;
