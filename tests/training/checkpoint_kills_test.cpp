@@ -107,10 +107,14 @@ TEST(CheckpointKills, AtAnyMomentLoseAtMostTheStepsSinceTheLastSave) {
     ASSERT_TRUE(last.ends_well()) << read_file(folder / "log");
     EXPECT_EQ(last.result() == expected, true) << read_file(folder / "log");
     const std::vector<int> starts = starts_of(folder);
+    ASSERT_FALSE(starts.empty());
     EXPECT_TRUE(std::is_sorted(starts.begin(), starts.end())) << read_file(folder / "log");
-    resumed += !starts.empty() && starts.back() > 0;
-    // Nothing of the attempts is left but the last checkpoints.
-    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "checkpoints"), {}), 2);
+    resumed += starts.back() > 0;
+    // A save removes what attempts have left; an attempt that finds the last one done makes none.
+    const bool has_saved = starts.back() < std::atoi(kSteps);
+    const auto entries =
+        std::distance(std::filesystem::directory_iterator(folder / "checkpoints"), {});
+    EXPECT_TRUE(has_saved ? entries == 2 : entries >= 2) << entries;
   }
   EXPECT_GT(resumed, 0);
 }
