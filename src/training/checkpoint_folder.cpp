@@ -89,8 +89,8 @@ class CheckpointFolder::Impl {
   ~Impl();
 
   const std::string& path() const { return path_; }
-  WhenBusy when_busy() const { return options_.when_busy; }
-  bool save_async(const Checkpoint& state, int64_t step, WhenBusy when_busy);
+  // Begins a save, and returns whether it did. `is_behind`: training goes on meanwhile.
+  bool begin(const Checkpoint& state, int64_t step, bool is_behind);
   void wait();
   void reserve(const Checkpoint& state);
   bool has_checkpoint() const;
@@ -212,7 +212,7 @@ std::string CheckpointFolder::Impl::begin_folder(int64_t step) const {
   return of_first(result);
 }
 
-bool CheckpointFolder::Impl::save_async(const Checkpoint& state, int64_t step, WhenBusy when_busy) {
+bool CheckpointFolder::Impl::begin(const Checkpoint& state, int64_t step, bool is_behind) {
   const auto start = CheckpointWriter::Clock::now();
   CATENA_CHECK(ValueError, step >= 0, "CheckpointFolder: expected a step of at least 0, got ",
                step);
@@ -233,7 +233,7 @@ bool CheckpointFolder::Impl::save_async(const Checkpoint& state, int64_t step, W
                                   [](const std::string& error) { return !error.empty(); });
   if (failed) end_writer(save_errors);
   throw_first("CheckpointFolder", errors);
-  if (is_busy && when_busy == WhenBusy::kSkip) return false;
+  if (is_busy && is_behind && options_.when_busy == WhenBusy::kSkip) return false;
   if (is_busy) wait();
   writer_.reset();
   make_plan(parts, all);
@@ -249,7 +249,8 @@ bool CheckpointFolder::Impl::save_async(const Checkpoint& state, int64_t step, W
                        .ranks = size(),
                        .entries = entries_of(state),
                        .keep = options_.keep,
-                       .timeout = options_.timeout});
+                       .timeout = options_.timeout,
+                       .is_behind = is_behind});
   times_.blocked = seconds_since(start);
   return true;
 }
@@ -394,11 +395,11 @@ CheckpointFolder::~CheckpointFolder() = default;
 const std::string& CheckpointFolder::path() const { return impl_->path(); }
 
 void CheckpointFolder::save(const Checkpoint& state, int64_t step) {
-  impl_->save_async(state, step, WhenBusy::kWait);
+  impl_->begin(state, step, false);
   impl_->wait();
 }
 bool CheckpointFolder::save_async(const Checkpoint& state, int64_t step) {
-  return impl_->save_async(state, step, impl_->when_busy());
+  return impl_->begin(state, step, true);
 }
 void CheckpointFolder::wait() { impl_->wait(); }
 void CheckpointFolder::reserve(const Checkpoint& state) { impl_->reserve(state); }

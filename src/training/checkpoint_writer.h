@@ -26,6 +26,7 @@ struct SavePlan {
   std::vector<std::string> entries;
   int keep = 1;
   double timeout = 600;
+  bool is_behind = true;  // training goes on meanwhile
 };
 
 // One save of one rank.
