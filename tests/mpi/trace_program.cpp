@@ -57,7 +57,7 @@ int train(int argc, char** argv) {
   return 0;
 }
 
-constexpr int kForwardMs = 10, kBackwardMs = 20, kMicroBatches = 4, kPipelineSteps = 8;
+constexpr int kForwardMs = 25, kBackwardMs = 50, kMicroBatches = 4, kPipelineSteps = 6;
 
 void sleep_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 

@@ -113,7 +113,7 @@ double number_behind(const Outcome& outcome, const std::string& before) {
 
 // A rank is idle for as long as the simulation of the schedule says.
 TEST(TracesOfPipelines, MeasureTheBubble) {
-  constexpr int kPipelineRanks = 3, kPipelineSteps = 8;
+  constexpr int kPipelineRanks = 3, kPipelineSteps = 6;
   const TracedJob job(kPipelineRanks, "pipeline");
   ASSERT_EQ(job.outcome.code, 0) << job.outcome.text;
   EXPECT_TRUE(holds(job.outcome, "exposed    bubble  waiting for data")) << job.outcome.text;
@@ -123,16 +123,15 @@ TEST(TracesOfPipelines, MeasureTheBubble) {
     ASSERT_GT(expected, 0.1) << job.outcome.text;
     EXPECT_EQ(job.of(rank, "F" + std::to_string(rank) + ".3").size(), size_t(kPipelineSteps));
     EXPECT_EQ(job.of(rank, "Pipeline::step").size(), size_t(kPipelineSteps));
-    double idle = 0, whole = 0;
-    int marked = 0;
+    std::vector<double> idle;  // shares of the steps
     for (const Json& step : job.of_kind(rank, "step")) {
       if (!step.at("name").get<std::string>().starts_with("step ")) continue;
-      idle += step.at("args").at("bubble, us").get<double>();
-      whole += step.at("dur").get<double>();
-      ++marked;
+      idle.push_back(step.at("args").at("bubble, us").get<double>() / step.at("dur").get<double>());
     }
-    EXPECT_EQ(marked, kPipelineSteps - 1);
-    EXPECT_NEAR(idle / whole, expected, 0.06) << job.outcome.text;
+    ASSERT_EQ(idle.size(), size_t(kPipelineSteps - 1));
+    std::sort(idle.begin(), idle.end());
+    // A busy machine makes some of them longer.
+    EXPECT_NEAR(idle[idle.size() / 2], expected, 0.08) << job.outcome.text;
   }
 }
 
