@@ -141,6 +141,54 @@ void write_trace(const std::string& path, const std::string& text) {
   check_written(file.rename(path), path);
 }
 
+// Records of threads that have ended.
+void forget_ended_threads(Recorder& r) {
+  std::erase_if(r.threads,
+                [](const auto& thread) { return !thread->owned.load(std::memory_order_acquire); });
+}
+
+// What the devices did. They may take a while, in which threads go on to record.
+std::vector<DeviceActivity> finish_tracers(const Recorder& r, bool patient) {
+  std::vector<DeviceActivity> activities;
+  for (DeviceTracer* tracer : r.tracers) activities.push_back(tracer->finish(patient));
+  return activities;
+}
+
+bool finish_trace(bool patient) {
+  Recorder& r = recorder();
+  const std::lock_guard turn(r.turn);
+  if (!active() || r.owner != getpid()) return false;
+  const std::vector<DeviceActivity> activities = finish_tracers(r, patient);
+  const std::lock_guard lock(r.mutex);
+  detail::recording.store(false, std::memory_order_release);
+  catena::detail::memory_profiles.fetch_sub(1);
+  if (catena::detail::profiler_hooks.load(std::memory_order_acquire) == &kTraceHooks)
+    set_profiler_hooks(r.hooks_before);
+  const int64_t end = now();
+  TraceWriter writer(r.process, end);
+  for (const auto& thread : r.threads) {
+    const std::lock_guard own_lock(thread->mutex);
+    if (thread->session() != r.session.load()) continue;
+    writer.add(*thread);
+    thread->forget_events();
+  }
+  for (const DeviceActivity& activity : activities)
+    r.numbers = writer.add(activity, r.numbers, r.origin.load());
+  forget_ended_threads(r);
+  write_trace(file_of(r.path, r.process), writer.take());
+  return true;
+}
+
+void finish_quietly(bool patient) noexcept {
+  try {
+    finish_trace(patient);
+  } catch (const std::exception& error) {
+    logging::warning(error.what());
+  }
+}
+
+void finish_at_exit() { finish_quietly(true); }
+
 // The events of an uncaught exception are those that one looks for.
 [[noreturn]] void write_and_terminate() {
   stop_quietly();
@@ -150,21 +198,8 @@ void write_trace(const std::string& path, const std::string& text) {
 
 void watch_ends(Recorder& r) {
   if (std::exchange(r.watches_ends, true)) return;
-  std::atexit(stop_quietly);
+  std::atexit(finish_at_exit);
   r.terminate_before = std::set_terminate(write_and_terminate);
-}
-
-// What the devices did. They may take a while, in which threads go on to record.
-std::vector<DeviceActivity> finish_tracers(const Recorder& r) {
-  std::vector<DeviceActivity> activities;
-  for (DeviceTracer* tracer : r.tracers) activities.push_back(tracer->finish());
-  return activities;
-}
-
-// Records of threads that have ended.
-void forget_ended_threads(Recorder& r) {
-  std::erase_if(r.threads,
-                [](const auto& thread) { return !thread->owned.load(std::memory_order_acquire); });
 }
 
 }  // namespace
@@ -204,41 +239,12 @@ void add_device_tracer(DeviceTracer& tracer) {
   if (!active() || r.owner != getpid()) return;
   tracer.start(r.limit.load());
   // Again, to be called before the exit handlers of the device's driver.
-  std::atexit(stop_quietly);
+  std::atexit(finish_at_exit);
 }
 
-bool stop() {
-  Recorder& r = recorder();
-  const std::lock_guard turn(r.turn);
-  if (!active() || r.owner != getpid()) return false;
-  const std::vector<DeviceActivity> activities = finish_tracers(r);
-  const std::lock_guard lock(r.mutex);
-  detail::recording.store(false, std::memory_order_release);
-  catena::detail::memory_profiles.fetch_sub(1);
-  if (catena::detail::profiler_hooks.load(std::memory_order_acquire) == &kTraceHooks)
-    set_profiler_hooks(r.hooks_before);
-  const int64_t end = now();
-  TraceWriter writer(r.process, end);
-  for (const auto& thread : r.threads) {
-    const std::lock_guard own_lock(thread->mutex);
-    if (thread->session() != r.session.load()) continue;
-    writer.add(*thread);
-    thread->forget_events();
-  }
-  for (const DeviceActivity& activity : activities)
-    r.numbers = writer.add(activity, r.numbers, r.origin.load());
-  forget_ended_threads(r);
-  write_trace(file_of(r.path, r.process), writer.take());
-  return true;
-}
+bool stop() { return finish_trace(true); }
 
-void stop_quietly() noexcept {
-  try {
-    stop();
-  } catch (const std::exception& error) {
-    logging::warning(error.what());
-  }
-}
+void stop_quietly() noexcept { finish_quietly(false); }
 
 void begin(std::string_view name, Category category) {
   with_own_record([&](ThreadRecord& record) { record.begin(name, category, now()); });
@@ -280,7 +286,7 @@ void set_place(int rank, int ranks) {
   r.process.rank = rank;
   r.process.ranks = ranks;
   // Again, to be called before the exit handlers that were set up since: MPI's wait for others.
-  std::atexit(stop_quietly);
+  std::atexit(finish_at_exit);
 }
 
 void set_clock(int64_t offset, int64_t error) {

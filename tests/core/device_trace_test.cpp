@@ -27,11 +27,13 @@ class PretendedTracer final : public DeviceTracer {
     ++starts;
     limit = spans_per_track;
   }
-  DeviceActivity finish() noexcept override {
+  DeviceActivity finish(bool patient) noexcept override {
     ++finishes;
+    was_patient = patient;
     return std::exchange(activity, {});
   }
   int starts = 0, finishes = 0;
+  bool was_patient = false;
   size_t limit = 0;
   DeviceActivity activity;
 };
@@ -155,8 +157,12 @@ TEST(DeviceTrace, TracersMayJoinLater) {
   stop();
   EXPECT_EQ(late->finishes, 1);
   EXPECT_EQ(tracer().finishes, finished + 1);
+  EXPECT_TRUE(late->was_patient);
   EXPECT_FALSE(stop());
   EXPECT_EQ(late->finishes, 1);
+  start(folder / "t.json");
+  stop_quietly();
+  EXPECT_FALSE(late->was_patient) << "the process is being ended";
 }
 
 }  // namespace

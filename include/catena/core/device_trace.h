@@ -44,8 +44,9 @@ class DeviceTracer {
   virtual ~DeviceTracer() = default;
   // Each track keeps its last `spans_per_track`. What goes wrong is said in finish().
   virtual void start(size_t spans_per_track) noexcept = 0;
-  // What has been seen since start(). It may wait for devices, for a few seconds at most.
-  virtual DeviceActivity finish() noexcept = 0;
+  // What has been seen since start(). It may wait for work of devices: some seconds if `patient`,
+  // else a second at most, as the process is being ended.
+  virtual DeviceActivity finish(bool patient) noexcept = 0;
 };
 
 // From now on the tracer takes part in traces, also in one that is being recorded. It lives as long

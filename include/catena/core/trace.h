@@ -55,7 +55,8 @@ void start(const std::string& path, const TraceOptions& options = {});
 // forked from the one that started. Error if the file cannot be written; its events are then lost.
 // Thread-safe.
 bool stop();
-// The same where no exception may leave: a problem is logged as a warning.
+// The same where no exception may leave and there is no time, as the process is being ended: a
+// problem is logged as a warning, and work of devices that does not end at once is left out.
 void stop_quietly() noexcept;
 
 namespace detail {

@@ -33,8 +33,9 @@ constexpr size_t kBufferAlignment = 64;  // CUPTI asks for 8
 constexpr uint32_t kFlushEveryMs = 1000;
 // How long the end of a trace waits for work of the GPUs, and then for CUPTI. A kernel that hangs,
 // for which the trace may have been made, must not keep it from being written.
-constexpr auto kWaitForWork = std::chrono::seconds(3);
-constexpr auto kWaitForCupti = std::chrono::seconds(2);
+constexpr auto kWaitForWork = std::chrono::seconds(10);
+constexpr auto kWaitForCupti = std::chrono::seconds(5);
+constexpr auto kHurry = std::chrono::seconds(1);  // for either
 
 constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
                                          CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
@@ -124,7 +125,7 @@ void wait_for_work() {
 class CuptiTracer final : public tracing::DeviceTracer {
  public:
   void start(size_t spans_per_track) noexcept override;
-  tracing::DeviceActivity finish() noexcept override;
+  tracing::DeviceActivity finish(bool patient) noexcept override;
 
  private:
   bool check(CUptiResult result, const char* call);
@@ -171,12 +172,12 @@ void CuptiTracer::start(size_t spans_per_track) noexcept {
   cupti().flush_period(kFlushEveryMs);
 }
 
-tracing::DeviceActivity CuptiTracer::finish() noexcept {
+tracing::DeviceActivity CuptiTracer::finish(bool patient) noexcept {
   tracing::DeviceActivity activity;
   if (registered_) {
-    if (!ends_within(kWaitForWork, wait_for_work) && problem_.empty())
+    if (!ends_within(patient ? kWaitForWork : kHurry, wait_for_work) && problem_.empty())
       problem_ = "work of a GPU did not end; what was running is missing";
-    const bool flushed = ends_within(kWaitForCupti, [] {
+    const bool flushed = ends_within(patient ? kWaitForCupti : kHurry, [] {
       for (const CUpti_ActivityKind kind : kKinds) cupti().disable(kind);
       cupti().flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     });
@@ -200,7 +201,7 @@ constexpr const char* kNoCupti = "this build of catena has no CUPTI: its header 
 class CuptiTracer final : public tracing::DeviceTracer {
  public:
   void start(size_t) noexcept override {}
-  tracing::DeviceActivity finish() noexcept override { return {{}, {}, kNoCupti}; }
+  tracing::DeviceActivity finish(bool) noexcept override { return {{}, {}, kNoCupti}; }
 };
 
 #endif
