@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -85,17 +86,21 @@ struct ProcessRecord {
   std::vector<Clock> clocks;
 };
 
+class HostCalls;
+
 // Makes the text of a trace file. Its form is fixed, as catena-run reads it: the first line
 // describes the process, and each line after the second holds one event.
 class TraceWriter {
  public:
   // Open ranges end `now`.
   TraceWriter(const ProcessRecord& process, int64_t now);
+  ~TraceWriter();
   // The thread's mutex is held.
   void add(const ThreadRecord& thread);
-  // Streams of devices: tracks behind number `last`. Their times count from `origin`, the start of
-  // the trace on CLOCK_MONOTONIC. Spans of a stream that overlap get tracks beside each other.
-  // Returns the last number given.
+  // Streams of devices, after all threads: their spans say what call of the host they are of.
+  // Tracks behind number `last`. Their times count from `origin`, the start of the trace on
+  // CLOCK_MONOTONIC. Spans of a stream that overlap get tracks beside each other. Returns the last
+  // number given.
   int add(const DeviceActivity& activity, int last, int64_t origin);
   std::string take();
 
@@ -109,12 +114,14 @@ class TraceWriter {
                  const std::vector<std::string>& texts);
   int add_track(const DeviceTrack& track, const std::vector<std::string>& names, int last,
                 int64_t origin);
+  std::string details_of(const DeviceSpan& span, int64_t origin) const;
 
   ProcessRecord process_;
   int64_t now_;
   std::string rank_, host_;
   uint64_t dropped_ = 0;
   std::vector<std::string> device_problems_;
+  std::unique_ptr<HostCalls> calls_;
   std::string out_;
 };
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "core/trace_calls.h"
 #include "core/trace_record.h"
 
 namespace catena::tracing {
@@ -63,9 +64,15 @@ std::string own_host() {
 }  // namespace
 
 TraceWriter::TraceWriter(const ProcessRecord& process, int64_t now)
-    : process_(process), now_(now), rank_(std::to_string(process.rank)), host_(own_host()) {
+    : process_(process),
+      now_(now),
+      rank_(std::to_string(process.rank)),
+      host_(own_host()),
+      calls_(std::make_unique<HostCalls>()) {
   add_name("process_name", 0, "rank " + rank_ + " on " + host_);
 }
+
+TraceWriter::~TraceWriter() = default;
 
 void TraceWriter::next_line() {
   if (!out_.empty()) out_ += ",\n";
@@ -83,7 +90,9 @@ void TraceWriter::add(const ThreadRecord& thread) {
   std::vector<std::string> texts;
   for (const std::string& text : thread.texts()) texts.push_back(quoted_json(text));
   const std::string tid = std::to_string(thread.number());
-  for (const EventRecord& event : thread.sorted_events(now_)) add_event(event, tid, texts);
+  const std::vector<EventRecord> events = thread.sorted_events(now_);
+  for (const EventRecord& event : events) add_event(event, tid, texts);
+  calls_->add_thread(events, texts);
 }
 
 // `name` is quoted.
@@ -149,16 +158,26 @@ int TraceWriter::add_track(const DeviceTrack& track, const std::vector<std::stri
     lanes[lane] = span.end;
     begin_event(std::to_string(number), span.begin - origin, span.end - origin, span.category,
                 names[span.name]);
-    std::string details;
-    if (span.bytes >= 0) details += ",\"bytes\":" + std::to_string(span.bytes);
-    if (span.in_graph) details += ",\"graph\":true";
-    if (span.launched > 0) {
-      details += ",\"launched\":";
-      append_microseconds(details, span.launched - origin);
-    }
-    end_event(details);
+    end_event(details_of(span, origin));
   }
   return last + static_cast<int>(lanes.size());
+}
+
+// Of a collective the host knows the bytes.
+std::string TraceWriter::details_of(const DeviceSpan& span, int64_t origin) const {
+  const HostCalls::Call* const call =
+      span.launched > 0 ? calls_->at(span.launched - origin) : nullptr;
+  const bool is_collective = span.category == Category::kCollective;
+  const int64_t bytes = is_collective && call ? call->bytes : span.bytes;
+  std::string details;
+  if (call) details += ",\"of\":" + call->name;
+  if (bytes >= 0) details += ",\"bytes\":" + std::to_string(bytes);
+  if (span.in_graph) details += ",\"graph\":true";
+  if (span.launched > 0) {
+    details += ",\"launched\":";
+    append_microseconds(details, span.launched - origin);
+  }
+  return details;
 }
 
 std::string TraceWriter::take() {

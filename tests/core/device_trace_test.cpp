@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "temp_folder.h"
@@ -129,6 +132,84 @@ TEST(DeviceTrace, OverlappingSpansLieBesideEachOther) {
   EXPECT_EQ(kernels[2].at("name"), "third");
   EXPECT_EQ(kernels[2].at("tid"), kernels[0].at("tid"));
   EXPECT_EQ(track_of(trace, kernels[3]), "cuda:0 stream 8");
+}
+
+// The innermost call that was open when the host asked for the work.
+TEST(DeviceTrace, SpansSayWhoseTheyAre) {
+  PretendedTracer& device = tracer();
+  const TempFolder folder;
+  start(folder / "t.json");
+  std::vector<int64_t> times;
+  const auto note_time = [&times] {
+    usleep(100);
+    times.push_back(monotonic_now());
+    usleep(100);
+  };
+  {
+    const Range outer("Linear", Category::kFunction);
+    note_time();
+    {
+      const Range mine("a range of the user");
+      note_time();
+    }
+    {
+      const Range inner("matmul", Category::kFunction);
+      note_time();
+    }
+    note_time();
+  }
+  note_time();
+  {
+    const Range call("all_reduce");
+    describe("all_reduce", Category::kCommunication, {.bytes = 4096});
+    note_time();
+  }
+  const int64_t later = monotonic_now();
+  std::vector<DeviceSpan> spans;
+  for (size_t i = 0; i < times.size(); ++i) {
+    spans.push_back(span(later + int64_t(i) * 100, later + int64_t(i) * 100 + 10));
+    spans.back().launched = times[i];
+  }
+  spans.back().category = Category::kCollective;
+  device.activity.names = {"k"};
+  device.activity.tracks = {{"cuda:0 stream 7", spans, 0}};
+  stop();
+  const Json trace = Json::parse(read_file(folder / "t.json"));
+  std::vector<std::string> owners;
+  for (const Json& kernel : events_of(trace, "kernel"))
+    owners.push_back(kernel.at("args").value("of", ""));
+  EXPECT_EQ(owners, std::vector<std::string>({"Linear", "Linear", "matmul", "Linear", ""}));
+  const Json collective = events_of(trace, "collective").at(0);
+  EXPECT_EQ(collective.at("args").at("of"), "all_reduce");
+  EXPECT_EQ(collective.at("args").at("bytes"), 4096);
+}
+
+TEST(DeviceTrace, WorkOfTwoThreadsIsNobodys) {
+  PretendedTracer& device = tracer();
+  const TempFolder folder;
+  start(folder / "t.json");
+  begin("here", Category::kFunction);
+  DeviceSpan both = span(0, 0), one = both;
+  std::thread([&] {
+    const Range there("there", Category::kBackward);
+    usleep(100);
+    both.launched = monotonic_now();
+    usleep(100);
+  }).join();
+  usleep(100);
+  one.launched = monotonic_now();
+  usleep(100);
+  end();
+  both.begin = monotonic_now();
+  both.end = one.begin = both.begin + 10;
+  one.end = one.begin + 10;
+  device.activity.names = {"k"};
+  device.activity.tracks = {{"cuda:0 stream 7", {both, one}, 0}};
+  stop();
+  const auto kernels = events_of(Json::parse(read_file(folder / "t.json")), "kernel");
+  ASSERT_EQ(kernels.size(), 2u);
+  EXPECT_FALSE(kernels[0].at("args").contains("of"));
+  EXPECT_EQ(kernels[1].at("args").at("of"), "here");
 }
 
 TEST(DeviceTrace, SaysWhatIsMissing) {
