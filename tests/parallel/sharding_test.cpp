@@ -254,6 +254,11 @@ TEST(Sharding, UnitsAreHereWhileTheyAreUsed) {
     EXPECT_EQ(here(), 6u) << "until the next update";
     trained.step();
     EXPECT_EQ(here(), 0u);
+    const int64_t before = trained.optimizer.sharded()->gathers();
+    Variable h(zeros({1, 9}, {dtype::float64, comm.device()}));
+    for (int k = 0; k < 4; ++k) h = trained.net.l5(trained.net.l2(h));
+    trained.net.l3(h);
+    EXPECT_EQ(trained.optimizer.sharded()->gathers() - before, 3) << "of units in turn";
   });
 }
 
@@ -417,24 +422,26 @@ TEST(Sharding, ASecondUpdateUsesTheSameGradients) {
 }
 
 TEST(Sharding, ModelsMayMove) {
-  for (const Sharding sharding : {Sharding::kStates, Sharding::kGradients}) {
+  for (const BucketOptions& options : all_shardings()) {
     const auto run = [&](bool moves) {
       Values values;
       comm::run_threads(3, [&](Communicator& comm) {
-        Trained trained(comm, sharded(sharding));
+        Trained trained(comm, options);
         for (int step = 0; step < 4; ++step) {
           if (moves && step == 2) {
-            trained.net.to(cpu(40));
-            trained.net.to(comm.device());
+            trained.net.l1(zeros({1, kInputs}, {dtype::float64, comm.device()}));  // brings it
+            trained.net.l1.to(cpu(40));
+            trained.net.l1.to(comm.device());
           }
           trained.step();
           EXPECT_TRUE(trained.optimizer->layout().in_place());
         }
+        trained.optimizer.check_state();
         if (comm.rank() == 0) values = values_of(trained.net);
       });
       return values;
     };
-    EXPECT_EQ(run(true), run(false)) << name(sharding);
+    EXPECT_EQ(run(true), run(false)) << shown(options);
   }
 }
 
@@ -452,6 +459,8 @@ TEST(Sharding, TheModelOutlivesTheOptimizer) {
         mean_loss(net, part(batch_of(0, 6, dtype::float64), 0, 6, comm.device())).backward();
         optimizer.update();
       }
+      for (const Parameter& p : net.parameters())
+        EXPECT_TRUE(p.state()->is_stale() || p.state()->gradient_memory().defined()) << p.name();
       optimizers::Adam next(0.01);
       next.setup(net);
       next.zero_grads();
