@@ -24,7 +24,7 @@ struct RunOptions {
   uint64_t seed = 1;
   bool resume = false, overwrite = false;
   bool behind = false;  // checkpoints are written by all ranks, to a folder, behind training
-  bool graph = false;  // replay the step as one CUDA graph
+  bool graph = false;   // replay the step as one CUDA graph
 };
 enum class Graphs { kOffered, kNot };
 

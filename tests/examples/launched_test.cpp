@@ -89,8 +89,8 @@ void expect_restart_from(const std::string& checkpoint, Words options) {
   const TempFolder out;
   options.insert(options.end(), {"--data", data.path(), "--epoch", "12", "--out"});
   const std::string script =
-      "if [ $CATENA_RANK$CATENA_RESTART = 10 ]; then { while ! ls " + (out / "parts/") + checkpoint +
-      " >/dev/null 2>&1; do sleep 0.01; done; kill -9 $$; } & fi; exec \"$@\"";
+      "if [ $CATENA_RANK$CATENA_RESTART = 10 ]; then { while ! ls " + (out / "parts/") +
+      checkpoint + " >/dev/null 2>&1; do sleep 0.01; done; kill -9 $$; } & fi; exec \"$@\"";
   Words whole{CATENA_RUN, "-n", "2", "--cpu", program("train_mnist_distributed")};
   Words parts{CATENA_RUN,
               "-n",

@@ -191,5 +191,76 @@ TEST(CheckpointLayouts, SixteenBitsWithMasterCopiesToo) {
   }
 }
 
+// Two micro-batches, dropout and normalization, on so many ranks; `load` and `save` are paths.
+Outcome train_pipeline(int stages, uint64_t seed, int first, int last, const std::string& load,
+                       const std::string& save) {
+  Outcome outcome;
+  comm::run_threads(stages, [&](Communicator& comm) {
+    Sequence model;
+    fill(model);
+    Pipeline pipeline(model, even_cut(stages), all_forwards_first(stages, 2), comm, {.seed = seed});
+    pipeline.setup([] { return optimizers::Adam(0.01); });
+    serializers::Checkpoint state;
+    add_pipeline(state, pipeline);
+    if (!load.empty()) CheckpointFolder(load, &comm).load(state);
+    EXPECT_EQ(pipeline.steps(), first);
+    for (int i = first; i < last; ++i) {
+      const Batch batch = batch_of(i, 8, dtype::float32);
+      pipeline.step(batch.x, batch.t, cross_entropy);
+    }
+    if (!save.empty()) CheckpointFolder(save, &comm).save(state, last);
+    pipeline.collect();
+    if (comm.rank() == 0) note_values(model, outcome);
+  });
+  return outcome;
+}
+
+TEST(CheckpointLayouts, RandomNumbersOfPipelinesGoOn) {
+  const TempFolder folder;
+  const Outcome expected = train_pipeline(1, 3, 0, 5, "", "");
+  train_pipeline(2, 3, 0, 3, "", folder.path());
+  expect_same(train_pipeline(3, 9, 3, 5, folder.path(), ""), expected, "with the saved seed");
+}
+
+TEST(CheckpointLayouts, APipelineOfOneProcessFitsOneFile) {
+  const TempFolder folder;
+  const std::string path = folder / "pipeline.npz";
+  Outcome outcomes[2];
+  for (int k = 0; k < 2; ++k) {
+    Sequence model;
+    fill(model);
+    Pipeline pipeline(model, even_cut(2 + k), all_forwards_first(2 + k, 1),
+                      std::vector<Device>(size_t(2 + k), cpu(0)), {.seed = 3});
+    pipeline.setup([] { return optimizers::Adam(0.01); });
+    serializers::Checkpoint state;
+    add_pipeline(state, pipeline);
+    const Batch batch = batch_of(k, 8, dtype::float32);
+    pipeline.step(batch.x, batch.t, cross_entropy);
+    k == 0 ? state.save(path) : state.load(path);
+    note_values(model, outcomes[k]);
+  }
+  expect_same(outcomes[1], outcomes[0], "loaded");
+}
+
+// One file cannot hold what a rank does not have.
+TEST(CheckpointLayouts, APartOfATensorDoesNotFitOneFile) {
+  comm::run_threads(2, [](Communicator& comm) {
+    Tied tied(dtype::float32);
+    tied.model.to(comm.device());
+    auto optimizer =
+        create_multi_node_optimizer(optimizers::Adam(), comm, {.sharding = Sharding::kStates});
+    optimizer.setup(tied.model);
+    serializers::Checkpoint state;
+    state.add("parts", serializers::Checkpoint::Spread{.parts = [&] {
+                serializers::TensorParts parts;
+                for (const auto& own : optimizer->local_state())
+                  parts.push_back(serializers::part_of(own.name, own));
+                return parts;
+              }});
+    expect_contains(error_of<ValueError>([&] { state.to_arrays(); }),
+                    {"this process has a part only", "CheckpointFolder"});
+  });
+}
+
 }  // namespace
 }  // namespace catena::training
