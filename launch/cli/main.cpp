@@ -66,17 +66,6 @@ void keep_long_program(JobSpec& job) {
   job.program_file = keep_program(job.program);
 }
 
-// What the ranks have left, joined after the job, however it ended.
-void finish_trace(const std::string& file, int ranks) {
-  std::string text;
-  try {
-    text = describe_trace(file, join_trace(file, ranks));
-  } catch (const std::exception& error) {
-    text = std::string("catena-run: ") + error.what() + "\n";
-  }
-  std::fputs(text.c_str(), stderr);
-}
-
 int launch(const CommandLine& line) {
   const JobSpec& asked = line.job;
   check_env(asked.env);
@@ -88,12 +77,11 @@ int launch(const CommandLine& line) {
   const std::string trace = line.trace.empty() ? "" : prepare_trace(line.trace);
   if (!trace.empty()) setenv("CATENA_TRACE", trace.c_str(), 1);
   JobSpec job = complete(asked, *starter);
+  job.trace = trace;
   job.log_dir = make_log_dir(job.log_dir);
   require_executable(job.program.front());
   keep_long_program(job);
-  const int exit_code = run_job(job, *starter, signals);
-  if (!trace.empty()) finish_trace(trace, job.ranks);
-  return exit_code;
+  return run_job(job, *starter, signals);
 }
 
 // A program that was started without them (by some daemons) would give the numbers of its standard

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "job/trace_join.h"
 #include "wire/board_name.h"
 
 namespace catena::launch {
@@ -168,6 +169,18 @@ void renew(JobSpec& spec, const std::string& log_dir) {
   if (!log_dir.empty()) spec.log_dir = log_dir + "/restart-" + std::to_string(*spec.restart);
 }
 
+// What the ranks of the last attempt have left, joined, however it ended.
+void finish_trace(const JobSpec& spec) {
+  if (spec.trace.empty()) return;
+  std::string text;
+  try {
+    text = describe_trace(spec.trace, join_trace(spec.trace, spec.ranks));
+  } catch (const std::exception& error) {
+    text = std::string("catena-run: ") + error.what() + "\n";
+  }
+  std::fputs(text.c_str(), stderr);
+}
+
 void check_min_ranks(const JobSpec& spec, const AllocatedNodes& nodes) {
   if (spec.min_ranks == 0) return;
   const std::string option = "--min-ranks " + std::to_string(spec.min_ranks);
@@ -262,7 +275,11 @@ int run_job(JobSpec spec, Starter& starter, SignalQueue& signals) {
     std::string text = describe_next(next, spec, restarts);
     if (!next.again) text += describe_attempts(past);
     std::fputs(text.c_str(), stderr);
-    if (!next.again) return attempt.report.exit_code;
+    if (!next.again) {
+      finish_trace(spec);
+      return attempt.report.exit_code;
+    }
+    if (!spec.trace.empty()) remove_trace_parts(spec.trace, spec.ranks);
     if (next.left_out.empty()) ++restarts;
     spec.hosts = std::move(next.hosts);
     spec.nodes = std::move(next.nodes);

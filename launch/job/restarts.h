@@ -48,9 +48,10 @@ NextAttempt decide_next(const JobSpec& spec, const std::vector<PastAttempt>& pas
 std::string describe_attempts(const std::vector<PastAttempt>& past);
 
 // Runs the job, and again as long as spec.max_restarts and the kind of failure allow it. The output
-// of the ranks appears on standard output and standard error, the report of each attempt and the
-// list of all attempts on standard error. Returns the exit code of the last attempt. Throws
-// UserError when --min-ranks does not go together with the job.
+// of the ranks appears on standard output and standard error, the report of each attempt, the list
+// of all attempts and what there is to say of the last one's trace on standard error. Returns the
+// exit code of the last attempt. Throws UserError when --min-ranks does not go together with the
+// job.
 int run_job(JobSpec spec, Starter& starter, SignalQueue& signals);
 
 }  // namespace catena::launch

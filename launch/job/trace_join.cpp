@@ -285,6 +285,11 @@ std::string prepare_trace(const std::string& file) {
   return path;
 }
 
+void remove_trace_parts(const std::string& file, int ranks) {
+  std::error_code ignored;
+  for (int rank = 0; rank < ranks; ++rank) fs::remove(part_name(file, rank), ignored);
+}
+
 JoinedTrace join_trace(const std::string& file, int ranks) {
   JoinedTrace joined;
   std::vector<TracePart> parts;

@@ -17,6 +17,9 @@ namespace catena::launch {
 // Throws UserError when its folder cannot be written.
 std::string prepare_trace(const std::string& file);
 
+// Removes the parts of an attempt of so many ranks, which another one follows.
+void remove_trace_parts(const std::string& file, int ranks);
+
 struct JoinedTrace {
   std::vector<int> missing;          // ranks that have left no part
   std::vector<std::string> damaged;  // parts that were not read to their end, and why

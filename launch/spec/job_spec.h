@@ -50,6 +50,7 @@ struct JobSpec {
   double timeout = 300;
   std::optional<double> grace;  // between SIGTERM and SIGKILL of ranks
   std::string log_dir;          // "": no logs
+  std::string trace;            // of all ranks, by its full name; "": none
   bool no_bind = false;
   int max_restarts = 0;
   int min_ranks = 0;              // with which hosts may be left out of a restart; 0: none may

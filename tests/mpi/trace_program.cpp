@@ -1,9 +1,11 @@
 // Started by the tests under catena-run: trains three steps. The last rank misbehaves as the first
-// argument says: "throw" and "terminate" fail in step 2, "kill" ends by SIGKILL. With "pipeline"
-// the ranks are a pipeline whose stages sleep; each says what part of its time it should be idle.
+// argument says: "throw" and "terminate" fail in step 2, "kill" ends by SIGKILL, "throw-first"
+// fails unless the job was started again. With "pipeline" the ranks are a pipeline whose stages
+// sleep; each says what part of its time it should be idle.
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <stdexcept>
@@ -31,6 +33,8 @@ void misbehave(const std::string& fault) {
   if (fault == "throw") throw std::runtime_error("the rank was asked to fail");
   if (fault == "terminate") std::terminate();
   if (fault == "kill") std::raise(SIGKILL);
+  const char* const restart = std::getenv("CATENA_RESTART");
+  if (fault == "throw-first" && restart && std::string(restart) == "0") misbehave("throw");
 }
 
 int train(int argc, char** argv) {

@@ -16,10 +16,10 @@ using mpi_test::Outcome;
 // A job of CPU ranks that was traced.
 class TracedJob {
  public:
-  TracedJob(int ranks, const std::string& fault = "") {
+  TracedJob(int ranks, const std::string& fault = "", const std::string& options = "") {
     outcome = mpi_test::shell("", std::string(CATENA_TEST_LAUNCHER) + " -n " +
                                       std::to_string(ranks) + " --cpu --trace " + file + " " +
-                                      CATENA_TEST_TRACE_PROGRAM + " " + fault);
+                                      options + " " + CATENA_TEST_TRACE_PROGRAM + " " + fault);
     trace = Json::parse(read_file(file), nullptr, false);
     if (trace.is_discarded())
       ADD_FAILURE() << "the trace is no JSON: " << outcome.text;
@@ -148,6 +148,16 @@ TEST(TracesOfFailures, HoldWhatTheRanksDid) {
     }
     EXPECT_EQ(job.folder.entries(), 1);
   }
+}
+
+// What the first attempt has left is of another time.
+TEST(TracesOfFailures, AreOfTheLastAttempt) {
+  const TracedJob job(2, "throw-first", "--max-restarts 1");
+  EXPECT_EQ(job.outcome.code, 0) << job.outcome.text;
+  EXPECT_TRUE(holds(job.outcome, "2 attempts")) << job.outcome.text;
+  EXPECT_TRUE(holds(job.outcome, "2 ranks and 2 steps")) << job.outcome.text;
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(job.of(rank, "my step").size(), 3u);
+  EXPECT_EQ(job.folder.entries(), 1);
 }
 
 // A process that is killed writes nothing; the others are there, and the rank is named.

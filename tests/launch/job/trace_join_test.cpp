@@ -210,6 +210,14 @@ TEST_F(TraceJoin, ReadsDamagedParts) {
   EXPECT_FALSE(joined_event("cut").is_null());
 }
 
+// Of an attempt in which a rank was killed.
+TEST_F(TraceJoin, PartsOfAnAttemptGo) {
+  write_part(0, {{"wall_ns", 0}}, {});
+  write_part(2, {{"wall_ns", 0}}, {});
+  remove_trace_parts(file_, 3);
+  EXPECT_FALSE(fs::exists(part(0)) || fs::exists(part(2)));
+}
+
 TEST_F(TraceJoin, IsPrepared) {
   write_part(0, {{"wall_ns", 0}}, {});
   write_part(1, {{"wall_ns", 0}}, {});
