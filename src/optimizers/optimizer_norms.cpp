@@ -53,6 +53,7 @@ Arrays Optimizer::squares_of_all(const UpdateContext& update) {
     squares.push_back(needs_norms_of_steps() ? step_squares_of(i, update) : squares_of(i));
   }
   if (is_sharded()) sum_over_parts(squares);
+  for (const auto& stage : current_stages()) stage->finish_squares(*this, squares);
   return squares;
 }
 

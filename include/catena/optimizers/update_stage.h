@@ -55,6 +55,12 @@ class UpdateStage {
   // `total`, a 0-d float64 on a device, is the sum of squares of this process's gradients. A stage
   // of processes that hold different parameters makes it the sum over all of them, in place.
   virtual void finish_norm(const Array& total) { (void)total; }
+  // Of a rule with norms, such as LARS and LAMB: squares[i], float64 (2, slots), has the sums of
+  // squares of each parameter of arena i, of its values, and of its gradient or step. A stage of
+  // processes that have slices of parameters makes them the sums over all slices, in place.
+  virtual void finish_squares(Optimizer& optimizer, const Arrays& squares) {
+    (void)optimizer, (void)squares;
+  }
   // `flag`, a 0-d float64 on a device, differs from 0 if this process has found gradients that are
   // not finite. A stage of processes that hold different gradients makes it the sum over all of
   // them, in place, so that all skip the update or none.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 
@@ -12,6 +13,7 @@
 #include "catena/optimizers/loss_scale.h"
 #include "catena/parallel/tensor/norms.h"
 #include "optimizers/arena_sums.h"
+#include "parallel/tensor/slice_squares.h"
 
 namespace catena::parallel::pipeline {
 
@@ -35,8 +37,23 @@ class NormStage final : public optimizers::UpdateStage {
         "the stages' optimizers");
   }
 
+  // Of tensor ranks.
+  void share_squares(Communicator& tensor, const Parameters& sliced) {
+    squares_.emplace(tensor, sliced);
+  }
+  void after_setup(Optimizer& optimizer) override {
+    if (squares_) squares_->after_setup(optimizer);
+  }
+  void prepare_for_capture(Optimizer& optimizer) override {
+    if (squares_) squares_->prepare(optimizer);
+  }
+  void finish_squares(Optimizer& optimizer, const Arrays& squares) override {
+    if (squares_) squares_->sum(optimizer, squares);
+  }
+
  private:
   Array factor_;  // 0-d float64
+  std::optional<SliceSquares> squares_;
 };
 
 Updates::Updates(Sequence& model, double clip_norm, Communicator* comm, Communicator* data,
@@ -154,6 +171,7 @@ void Updates::number_slices() {
   std::vector<double> counts(numbers_.size(), tensor_->rank() == 0 ? 1 : 0);
   Parameters slices = sliced_parameters(model_);
   slices.insert(slices.end(), sliced_.begin(), sliced_.end());
+  norm_->share_squares(*tensor_, slices);
   for (const Parameter& p : slices)
     if (const auto number = numbers_.find(p.state()); number != numbers_.end())
       counts[size_t(number->second)] = 1;

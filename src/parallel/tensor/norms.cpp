@@ -12,6 +12,7 @@
 #include "catena/parallel/tensor/embed_id.h"
 #include "catena/parallel/tensor/linear.h"
 #include "optimizers/arena_sums.h"
+#include "slice_squares.h"
 #include "start_values.h"
 
 namespace catena::parallel {
@@ -32,13 +33,21 @@ void add_slices(Parameterized& part, Parameters& found) {
 // Sums norms over ranks.
 class SharedNorms final : public optimizers::UpdateStage {
  public:
-  SharedNorms(CommunicatorPtr comm, const Parameters& sliced) : comm_(std::move(comm)) {
+  SharedNorms(CommunicatorPtr comm, const Parameters& sliced)
+      : comm_(std::move(comm)), squares_(*comm_, sliced) {
     for (const Parameter& parameter : sliced) sliced_.insert(parameter.state());
   }
   optimizers::UpdatePhase phase() const override { return optimizers::UpdatePhase::kUnscale; }
   const char* name() const override { return "shared norms"; }
   void run(optimizers::UpdateContext& update) override { optimizer_ = &update.optimizer(); }
-  void after_setup(Optimizer& optimizer) override { optimizer_ = &optimizer; }
+  void after_setup(Optimizer& optimizer) override {
+    optimizer_ = &optimizer;
+    squares_.after_setup(optimizer);
+  }
+  void prepare_for_capture(Optimizer& optimizer) override { squares_.prepare(optimizer); }
+  void finish_squares(Optimizer& optimizer, const Arrays& squares) override {
+    squares_.sum(optimizer, squares);
+  }
 
   // `total` may have factors that the gradients in memory do not have. So it is multiplied by this
   // rank's share of the sum: its slices, and its part of what is whole.
@@ -76,6 +85,7 @@ class SharedNorms final : public optimizers::UpdateStage {
   }
 
   CommunicatorPtr comm_;
+  SliceSquares squares_;
   std::set<const ParameterState*> sliced_;
   Optimizer* optimizer_ = nullptr;
 };

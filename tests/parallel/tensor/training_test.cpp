@@ -12,6 +12,8 @@
 #include "catena/functions/connection/embed_id.h"
 #include "catena/functions/noise/dropout.h"
 #include "catena/functions/normalization/layer_normalization.h"
+#include "catena/optimizers/lamb.h"
+#include "catena/optimizers/lars.h"
 #include "catena/optimizers/loss_scale.h"
 #include "catena/parallel/grid.h"
 #include "catena/parallel/pipeline/pipeline.h"
@@ -125,12 +127,12 @@ int cut_of(const std::string& path) {
   return kWhole;
 }
 
-// Without the update of step `skipped`.
-Trained one_process(double clip_norm = 0, int skipped = -1) {
+// By a rule, without the update of step `skipped`.
+template <class Rule>
+Trained one_process_by(Rule optimizer, double clip_norm = 0, int skipped = -1) {
   const DeviceScope scope(cpu(0));
   random::default_state(cpu(0)).seed(kSeed);
   auto net = whole_net();
-  optimizers::Adam optimizer(0.01);
   if (clip_norm > 0) optimizer.add_hook("clip", optimizers::gradient_clipping(clip_norm));
   optimizer.setup(net);
   Trained trained;
@@ -146,6 +148,10 @@ Trained one_process(double clip_norm = 0, int skipped = -1) {
   for (const auto& [path, p] : net.named_parameters())
     trained.values[path] = p.data(), trained.gradients[path] = p.grad();
   return trained;
+}
+
+Trained one_process(double clip_norm = 0, int skipped = -1) {
+  return one_process_by(optimizers::Adam(0.01), clip_norm, skipped);
 }
 
 void expect_joined(Communicator& comm, const std::string& path, const Array& own,
@@ -307,6 +313,44 @@ TEST(TensorTraining, NormsCountFrozenAndFurtherParametersAsTheyAre) {
     expect_contains(error_of<ValueError>([&] { share_norms(optimizer, net, comm); }),
                     {"share_norms: the optimizer shares its norms already"});
   });
+}
+
+// Rules that scale each parameter's step by its norm.
+template <class MakeRule>
+void expect_norms_of_parameters(const MakeRule& make_rule) {
+  const Trained expected = one_process_by(make_rule());
+  for (const GridShape& shape :
+       {GridShape{.tensor = 2}, GridShape{.tensor = 3}, GridShape{.data = 2, .tensor = 2}}) {
+    for (const Sharding sharding : {Sharding::kNone, Sharding::kStates}) {
+      SCOPED_TRACE(message(shape.data, " x ", shape.tensor));
+      comm::run_threads(shape.data * shape.tensor, [&](Communicator& comm) {
+        const Grid grid(comm, shape);
+        random::default_state(comm.device()).seed(kSeed);
+        auto optimizer =
+            create_multi_node_optimizer(make_rule(), grid.data(), {.sharding = sharding});
+        auto net = split_net(grid.tensor());
+        share_norms(optimizer.actual_optimizer(), net, grid.tensor());
+        optimizer.setup(net);
+        const auto [begin, end] = shard(kTokens, grid.data().rank(), grid.data().size());
+        for (int step = 0; step < kSteps; ++step) {
+          const auto [ids, labels] = tokens_of(step);
+          const Slice own(begin, end);
+          optimizer.zero_grads();
+          F::vocab_parallel_softmax_cross_entropy(net(ids(own).to(comm.device())),
+                                                  labels(own).to(comm.device()), grid.tensor())
+              .backward();
+          optimizer.update();
+        }
+        for (const auto& [path, p] : net.named_parameters())
+          expect_joined(grid.tensor(), path, p.data(), expected.values.at(path), "value of ");
+      });
+    }
+  }
+}
+
+TEST(TensorTraining, LambAndLarsTakeTheNormsOfWholeParameters) {
+  expect_norms_of_parameters([] { return optimizers::LAMB(0.02); });
+  expect_norms_of_parameters([] { return optimizers::LARS(0.5, 0.9, 0.02); });
 }
 
 // Pipelines ---------------------------------------------------------------------------------------
@@ -556,6 +600,33 @@ TEST(TensorTraining, PipelinesClipByTheNormOfAllSlices) {
       train_together(Grid(comm, shape), {.clip_norm = clip_norm}, expected);
     });
   }
+}
+
+TEST(TensorTraining, PipelinesByLambTakeTheNormsOfWholeParameters) {
+  const auto make_rule = [] { return optimizers::LAMB(0.02); };
+  const Trained expected = one_process_by(make_rule());
+  comm::run_threads(8, [&](Communicator& comm) {
+    const Grid grid(comm, {.data = 2, .pipeline = 2, .tensor = 2});
+    const Device here = comm.device();
+    random::default_state(here).seed(kSeed + uint64_t(grid.replica()));
+    pipeline::Sequence model;
+    fill(model, grid.tensor(), false);
+    pipeline::Pipeline pipeline(model, {{0, 2}}, pipeline::gpipe(2, 3), grid, {.seed = 5});
+    pipeline.setup(make_rule);
+    const auto [begin, end] = shard(kTokens, grid.replica(), grid.data().size());
+    for (int step = 0; step < kSteps; ++step) {
+      const auto [ids, labels] = tokens_of(step);
+      const Slice own(begin, end);
+      pipeline.step(ids(own).to(here), labels(own).to(here),
+                    [&](const Variable& y, const Array& t) {
+                      return F::vocab_parallel_softmax_cross_entropy(y, t, grid.tensor());
+                    });
+    }
+    for (const auto& [path, p] : model.named_parameters()) {
+      if (!pipeline.has_stage(path.rfind("head", 0) == 0 ? 1 : 0)) continue;
+      expect_joined(grid.tensor(), path, p.data(), expected.values.at(path), "value of ");
+    }
+  });
 }
 
 TEST(TensorTraining, PipelinesSkipWhereASliceOverflows) {

@@ -13,8 +13,9 @@ Parameters sliced_parameters(Parameterized& model);
 
 // Makes the norms of the optimizer's gradients those of the model that is not split: slices of all
 // ranks count, and what is whole counts once. gradient_clipping, clip_grads and compute_grads_norm
-// then give all ranks of `tensor` the same factor; without it what is whole drifts apart. The last
-// two are collective then, and each update is.
+// then give all ranks of `tensor` the same factor; without it what is whole drifts apart. So are
+// the norms of each parameter that LAMB and LARS take. The last two are collective then, and each
+// update is.
 //
 //   optimizer->add_hook("clip", optimizers::gradient_clipping(1));
 //   parallel::share_norms(optimizer.actual_optimizer(), model, grid.tensor());
