@@ -47,6 +47,10 @@ void add_run(examples::CommandLine& line, Options& o, Devices devices) {
     examples::add_options(line, o.run, examples::Graphs::kOffered);
   }
   if (devices == Devices::kOne) examples::add_drawing_options(line, o.drawing, o.summary);
+  if (devices == Devices::kRanks)
+    line.add_count("--slices", o.slices,
+                   "slices of each batch, a power of two that the ranks divide: the parameters are "
+                   "then equal bit for bit on any number of ranks");
 }
 
 // Options that the chosen network would not look at.

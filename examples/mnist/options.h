@@ -29,6 +29,7 @@ struct Options {
   bool cosine = false;   // the learning rate falls along a cosine
   std::string drawing;   // file for the graph behind the first loss; empty: none
   bool summary = false;  // print the table of layers
+  int64_t slices = 0;    // of a batch over ranks, for equal bits on any number of them; 0: none
   examples::RunOptions run;
 };
 

@@ -2,6 +2,7 @@
 //   catena-run -n 4 train_mnist_distributed --epoch 5
 #include "catena/array/random.h"
 #include "catena/comm/run_main.h"
+#include "catena/core/config.h"
 #include "catena/parallel/multi_node_optimizer.h"
 #include "models.h"
 #include "trainer.h"
@@ -16,7 +17,9 @@ int body(int argc, char** argv) {
   catena::random::seed(options.run.seed);
   mnist::Network model(options.network);
   model.to(device);
-  auto optimizer = catena::create_multi_node_optimizer(mnist::make_optimizer(options), *comm);
+  if (options.slices > 0) catena::config().deterministic = true;
+  auto optimizer = catena::create_multi_node_optimizer(
+      mnist::make_optimizer(options), *comm, {.slices = static_cast<int>(options.slices)});
   optimizer.setup(model);
 
   const auto score = [&](const catena::datasets::Batch& batch) {

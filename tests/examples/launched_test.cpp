@@ -57,6 +57,37 @@ INSTANTIATE_TEST_SUITE_P(Cases, RanksTrainAsOneProcess,
                            return std::get<1>(info.param) + std::to_string(std::get<0>(info.param));
                          });
 
+// 410 images in batches of 100, by slices of 12 or 13; the last ten make slices of one or two.
+TEST(LaunchedExampleTest, SlicesGiveOneModelOnAnyNumberOfRanks) {
+  const SmallData data;
+  const TempFolder out;
+  const auto train = [&](int ranks, const std::string& folder, const Words& more) {
+    Words words{CATENA_RUN,
+                "-n",
+                std::to_string(ranks),
+                "--cpu",
+                program("train_mnist_distributed"),
+                "--data",
+                data.path(),
+                "--out",
+                out / folder,
+                "--epoch",
+                "1",
+                "--dropout",
+                "0.3"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  };
+  for (const int ranks : {1, 2, 4})
+    expect_trained(train(ranks, std::to_string(ranks), {"--slices", "8"}));
+  expect_equal_models(out / "1", out / "2", 0);
+  expect_equal_models(out / "1", out / "4", 0);
+  const Finished refused = train(3, "three", {"--slices", "8"});
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_NE(refused.err.find("8 slices cannot be divided over 3 ranks"), std::string::npos)
+      << refused.err;
+}
+
 // As on hosts without a shared file system: each rank has a folder of its own, and rank 1's
 // checkpoint is of another run.
 TEST(LaunchedExampleTest, ResumesFromRank0sCheckpoint) {
