@@ -35,8 +35,8 @@ GradientReducer::GradientReducer(Communicator& comm, const BucketOptions& option
                *options.reduce_dtype);
   if (options.slices == 0) return;
   CATENA_CHECK(ValueError, options.sharding <= Sharding::kStates && !options.reduce_dtype,
-               "multi-node optimizer: slices add whole gradients in their own dtype; leave out "
-               "reduce_dtype and sharding of gradients or parameters");
+               "multi-node optimizer: slices keep gradients whole and add them in float32; use "
+               "them with Sharding::kNone or kStates, and without a reduce_dtype");
   slices_ = std::make_shared<SliceRun>(comm, options.slices);
 }
 
@@ -410,9 +410,9 @@ void GradientReducer::check_state(const char* who) {
 
 void GradientReducer::discard(Optimizer&) {
   wait();
+  if (slices_) slices_->discard();
   reopen();
   mixed_ = false;
-  if (slices_) slices_->discard();
   begin_round();
   in_own_step_ = true;
 }

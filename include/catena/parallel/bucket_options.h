@@ -30,6 +30,11 @@ struct BucketOptions {
   int64_t last_bytes = int64_t(1) << 20;
   Sharding sharding = Sharding::kNone;
 
+  // Above 0: parameters are equal bit for bit on any number of ranks; see
+  // MultiNodeOptimizer::slices. A power of two that the ranks divide. Gradients stay whole and are
+  // added in float32 at least: with kNone and kStates only, and without reduce_dtype.
+  int slices = 0;
+
   // kParameters: what is gathered and freed together, by the paths of parts of the model
   // ("/body/block1"), in place of the sizes above. A parameter belongs to the longest of them that
   // it is in, else to the direct child of the model that it is in.
@@ -54,11 +59,6 @@ struct BucketOptions {
   // (2 u + u^2 + n 2^-23) A, and by (u + n 2^-23) A under sharding. Adding in 16 bits from rank to
   // rank, as reductions of a library may, is off by up to (n - 1) u A.
   std::optional<Dtype> reduce_dtype = std::nullopt;
-
-  // Above 0: parameters are equal bit for bit on any number of ranks; see
-  // MultiNodeOptimizer::slices. A power of two that the ranks divide. Not with reduce_dtype and
-  // sharding of gradients or parameters (ValueError).
-  int slices = 0;
 };
 
 }  // namespace catena::parallel

@@ -107,13 +107,13 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   void begin_declared_round();
   void start_ready_buckets();
   void start_next();
+  Event reduce_slices(const Bucket& bucket);
   void collect(size_t bucket);
   comm::Reduce weighted(size_t arena, const Array& gradient) const;
   bool scatters(const optimizers::ParameterArena& arena) const;
   bool keeps_parts() const;
   void reopen();
   void free_gradients();
-  Event reduce_slices(const Bucket& bucket);
   void note_facts(StepAgreement& agreement) const;
   bool begin_agreement();
   void flush();
