@@ -65,9 +65,10 @@ void declare(CLI::App& app, RawOptions& raw, CommandLine& line) {
                  "Start a job that fails again, up to N times, with CATENA_RESTART=1, 2, ... in "
                  "its environment (default: 0)")
       ->type_name("N");
-  app.add_option("--min-ranks", raw.min_ranks,
-                 "Leave out hosts that cannot be reached, or nodes that Slurm has lost, when a job is "
-                 "started again, if M ranks remain")
+  app.add_option(
+         "--min-ranks", raw.min_ranks,
+         "Leave out hosts that cannot be reached, or nodes that Slurm has lost, when a job is "
+         "started again, if M ranks remain")
       ->type_name("M");
   app.add_option("--log-dir", job.log_dir, "Also write DIR/rank-N.log for every rank")
       ->type_name("DIR");
