@@ -115,6 +115,7 @@ class Checkpoint {
     std::function<void(const std::map<std::string, Array>&)> load;
     Spread spread = {};  // of models, optimizers and what was added as such; else without parts
   };
+  // All of them.
   const std::vector<Entry>& entries() const { return entries_; }
 
  private:

@@ -24,6 +24,7 @@ struct TensorSlice {
   // Numbers that belong to an object, such as counts, which are read as whole arrays.
   bool is_value = false;
 
+  // Of the elements.
   int64_t bytes() const { return elements.size() * int64_t(itemsize(dtype)); }
   // Whether the box is the whole tensor.
   bool has_whole_box() const { return extent == shape; }

@@ -32,9 +32,10 @@ namespace catena::training {
 // What a save does while the one before it is still being written.
 enum class WhenBusy : uint8_t { kWait, kSkip };
 
+// How many checkpoints a folder keeps, and for what its saves wait.
 struct CheckpointFolderOptions {
   int keep = 2;  // complete checkpoints that stay; a save removes older ones
-  WhenBusy when_busy = WhenBusy::kWait;
+  WhenBusy when_busy = WhenBusy::kWait;  // what save_async does then
   double timeout = 600;  // seconds for which rank 0 waits for the files of the other ranks
 };
 
@@ -62,6 +63,7 @@ class CheckpointFolder {
   CheckpointFolder(const CheckpointFolder&) = delete;
   CheckpointFolder& operator=(const CheckpointFolder&) = delete;
 
+  // As it was given.
   const std::string& path() const;
 
   // Saves, and returns when the checkpoint is complete. A checkpoint of this step is replaced.
@@ -72,10 +74,10 @@ class CheckpointFolder {
   void save(const serializers::Checkpoint& state, int64_t step);
   // Copies the state to host memory and returns; a thread writes it. Arrays may be written again at
   // once: copies of those on the CPU are done, and the streams of GPUs wait for copies to
-  // page-locked memory on a side stream. Host memory of that size is kept for the next save, which
-  // reserve() prepares. While a save is being written the next one waits, or is left out
-  // (WhenBusy): false then, on all ranks. Throws the error of the save before it, as wait() does.
-  // Not during the capture of a graph.
+  // page-locked memory on a side stream. The host waits for a GPU once, to read the count of
+  // updates. Host memory of that size is kept for the next save, which reserve() prepares. While a
+  // save is being written the next one waits, or is left out (WhenBusy): false then, on all ranks.
+  // Throws the error of the save before it, as wait() does. Not during the capture of a graph.
   bool save_async(const serializers::Checkpoint& state, int64_t step);
   // Waits until the last checkpoint is complete. IoError, once, if it could not be written.
   void wait();
@@ -105,6 +107,7 @@ class CheckpointFolder {
     double written = 0;  // seconds from there until its file, on rank 0 the checkpoint, was done
     int64_t bytes = 0;   // of its file
   };
+  // Zero seconds written: it is being written.
   Times times() const;
 
  private:

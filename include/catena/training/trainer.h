@@ -119,10 +119,10 @@ class Trainer {
   bool has_checkpoint() const;
   // Removes those of both forms. Collective over ranks.
   void remove_checkpoints();
-  // Goes on from the checkpoint, as if the run had not ended: bit for bit with equal numbers of
-  // ranks and threads, else up to rounding. Reads the newest checkpoint, of whichever form. Rank 0
-  // reads checkpoint.npz for all, and the rows of log.json up to
-  // there; they may have other columns than those that follow. An extension that the earlier run
+  // Goes on from the newest checkpoint, of whichever form, as if the run had not ended: bit for bit
+  // with equal numbers of ranks and threads, else up to rounding. Rank 0 reads checkpoint.npz for
+  // all, all ranks read the folder. Rank 0 reads the rows of log.json up to there; they may have
+  // other columns than those that follow. An extension that the earlier run
   // did not have begins anew. ValueError without a folder; IoError, on all ranks, when one of the
   // files is damaged, or the checkpoint is missing or does not fit.
   //
