@@ -39,7 +39,7 @@ std::string unit_of(const std::string& name, const std::vector<std::string>& uni
 void ParameterGathers::attach(Optimizer& optimizer, int number) {
   optimizer_ = &optimizer;
   number_ = number;
-  has_moved_ = stays_ = false;
+  has_moved_ = false;
   stop_observing();
   arena_of_.clear();
   units_.clear();
@@ -66,9 +66,8 @@ void ParameterGathers::attach(Optimizer& optimizer, int number) {
   std::stable_sort(by_use_.begin(), by_use_.end(), [&](size_t a, size_t b) {
     return first_declared(arenas[a]) < first_declared(arenas[b]);
   });
-  if (!by_units()) return;
-  for (size_t a = 0; a < arenas.size(); ++a) arena(a).keep_own_data(true);
-  watch_uses(true);
+  stays_ = is_new_ = by_units();
+  watch_uses(by_units());
 }
 
 void ParameterGathers::attach_again() {
@@ -151,6 +150,7 @@ void ParameterGathers::before_use(ParameterState& parameter) {
 
 void ParameterGathers::step_begins() {
   attach_again();
+  if (is_new_) settle();
   order_.clear();
   place_ = 0;
   if (!by_units() || stays_ || before_.empty()) return;
@@ -166,7 +166,7 @@ void ParameterGathers::finish() {
 void ParameterGathers::settle() {
   attach_again();
   finish();
-  stays_ = false;
+  stays_ = is_new_ = false;
   if (!by_units()) return;
   for (size_t a = 0; a < arena_count(); ++a) arena(a).keep_own_data(true);
   recent_.clear();

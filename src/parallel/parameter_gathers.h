@@ -74,7 +74,8 @@ class ParameterGathers final : public BackwardObserver {
   std::vector<size_t> order_, before_;  // arenas that arrived in this step, and in that before
   size_t place_ = 0;                    // in before_, of the next arrival
   bool has_moved_ = false;              // arenas are others than those that are known here
-  bool stays_ = false;                  // gather_all was called since the last update
+  bool stays_ = false;                  // all values are here until the next update
+  bool is_new_ = false;                 // no step has begun since setup: and until that
   int64_t count_ = 0;
 };
 

@@ -144,7 +144,6 @@ inline ShardedResult train_sharded(Communicator& comm, const ShardedJob& job) {
   optimizer.setup(net);
   if (job.freezes) optimizer->freeze("/l3");
   if (job.state) {
-    optimizer.gather_parameters();
     write_values(net, job.values);
     optimizer->load_state(*job.state);
   }
