@@ -2,6 +2,8 @@
 // over threads, processes and GPUs.
 #pragma once
 
+#include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -82,7 +84,7 @@ inline std::unique_ptr<Optimizer> rule_of(const ShardedJob& job) {
   return rule;
 }
 
-inline std::map<std::string, Array> copy_of(const NamedArrays& state) {
+inline std::map<std::string, Array> host_copy_of(const NamedArrays& state) {
   std::map<std::string, Array> result;
   for (const auto& [name, array] : state) result[name] = array.to(cpu(0)).copy();
   return result;
@@ -172,12 +174,42 @@ inline ShardedResult train_sharded(Communicator& comm, const ShardedJob& job) {
     graph.defined() ? graph.launch() : step();
   }
   for (const auto& arena : optimizer->layout().arenas()) result.bytes += arena.bytes();
-  result.state = copy_of(optimizer->state());
+  result.state = host_copy_of(optimizer->state());
   if (optimizer.sharded() != nullptr) result.gathers = optimizer.sharded()->gathers();
   optimizer.gather_parameters();
   optimizer.check_state();
   result.values = values_of(net);
   return result;
 }
+
+// What each rank of threads ends with.
+inline std::vector<ShardedResult> over_threads(int ranks, const ShardedJob& job) {
+  std::vector<ShardedResult> results(static_cast<size_t>(ranks));
+  comm::run_threads(
+      ranks, [&](Communicator& comm) { results[size_t(comm.rank())] = train_sharded(comm, job); });
+  return results;
+}
+
+// A model and its optimizer, and a step by the same batch on all ranks.
+struct ShardedModel {
+  DeepNet net{dtype::float64};
+  MultiNodeOptimizer optimizer;
+  ShardedModel(Communicator& comm, const parallel::BucketOptions& options)
+      : optimizer(create_multi_node_optimizer(optimizers::Adam(0.01), comm, options)) {
+    net.to(comm.device());
+    optimizer.setup(net);
+  }
+  Batch batch() const { return part(batch_of(0, 6, dtype::float64), 0, 6, net.l1.W.device()); }
+  void pass() { mean_loss(net, batch()).backward(); }
+  void step() {
+    optimizer.zero_grads();
+    pass();
+    optimizer.update();
+  }
+  size_t count(const std::function<bool(const optimizers::ParameterArena&)>& is_such) const {
+    const auto& arenas = const_cast<MultiNodeOptimizer&>(optimizer)->layout().arenas();
+    return size_t(std::count_if(arenas.begin(), arenas.end(), is_such));
+  }
+};
 
 }  // namespace catena::testing

@@ -1,0 +1,272 @@
+// Where gradients and parameters are in the steps of sharded training, and what asks for those that
+// are not here.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "error_text.h"
+#include "parallel/sharded_training.h"
+
+namespace catena::parallel {
+namespace {
+
+using namespace catena::testing;  // NOLINT: the network and its training
+using optimizers::ParameterArena;
+
+TEST(Sharding, TakesAShareOfTheMemory) {
+  const auto bytes = [](Sharding sharding) {
+    return double(over_threads(4, {.options = sharded(sharding), .end = 3})[0].bytes);
+  };
+  // Parameters, gradients and two states of four parts each, besides what fills parts up.
+  const double whole = bytes(Sharding::kStates) / 2.5;
+  EXPECT_EQ(bytes(Sharding::kGradients), whole * 1.75);
+  EXPECT_LT(bytes(Sharding::kParameters), whole * 1.6);
+}
+
+// No more than three units at once, forward and backward, and each is gathered twice at most.
+TEST(Sharding, UnitsAreHereWhileTheyAreUsed) {
+  comm::run_threads(2, [](Communicator& comm) {
+    ShardedModel trained(comm, sharded(Sharding::kParameters));
+    const auto here = [&] {
+      return trained.count([](const ParameterArena& arena) { return arena.has_whole_data(); });
+    };
+    EXPECT_EQ(trained.optimizer->layout().arenas().size(), 6u);
+    EXPECT_EQ(here(), 6u) << "until the first step, for loading";
+    for (int step = 0; step < 3; ++step) {
+      const int64_t before = trained.optimizer.sharded()->gathers();
+      trained.optimizer.zero_grads();
+      EXPECT_EQ(here(), 0u);
+      const Variable loss = mean_loss(trained.net, trained.batch());
+      EXPECT_EQ(here(), 3u);
+      loss.backward();
+      EXPECT_EQ(here(), 3u);
+      trained.optimizer.update();
+      EXPECT_EQ(here(), 0u);
+      EXPECT_EQ(trained.optimizer.sharded()->gathers() - before, 6 + 3) << step;
+    }
+    trained.optimizer.gather_parameters();
+    EXPECT_EQ(here(), 6u);
+    mean_loss(trained.net, trained.batch());
+    EXPECT_EQ(here(), 6u) << "until the next update";
+    trained.step();
+    EXPECT_EQ(here(), 0u);
+    const int64_t before = trained.optimizer.sharded()->gathers();
+    Variable h(zeros({1, 9}, {dtype::float64, comm.device()}));
+    for (int k = 0; k < 4; ++k) h = trained.net.l5(trained.net.l2(h));
+    trained.net.l3(h);
+    EXPECT_EQ(trained.optimizer.sharded()->gathers() - before, 3) << "of units in turn";
+  });
+}
+
+TEST(Sharding, UnitsMayBeNamed) {
+  comm::run_threads(2, [](Communicator& comm) {
+    BucketOptions options = sharded(Sharding::kParameters);
+    options.units = {"/l1/W", "/l", "/l2"};  // "/l" is a part of none
+    ShardedModel trained(comm, options);
+    EXPECT_EQ(trained.optimizer->layout().arenas().size(), 7u);
+    trained.step();
+    trained.step();
+    trained.optimizer.check_state();
+  });
+}
+
+// Gradients of buckets that are done are freed while backward goes on.
+TEST(Sharding, GradientsAreMadeAndFreedByBuckets) {
+  comm::run_threads(2, [](Communicator& comm) {
+    struct Watch : BackwardObserver {
+      ShardedModel& trained;
+      size_t most = 0;
+      explicit Watch(ShardedModel& t) : trained(t) {}
+      void gradient_is_final(ParameterState&) override {
+        most = std::max(most, trained.count([](const ParameterArena& arena) {
+          return arena.has_whole_gradient();
+        }));
+      }
+    };
+    ShardedModel trained(comm, {150, 150, 0, Sharding::kGradients});
+    const size_t arenas = trained.optimizer->layout().arenas().size();
+    ASSERT_GT(arenas, 5u);
+    Watch watch(trained);
+    for (const Parameter& p : trained.net.parameters()) watch.observe(p);
+    for (int step = 0; step < 3; ++step) {
+      trained.step();
+      EXPECT_EQ(trained.count([](const ParameterArena& a) { return a.has_whole_gradient(); }), 0u);
+    }
+    EXPECT_GE(watch.most, 1u);
+    EXPECT_LE(watch.most, 3u);
+  });
+}
+
+// Errors ------------------------------------------------------------------------------------------
+
+TEST(Sharding, GradientsOfOtherRanksAreAnError) {
+  for (const Sharding sharding : {Sharding::kStates, Sharding::kGradients}) {
+    comm::run_threads(2, [&](Communicator& comm) {
+      ShardedModel trained(comm, {1 << 20, 1 << 20, 0, sharding});
+      trained.optimizer.zero_grads();
+      trained.pass();
+      const auto read = [&] {
+        for (const Parameter& p : trained.net.parameters()) p.grad();
+      };
+      expect_contains(error_of<GradientError>(read),
+                      {"the gradient of parameter '/l", "not in this process"});
+      trained.optimizer.update();
+      trained.optimizer.zero_grads();
+      for (const Parameter& p : trained.net.parameters())
+        EXPECT_EQ(p.grad().to_vector<double>(), std::vector<double>(size_t(p.size()), 0.0));
+      trained.pass();
+      trained.optimizer.update();
+    });
+  }
+}
+
+TEST(Sharding, ValuesThatAreNotHereAreAnError) {
+  for (const BucketOptions& options :
+       {sharded(Sharding::kParameters), sharded(Sharding::kGradients, true)}) {
+    comm::run_threads(2, [&](Communicator& comm) {
+      ShardedModel trained(comm, options);
+      trained.step();
+      for (const Parameter& p : trained.net.parameters())
+        expect_contains(error_of<ValueError>([&] { p.data(); }),
+                        {"Parameter::data", p.name().c_str(), "not in this process"});
+      trained.optimizer.gather_parameters();
+      const Values values = values_of(trained.net);
+      trained.net.l1.b.copy_from(zeros(trained.net.l1.b.shape(), dtype::float64));
+      trained.step();
+      trained.optimizer.gather_parameters();
+      const auto b = trained.net.l1.b.data().to_vector<double>();
+      for (size_t i = 0; i < b.size(); ++i) EXPECT_NEAR(b[i], 0, 0.011) << "one step from 0";
+      trained.optimizer.check_state();
+    });
+  }
+}
+
+// What a capture would find is what every replay finds.
+TEST(Sharding, CapturesBeginWithValuesWhereStepsLeaveThem) {
+  comm::run_threads(2, [&](Communicator& comm) {
+    ShardedModel units(comm, sharded(Sharding::kParameters));
+    units.step();
+    units.optimizer.gather_parameters();
+    units.optimizer->prepare_for_capture();
+    EXPECT_THROW(units.net.l1.W.data(), ValueError);
+    units.step();
+    ShardedModel ahead(comm, sharded(Sharding::kStates, true));
+    ahead.step();
+    EXPECT_THROW(ahead.net.l1.W.data(), ValueError);
+    ahead.optimizer->prepare_for_capture();
+    EXPECT_TRUE(ahead.net.l1.W.data().defined());
+    ahead.step();
+    ahead.optimizer.check_state();
+  });
+}
+
+// Units of one size that ranks use in different orders are not taken for each other.
+TEST(Sharding, UnitsInAnotherOrderAreNamed) {
+  std::vector<std::string> errors(2);
+  try {
+    comm::run_threads(2, [&](Communicator& comm) {
+      ShardedModel trained(comm, sharded(Sharding::kParameters));
+      trained.optimizer.zero_grads();
+      const Variable x(zeros({1, 9}, {dtype::float64, comm.device()}));
+      errors[size_t(comm.rank())] =
+          error_of<CommError>([&] { comm.rank() == 0 ? trained.net.l2(x) : trained.net.l5(x); });
+    });
+  } catch (const Error&) {
+  }
+  for (const std::string& error : errors)
+    expect_contains(error, {"all_gather", "bucket 4 of optimizer 1", "bucket 1 of optimizer 1"});
+}
+
+// A pass after the update would add to averages of which a rank has a part.
+TEST(Sharding, PassesBetweenUpdateAndZeroGradsAreAnErrorOfTheUpdate) {
+  for (const Sharding sharding : {Sharding::kStates, Sharding::kGradients}) {
+    comm::run_threads(2, [&](Communicator& comm) {
+      ShardedModel trained(comm, sharded(sharding));
+      trained.step();
+      trained.pass();
+      expect_contains(error_of<GradientError>([&] { trained.optimizer.update(); }),
+                      {"update", "since the last update", "zero_grads()"});
+      trained.net.zero_grads();  // the model's
+      trained.pass();
+      trained.optimizer.update();
+      trained.optimizer.check_state();
+      trained.optimizer.update();  // the same gradients once more
+      trained.optimizer.check_state();
+    });
+  }
+}
+
+// Without zero_grads the averages are still there, in parts.
+TEST(Sharding, ASecondUpdateUsesTheSameGradients) {
+  const auto run = [](const BucketOptions& options) {
+    Values values;
+    comm::run_threads(3, [&](Communicator& comm) {
+      ShardedModel trained(comm, options);
+      trained.step();
+      trained.optimizer.zero_grads();
+      const Batch own = part(batch_of(comm.rank(), 4, dtype::float64), 0, 4, comm.device());
+      mean_loss(trained.net, own).backward();
+      trained.optimizer.update();
+      trained.optimizer.update();
+      trained.optimizer.check_state();
+      if (comm.rank() == 0) values = values_of(trained.net);
+    });
+    return values;
+  };
+  const Values whole = run(sharded(Sharding::kNone));
+  for (const BucketOptions& options : all_shardings())
+    expect_equal_training(run(options), whole, dtype::float64, shown(options));
+}
+
+TEST(Sharding, ModelsMayMove) {
+  for (const BucketOptions& options : all_shardings()) {
+    const auto run = [&](bool moves) {
+      Values values;
+      comm::run_threads(3, [&](Communicator& comm) {
+        ShardedModel trained(comm, options);
+        for (int step = 0; step < 4; ++step) {
+          if (moves && step == 2) {
+            trained.net.l1(zeros({1, kInputs}, {dtype::float64, comm.device()}));  // brings it
+            trained.net.l1.to(cpu(40));
+            trained.net.l1.to(comm.device());
+          }
+          trained.step();
+          EXPECT_TRUE(trained.optimizer->layout().in_place());
+        }
+        trained.optimizer.check_state();
+        if (comm.rank() == 0) values = values_of(trained.net);
+      });
+      return values;
+    };
+    EXPECT_EQ(run(true), run(false)) << shown(options);
+  }
+}
+
+// Another optimizer takes the model over.
+TEST(Sharding, TheModelOutlivesTheOptimizer) {
+  for (const BucketOptions& options : all_shardings()) {
+    if (options.sharding == Sharding::kParameters) continue;
+    comm::run_threads(2, [&](Communicator& comm) {
+      DeepNet net(dtype::float64);
+      net.to(comm.device());
+      {
+        auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), comm, options);
+        optimizer.setup(net);
+        optimizer.zero_grads();
+        mean_loss(net, part(batch_of(0, 6, dtype::float64), 0, 6, comm.device())).backward();
+        optimizer.update();
+      }
+      for (const Parameter& p : net.parameters())
+        EXPECT_TRUE(p.state()->is_stale() || p.state()->gradient_memory().defined()) << p.name();
+      optimizers::Adam next(0.01);
+      next.setup(net);
+      next.zero_grads();
+      mean_loss(net, part(batch_of(0, 6, dtype::float64), 0, 6, comm.device())).backward();
+      next.update();
+      EXPECT_TRUE(std::isfinite(net.l1.W.data().to_vector<double>()[0]));
+    });
+  }
+}
+
+}  // namespace
+}  // namespace catena::parallel
