@@ -11,7 +11,8 @@ namespace catena::parallel {
 
 class StepAgreement;
 
-// Whether the gradients of the arena are reduced into the part that this rank updates.
+// Whether the gradients of the arena are reduced into the part that this rank updates. Those of
+// slices stay whole: norms of parts would depend on the number of ranks.
 bool is_reduced_in_parts(const optimizers::ParameterArena& arena, const BucketOptions& options);
 
 // What is reduced, and how.

@@ -47,7 +47,8 @@ const char* name(Sharding sharding) {
 }
 
 bool is_reduced_in_parts(const ParameterArena& arena, const BucketOptions& options) {
-  return options.sharding != Sharding::kNone && arena.covers().size() != arena.size();
+  return options.sharding != Sharding::kNone && options.slices == 0 &&
+         arena.covers().size() != arena.size();
 }
 
 std::vector<Bucket> make_buckets(const std::vector<ParameterArena>& arenas,

@@ -97,13 +97,24 @@ TEST(BatchSlices, DoNotDependOnShardingBucketsOrThreads) {
   const DeterministicScope scope;
   const SlicedRun plain{.batch = 37, .clip = 0.05};
   const Trained one = trained<WideNet>(1, plain);
+  SlicedRun sharded = plain;
+  sharded.sharding = Sharding::kStates;
+  const Trained sharded_one = trained<WideNet>(1, sharded);
   for (const int ranks : {1, 2, 4, 8}) {
-    SlicedRun sharded = plain;
-    sharded.sharding = Sharding::kStates;
-    EXPECT_EQ(differences(trained<WideNet>(ranks, sharded), one), "") << ranks;
+    EXPECT_EQ(differences(trained<WideNet>(ranks, sharded), sharded_one), "") << ranks;
+    SlicedRun ahead = sharded;
+    ahead.gather_ahead = true;
+    EXPECT_EQ(differences(trained<WideNet>(ranks, ahead), sharded_one), "") << ranks;
     SlicedRun buckets = plain;
     buckets.bucket_bytes = 1 << 12;
     EXPECT_EQ(differences(trained<WideNet>(ranks, buckets), one), "") << ranks;
+    // Norms are sums over arenas, which sharding cuts; the rest does not depend on it.
+    SlicedRun unclipped = sharded;
+    unclipped.clip = 0;
+    EXPECT_EQ(differences(trained<WideNet>(ranks, unclipped),
+                          trained<WideNet>(1, SlicedRun{.batch = 37})),
+              "")
+        << ranks;
   }
   const int threads = cpu_threads();
   set_cpu_threads(threads == 1 ? 2 : 1);
@@ -444,6 +455,20 @@ TEST(BatchSlices, RefuseNumbersThatMakeNoTree) {
                       create_multi_node_optimizer(optimizers::SGD(0.1), comm, {.slices = 2});
                     }),
                     {"2 slices cannot be divided over 4 ranks"});
+  });
+}
+
+TEST(BatchSlices, KeepGradientsWholeAndWide) {
+  const DeterministicScope scope;
+  comm::run_threads(2, [](Communicator& comm) {
+    for (const BucketOptions& options :
+         {BucketOptions{.sharding = Sharding::kGradients, .slices = 2},
+          BucketOptions{.sharding = Sharding::kParameters, .slices = 2},
+          BucketOptions{.slices = 2, .reduce_dtype = dtype::bfloat16}})
+      expect_contains(error_of<ValueError>([&] {
+                        create_multi_node_optimizer(optimizers::SGD(0.1), comm, options);
+                      }),
+                      {"slices keep gradients whole", "kStates", "reduce_dtype"});
   });
 }
 

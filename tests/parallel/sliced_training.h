@@ -97,6 +97,7 @@ struct SlicedRun {
   int steps = 10;
   parallel::Sharding sharding = parallel::Sharding::kNone;
   double clip = 0;
+  bool gather_ahead = false;
   int64_t bucket_bytes = int64_t(32) << 20;
   std::string rule = "Adam";
 };
@@ -112,7 +113,8 @@ void train_slices(Communicator& comm, Model& model, const SlicedRun& run,
                                                           .bucket_bytes = run.bucket_bytes,
                                                           .last_bytes = run.bucket_bytes,
                                                           .sharding = run.sharding,
-                                                          .slices = run.slices});
+                                                          .slices = run.slices,
+                                                          .gather_ahead = run.gather_ahead});
   if (run.clip > 0) optimizer->add_hook("clip", optimizers::gradient_clipping(run.clip));
   optimizer.setup(model);
   const auto [begin, end] = parallel::slice_bounds(run.batch, comm.rank(), comm.size());
