@@ -14,7 +14,6 @@
 #include "catena/comm/factory.h"
 #include "catena/core/config.h"
 #include "catena/core/graph.h"
-#include "catena/core/memory.h"
 #include "catena/functions/loss/softmax_cross_entropy.h"
 #include "catena/parallel/multi_node_optimizer.h"
 #include "rank_timing.h"
@@ -86,7 +85,7 @@ class Bench : public RankBench {
     catena::cuda::Graph graph = catena::cuda::Graph::capture(device_, step);
     return slowest(sampling, [&] { graph.launch(); });
   }
-  double peak_gib();
+  double taken_gib(size_t free_before);
 
   bool quick_;
 };
@@ -116,22 +115,24 @@ void Bench::mnist(Precision precision, double goal) {
   row(r);
 }
 
-// The most memory that a rank's arrays have taken since the process began.
-double Bench::peak_gib() {
-  const double peak = double(catena::memory_statistics(device_).peak_in_use);
-  return comm_.all_reduce_value(peak, catena::comm::Reduction::kMax) / double(1 << 30);
+// The most memory of its device that a rank has taken since there were so many bytes free.
+double Bench::taken_gib(size_t free_before) {
+  catena::synchronize(device_);
+  const double taken = double(free_before) - double(catena::memory_info(device_).free);
+  return comm_.all_reduce_value(taken, catena::comm::Reduction::kMax) / double(1 << 30);
 }
 
 void Bench::linear_stack(const Way& way, bool with_memory) {
   const int64_t width = !on_gpu() ? 128 : quick_ ? 1024 : 4096, batch = on_gpu() ? 1024 : 32;
   if (on_gpu()) catena::config().matmul_precision = Precision::kTf32;
   const Sampling sampling{5, quick_ ? 3 : 7, on_gpu() ? 20 : 3};
+  const size_t free_before = catena::memory_info(device_).free;
   LinearStack shared(device_, 8, width, batch);
   auto averaged = catena::create_multi_node_optimizer(make_rule(way.rule), comm_, way.options);
   averaged.setup(shared.model());
   catena::Optimizer& optimizer = averaged.actual_optimizer();
   const auto step = [&] { shared.step(optimizer); };
-  const double eager = slowest(sampling, step) * 1e3, peak = peak_gib();
+  const double eager = slowest(sampling, step) * 1e3, taken = taken_gib(free_before);
   std::optional<double> replayed;
   const bool may_capture = way.options.sharding != Sharding::kParameters;
   if (on_gpu() && may_capture) replayed = slowest_replay(sampling, optimizer, step) * 1e3;
@@ -157,7 +158,7 @@ void Bench::linear_stack(const Way& way, bool with_memory) {
   if (with_memory)
     row({.name = name + ", memory of a rank",
          .precision = precision(),
-         .value = peak,
+         .value = taken,
          .unit = "GiB"});
 }
 

@@ -10,14 +10,19 @@ namespace {
 using namespace catena::testing;  // NOLINT: the networks of these tests
 
 template <class Model>
-Bits trained_alone(const SlicedRun& run) {
+Bits trained_alone(const SlicedRun& run, Device device) {
   Bits bits;
-  comm::run_threads(1, [&](Communicator& comm) {
-    Model model;
-    train_slices(comm, model, run);
-    bits = bits_of(model);
-    bits.merge(bits_of_persistents(model));
-  });
+  comm::ThreadsOptions options;
+  options.devices = {device};
+  comm::run_threads(
+      1,
+      [&](Communicator& comm) {
+        Model model;
+        train_slices(comm, model, run);
+        bits = bits_of(model);
+        bits.merge(bits_of_persistents(model));
+      },
+      options);
   return bits;
 }
 
@@ -27,7 +32,7 @@ void expect_bits_of_one_rank(Communicator& comm, const SlicedRun& run) {
   train_slices(comm, model, run);
   Bits bits = bits_of(model);
   bits.merge(bits_of_persistents(model));
-  EXPECT_EQ(bits, trained_alone<Model>(run));
+  EXPECT_EQ(bits, trained_alone<Model>(run, comm.device()));
 }
 
 TEST(ProcessBatchSlices, GiveTheBitsOfOneRank) {

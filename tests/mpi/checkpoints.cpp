@@ -20,6 +20,7 @@ struct Session {
   Session(const CommunicatorPtr& comm, parallel::Sharding sharding)
       : optimizer(
             create_multi_node_optimizer(optimizers::Adam(0.01), comm, {.sharding = sharding})) {
+    net.to(comm->device());
     optimizer.setup(net);
     state.add("model", net);
     state.add("optimizer", optimizer.actual_optimizer());
@@ -27,7 +28,8 @@ struct Session {
   void train(int first, int last) {
     for (int i = first; i < last; ++i) {
       optimizer.zero_grads();
-      loss_of(net, batch_of(i, 6, dtype::float32)).backward();
+      const Batch batch = part(batch_of(i, 6, dtype::float32), 0, 6, optimizer.comm().device());
+      loss_of(net, batch).backward();
       optimizer.update();
     }
   }

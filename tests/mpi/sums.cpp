@@ -232,38 +232,6 @@ TEST_F(ProcessSums, AreWrittenIntoSharedMemory) {
   }
 }
 
-// Of one step and of several, with slices that are empty or not whole.
-const int64_t kSizesOfCopies[] = {16384, 16385, 262143, 1000003, 9000001, 17000003};
-
-TEST_F(ProcessSums, AreMadeByCopyEngines) {
-  const CommunicatorPtr comm = made_with(*all_, "copies", "pool");
-  ASSERT_NE(comm::internals(*comm).ways().find("by copy engines"), std::string::npos)
-      << comm::internals(*comm).ways();
-  for (const int64_t n : kSizesOfCopies) {
-    const int64_t apart = comm->rank() + n;  // other offsets on other ranks
-    expect_sum(*comm, Reduction::kSum, n, true, false, 0, 0);
-    expect_sum(*comm, Reduction::kMean, n, false, false, apart % 4, (apart + 1) % 3);
-  }
-}
-
-TEST_F(ProcessSums, OfSixteenBitsAreRoundedOnceByCopyEngines) {
-  const CommunicatorPtr comm = made_with(*all_, "copies", "pool");
-  for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBFloat16})
-    for (const int64_t n : {32768, 32769, 700001}) expect_rounded_once(*comm, dtype, n);
-}
-
-// A reduce-scatter gives the bits of an all-reduce, and gathers of parts in place make it whole.
-TEST_F(ProcessSums, MayBeScatteredAndGatheredByCopyEngines) {
-  const CommunicatorPtr comm = made_with(*all_, "copies", "pool");
-  for (const int64_t part : {16384, 30004, 30005, 5000003}) expect_parts(*comm, part, false, true);
-}
-
-TEST_F(ProcessSums, ByCopyEnginesAreReplayed) {
-  const CommunicatorPtr comm = made_with(*all_, "copies", "pool"),
-                        other = made_with(*all_, "copies", "pool");
-  expect_replays(*comm, *other, {9000001, 100003, 70000});
-}
-
 TEST_F(ProcessSums, OfSixteenBitsAreRoundedOnce) {
   for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBFloat16})
     for (const int64_t n : {1, 7, 8, 9, 1001, 70001}) expect_rounded_once(*two_shot_, dtype, n);

@@ -107,7 +107,9 @@ template <class Model>
 void train_slices(Communicator& comm, Model& model, const SlicedRun& run,
                   Dtype dtype = dtype::float32) {
   model.to(comm.device());
-  random::default_state(comm.device()).seed(5 + uint64_t(comm.rank()));
+  // Rank 0's counts. Ranks that share a GPU share its generator.
+  const int own_seed = comm.device().is_cuda() ? 0 : comm.rank();
+  random::default_state(comm.device()).seed(5 + uint64_t(own_seed));
   auto optimizer = parallel::create_multi_node_optimizer(make_rule(run.rule), comm,
                                                          {.first_bytes = run.bucket_bytes,
                                                           .bucket_bytes = run.bucket_bytes,

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "catena/core/log.h"
-#include "copy_sums.h"
 #include "peer_copies.h"
 #include "peer_exchange.h"
 #include "two_shot.h"
@@ -92,8 +91,6 @@ bool abort_in_thread(F work) {
 void Core::abort() {
   if (exchange) abort_in_thread([part = std::exchange(exchange, nullptr)] { part->release(); });
   if (two_shot) abort_in_thread([part = std::exchange(two_shot, nullptr)] { part->release(); });
-  if (copy_sums)
-    abort_in_thread([part = std::exchange(copy_sums, nullptr)] { part->release(kReleaseTime); });
   if (copies)
     abort_in_thread([copies = std::exchange(copies, nullptr)] { copies->release(kReleaseTime); });
   if (!comm) return;

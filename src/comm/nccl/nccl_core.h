@@ -26,7 +26,6 @@ inline double seconds_since(Clock::time_point start) {
 
 class PeerCopies;
 class PeerExchange;
-class CopySums;
 class TwoShotSums;
 
 // Everything but construction is done under `mutex`, unless said otherwise.
@@ -40,7 +39,6 @@ class Core {
   ncclComm_t comm = nullptr;
   std::shared_ptr<PeerCopies> copies;      // null: NCCL moves all messages
   std::shared_ptr<PeerExchange> exchange;  // null: NCCL makes small collectives too
-  std::shared_ptr<CopySums> copy_sums;     // null: NCCL makes the largest sums
   std::shared_ptr<TwoShotSums> two_shot;   // null: NCCL makes all larger sums
   int device() const { return device_; }
   double timeout() const { return timeout_; }

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "catena/core/log.h"
-#include "copy_sums.h"
 #include "peer_copies.h"
 #include "peer_exchange.h"
 #include "two_shot.h"
@@ -122,7 +121,6 @@ NcclTransport::NcclTransport(CommunicatorPtr control, std::shared_ptr<Core> core
       exchange_ ? TwoShotSums::create(*control_, core_->device(), choice_.ways) : nullptr;
   if (!two_shot_ && choice_.memory == SharedMemory::kPeers) choice_.memory = SharedMemory::kPool;
   blocks_ = std::make_unique<SharedBlocks>(core_->device(), choice_.memory);
-  if (!exchange_) choice_.ways.copies = 0;
   core_->describe(ways());
   if (rank() == 0 && control_->size() > 1) logging::info("nccl: ", ways());
 }
@@ -152,7 +150,6 @@ std::string NcclTransport::ways() const {
                                                         : message("; up to ", most);
     text += message(" in two steps by ", choice_.ways.blocks, " blocks");
   }
-  if (choice_.ways.copies > 0) text += message("; from ", choice_.ways.copies, " by copy engines");
   return text + message("; memory of arenas: ", name_of(choice_.memory));
 }
 
@@ -223,11 +220,9 @@ void NcclTransport::close() {
   const bool captured = two_shot_ && two_shot_->captured();
   blocks_->close(!all_agree(*control_, !captured), *core_, *control_);
   if (two_shot_) two_shot_->close(*control_);
-  if (copy_sums_) copy_sums_->close(*control_);
   core_->copies = nullptr;
   core_->exchange = nullptr;
   core_->two_shot = nullptr;
-  core_->copy_sums = nullptr;
   core_->close();
 }
 
@@ -237,7 +232,6 @@ void NcclTransport::run(std::span<const Call> calls) {
   core_->throw_if_failed();
   const bool has_messages = copies_ && std::any_of(calls.begin(), calls.end(),
                                                    [](const Call& c) { return is_message(c); });
-  prepare_copy_sums(calls);
   std::vector<Call> others;
   if (has_messages) {
     others = run_copies(calls);
@@ -245,21 +239,6 @@ void NcclTransport::run(std::span<const Call> calls) {
     calls = others;
   }
   calls.size() == 1 && is_simple(calls[0]) ? run_single(calls[0]) : run_group(calls);
-}
-
-// At the first call for it, which all ranks make: without the mutex, for it waits for them.
-void NcclTransport::prepare_copy_sums(std::span<const Call> calls) {
-  if (copy_sums_ || choice_.ways.copies <= 0) return;
-  const auto takes = [this](const Call& call) {
-    return CopySums::takes(call, choice_.ways, control_->size()) && !records_graph(call.stream);
-  };
-  if (std::none_of(calls.begin(), calls.end(), takes)) return;
-  UseGpu use(core_->device());
-  copy_sums_ = CopySums::create(*control_, core_->device());
-  if (!copy_sums_) choice_.ways.copies = 0;
-  std::lock_guard lock(core_->mutex);
-  core_->throw_if_failed();
-  core_->copy_sums = copy_sums_;
 }
 
 bool NcclTransport::messages_are_independent() const { return copies_ && copies_->reaches_all(); }
@@ -286,8 +265,6 @@ bool NcclTransport::run_by_peers(const Call& call) {
     SeenBy seen;
     const bool found = blocks_->find(call.out(), size_t(bytes_of(call) * slices), seen);
     two_shot_->run(call, found ? &seen : nullptr);
-  } else if (copy_sums_ && CopySums::takes(call, choice_.ways, control_->size())) {
-    copy_sums_->run(call);
   } else {
     return false;
   }

@@ -38,7 +38,6 @@ class NcclTransport : public Transport {
 
  private:
   bool run_by_peers(const Call& call);
-  void prepare_copy_sums(std::span<const Call> calls);
   void run_single(const Call& call);
   void run_group(std::span<const Call> calls);
   std::vector<Call> run_copies(std::span<const Call> calls);
@@ -52,7 +51,6 @@ class NcclTransport : public Transport {
   std::shared_ptr<PeerCopies> copies_;  // null: NCCL moves all messages
   Choice choice_;
   std::shared_ptr<PeerExchange> exchange_;  // null: NCCL makes small collectives too
-  std::shared_ptr<CopySums> copy_sums_;     // made at the first call for it
   std::shared_ptr<TwoShotSums> two_shot_;   // null: NCCL makes all larger sums
   std::unique_ptr<SharedBlocks> blocks_;
 };

@@ -11,7 +11,6 @@ namespace {
 struct StreamWords {
   decltype(&cuStreamWaitValue32) wait = nullptr;
   decltype(&cuStreamWriteValue32) write = nullptr;
-  decltype(&cuStreamBatchMemOp) batch = nullptr;
 };
 
 template <class F>
@@ -29,7 +28,6 @@ const StreamWords& stream_words() {
     StreamWords words;
     find_entry(words.wait, "cuStreamWaitValue32");
     find_entry(words.write, "cuStreamWriteValue32");
-    find_entry(words.batch, "cuStreamBatchMemOp");
     cudaGetLastError();
     return words;
   }();
@@ -44,9 +42,7 @@ CUdeviceptr address(const uint32_t* word) { return reinterpret_cast<CUdeviceptr>
 
 }  // namespace
 
-bool stream_words_work() {
-  return stream_words().wait && stream_words().write && stream_words().batch;
-}
+bool stream_words_work() { return stream_words().wait && stream_words().write; }
 
 void wait_for_word(cudaStream_t stream, const uint32_t* word) {
   check_driver(stream_words().wait(stream, address(word), kWordSet, CU_STREAM_WAIT_VALUE_AND),
@@ -56,36 +52,6 @@ void wait_for_word(cudaStream_t stream, const uint32_t* word) {
 void write_word(cudaStream_t stream, uint32_t* word, uint32_t value) {
   check_driver(stream_words().write(stream, address(word), value, CU_STREAM_WRITE_VALUE_DEFAULT),
                "cuStreamWriteValue32");
-}
-
-CUstreamBatchMemOpParams& WordBatch::next() {
-  CATENA_CHECK(DeviceError, count_ < kMost, "nccl: too many operations on words at once");
-  return operations_[count_++];
-}
-
-WordBatch& WordBatch::wait_for(const uint32_t* word) {
-  CUstreamBatchMemOpParams& made = next();
-  made.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
-  made.waitValue.address = address(word);
-  made.waitValue.value = kWordSet;
-  made.waitValue.flags = CU_STREAM_WAIT_VALUE_AND;
-  return *this;
-}
-
-WordBatch& WordBatch::write(uint32_t* word, uint32_t value) {
-  CUstreamBatchMemOpParams& made = next();
-  made.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
-  made.writeValue.address = address(word);
-  made.writeValue.value = value;
-  made.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
-  return *this;
-}
-
-void WordBatch::queue(cudaStream_t stream) {
-  if (count_ == 0) return;
-  check_driver(stream_words().batch(stream, unsigned(count_), operations_, 0),
-               "cuStreamBatchMemOp");
-  count_ = 0;
 }
 
 void set_words(uint32_t* words, size_t count, cudaStream_t stream, double seconds) noexcept {

@@ -17,23 +17,6 @@ bool stream_words_work();
 void wait_for_word(cudaStream_t stream, const uint32_t* word);
 // After the work before it in the stream.
 void write_word(cudaStream_t stream, uint32_t* word, uint32_t value);
-
-// Waits and writes that one call puts into a stream.
-class WordBatch {
- public:
-  static constexpr int kMost = 32;
-
-  WordBatch& wait_for(const uint32_t* word);
-  WordBatch& write(uint32_t* word, uint32_t value);
-  void queue(cudaStream_t stream);
-
- private:
-  CUstreamBatchMemOpParams& next();
-
-  CUstreamBatchMemOpParams operations_[kMost] = {};
-  int count_ = 0;
-};
-
 // Sets `count` words again and again, for the GPU clears those that it has waited for: for a
 // communicator that has failed. Takes up to `seconds`, any thread.
 void set_words(uint32_t* words, size_t count, cudaStream_t stream, double seconds) noexcept;

@@ -13,7 +13,6 @@ struct Ways {
   int64_t gather = 0;    // gathers up to this many: the same
   int64_t two_shot = 0;  // larger ones up to this many: two_shot.h
   int blocks = 0;        // of its kernel, at most
-  int64_t copies = 0;    // those of at least so many: copy_sums.h; 0: none
 };
 
 // Where arrays lie that go through many collectives.
@@ -28,7 +27,7 @@ Ways measured_ways(int ranks);
 SharedMemory measured_memory(int ranks);
 
 // The same, unless the environment of rank 0 says otherwise: CATENA_ALL_REDUCE (auto, exchange,
-// two-shot, copies or nccl: calls go this way as far as it takes them), CATENA_TWO_SHOT_BLOCKS (a
+// two-shot or nccl: calls go this way as far as it takes them), CATENA_TWO_SHOT_BLOCKS (a
 // number) and CATENA_SHARED_MEMORY (auto, pool, peers or window). Collective.
 struct Choice {
   Ways ways;
