@@ -180,7 +180,8 @@ void expect_in_place(const std::vector<Shape>& shapes, Dtype dtype) {
       };
       expect_gradient(what + " gradient");
       for (const Shape& many : {Shape{}, samples}) {
-        const Array factors = full(many, 1.5 * upstream, dtype), factors64 = factors.astype(Dtype::kFloat64);
+        const Array factors = full(many, 1.5 * upstream, dtype),
+                    factors64 = factors.astype(Dtype::kFloat64);
         kernels::scale_samples(cpu(), {x64, factors64, &gloss64});
         kernels::scale_samples(kGpu, {gpu_x, factors.to(kGpu), &gpu_gloss});
         expect_gradient(what + " scaled");

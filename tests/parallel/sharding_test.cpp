@@ -8,7 +8,6 @@
 #include "catena/array/random.h"
 #include "catena/array/reduction.h"
 #include "catena/autograd/autocast.h"
-#include "catena/functions/activation.h"
 #include "catena/functions/array.h"
 #include "catena/functions/connection.h"
 #include "catena/functions/normalization.h"
@@ -131,7 +130,7 @@ struct Layers : FunctionSet {
   Variable operator()(const Array& ids) {
     const int64_t n = ids.length();
     const Variable image = F::reshape(embed(ids), {n, 1, 3, 4});
-    const Variable h = F::relu(normalization(convolution(image)));
+    const Variable h = F::tanh(normalization(convolution(image)));
     lstm.reset_state();
     return out(lstm(F::reshape(h, {n, 6})));
   }

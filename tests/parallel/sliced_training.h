@@ -6,7 +6,6 @@
 
 #include "catena/array/random.h"
 #include "catena/core/config.h"
-#include "catena/functions/activation.h"
 #include "catena/functions/connection/convolution_2d.h"
 #include "catena/functions/noise.h"
 #include "catena/functions/normalization.h"

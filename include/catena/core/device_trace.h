@@ -28,10 +28,11 @@ struct DeviceTrack {
   uint64_t dropped = 0;  // older ones that did not fit
 };
 
+// All that the devices of one kind add to a trace.
 struct DeviceActivity {
-  std::vector<DeviceTrack> tracks;
-  std::vector<std::string> names;
-  std::string problem;  // why something is missing, "" when nothing is
+  std::vector<DeviceTrack> tracks;  // one a stream; a second one for spans that overlap
+  std::vector<std::string> names;   // of kernels and calls, see DeviceSpan::name
+  std::string problem;              // why something is missing, "" when nothing is
 };
 
 // Watches devices while a trace is being recorded. Calls come one at a time, start and finish in

@@ -134,7 +134,9 @@ class ParameterArena {
   // `whole`, from memory_for_data() and filled since or being filled, holds the values.
   void take_whole_data(const Array& whole);
 
+  // Whether all values are in this process.
   bool has_whole_data() const { return data_.covers.size() == size_; }
+  // The same of all gradients.
   bool has_whole_gradient() const { return gradient_.covers.size() == size_; }
   // Counts a write of the values of all parameters, those that are not here included.
   void note_write() const;

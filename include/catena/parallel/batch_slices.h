@@ -22,13 +22,14 @@ namespace catena::parallel {
 
 class SliceRun;  // the library's own
 
-// The samples of slice `number` of `slices` in a batch of `samples`: [begin, end). Slices are
-// contiguous, their sizes differ by at most one, and each is the union of two slices of 2 * slices;
-// so the part of a rank (datasets::scatter) is made of whole slices.
+// Samples [begin, end) of a batch.
 struct SliceBounds {
   int64_t begin = 0, end = 0;
   int64_t size() const { return end - begin; }
 };
+// Those of slice `number` of `slices` in a batch of `samples`. Slices are contiguous, their sizes
+// differ by at most one, and each is the union of two slices of 2 * slices; so the part of a rank
+// (datasets::scatter) is made of whole slices.
 SliceBounds slice_bounds(int64_t samples, int number, int slices);
 
 // A slice that this rank runs.
