@@ -8,6 +8,7 @@
 #include "catena/array/random.h"
 #include "catena/array/reduction.h"
 #include "catena/autograd/autocast.h"
+#include "catena/functions/activation/lstm.h"
 #include "catena/functions/array.h"
 #include "catena/functions/connection.h"
 #include "catena/functions/normalization.h"
