@@ -26,8 +26,9 @@ std::string shown_state(const ParameterState& state) {
 
 void ParameterState::allocate_gradient() {
   CATENA_CHECK(GradientError, !gradient_is_released_, "the gradient of ", shown_state(*this),
-               " is not in this process, which keeps a part of the gradients; make the gradients "
-               "of its arena whole first (ParameterArena::make_gradient_whole)");
+               " is not in this process, which keeps a part of the gradients, until "
+               "zero_grads(); the norm of all is compute_grads_norm(), and "
+               "ParameterArena::make_gradient_whole makes the gradients of an arena whole");
   const Array& data = variable.data();
   gradient_ = Array::uninitialized(data.shape(), data.dtype(), data.device(), data.order());
 }
@@ -167,8 +168,9 @@ bool ParameterState::before_use() {
 
 void ParameterState::fail_absent(const std::string& who) const {
   fail<ValueError>(who, ": the values of ", shown_state(*this),
-                   " are not in this process, which keeps a part of the parameters; make the data "
-                   "of its arena whole first (ParameterArena::make_data_whole)");
+                   " are not in this process, which keeps a part of the parameters; call "
+                   "gather_parameters() of the multi-node optimizer on all ranks before, or make "
+                   "the data of its arena whole (ParameterArena::make_data_whole)");
 }
 
 // Observers ---------------------------------------------------------------------------------------

@@ -34,6 +34,23 @@ std::string unit_of(const std::string& name, const std::vector<std::string>& uni
   return name.substr(0, name.find('/', 1));
 }
 
+namespace {
+
+void check_units(const Optimizer& optimizer, const std::vector<std::string>& units) {
+  const size_t parameters = optimizer.layout().parameters().size();
+  for (const std::string& unit : units) {
+    bool has_any = false;
+    for (size_t p = 0; p < parameters; ++p)
+      has_any = has_any || is_in(optimizer.layout().name(p), unit);
+    CATENA_CHECK(ValueError, has_any, "setup: BucketOptions::units has '", unit,
+                 "', but no parameter is in it; expected the path of a part of the model, such as "
+                 "'/body/block1', as in '",
+                 parameters > 0 ? optimizer.layout().name(0) : std::string(), "'");
+  }
+}
+
+}  // namespace
+
 // Layout ------------------------------------------------------------------------------------------
 
 void ParameterGathers::attach(Optimizer& optimizer, int number) {
@@ -47,6 +64,7 @@ void ParameterGathers::attach(Optimizer& optimizer, int number) {
   order_.clear();
   before_.clear();
   const auto& arenas = optimizer.layout().arenas();
+  check_units(optimizer, options_.units);
   arrivals_.assign(arenas.size(), {});
   std::vector<std::string> names;
   for (size_t a = 0; a < arenas.size(); ++a) {
@@ -175,6 +193,17 @@ void ParameterGathers::settle() {
 void ParameterGathers::before_rule() {
   settle();
   if (!order_.empty()) before_ = std::exchange(order_, {});
+  watch_launches();
+}
+
+// A replay reads values that an eager step may have left on their way, and writes those of this
+// rank behind the back of what was gathered before.
+void ParameterGathers::watch_launches() {
+  const uint64_t capture = comm_.device().is_cuda() ? cuda::capture_id() : 0;
+  if (capture == 0 || std::exchange(capture_, capture) == capture) return;
+  cuda::add_launch_hook([this, alive = std::weak_ptr<bool>(alive_)] {
+    if (alive.lock()) settle();
+  });
 }
 
 void ParameterGathers::after_rule() {

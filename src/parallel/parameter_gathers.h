@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -61,6 +62,7 @@ class ParameterGathers final : public BackwardObserver {
   void note_use(size_t unit);
   void free_unit(size_t unit);
   void attach_again();
+  void watch_launches();
 
   Communicator& comm_;
   BucketOptions options_;
@@ -77,6 +79,8 @@ class ParameterGathers final : public BackwardObserver {
   bool stays_ = false;                  // all values are here until the next update
   bool is_new_ = false;                 // no step has begun since setup: and until that
   int64_t count_ = 0;
+  uint64_t capture_ = 0;  // the last that an update was part of
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace catena::parallel

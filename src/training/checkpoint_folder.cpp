@@ -289,6 +289,7 @@ void CheckpointFolder::Impl::end_writer(const std::vector<std::string>& errors) 
 }
 
 void CheckpointFolder::Impl::reserve(const Checkpoint& state) {
+  wait();  // a save that is being written reads the memory
   Arrival own;
   const TensorParts parts = parts_for_save(state, own);
   std::vector<Arrival> all;
@@ -347,10 +348,13 @@ int64_t CheckpointFolder::Impl::load(const Checkpoint& state) {
   load_from(state, found.substr(1));
   int64_t step = 0;
   std::sscanf(found.c_str() + found.rfind('-') + 1, "%lld", reinterpret_cast<long long*>(&step));
+  went_back_ = true;  // newer ones that are not whole may be there, and may be replaced
   return step;
 }
 
 void CheckpointFolder::Impl::load(const Checkpoint& state, int64_t step) {
+  CATENA_CHECK(ValueError, step >= 0, "CheckpointFolder::load: expected a step of at least 0, got ",
+               step);
   load_from(state, folder_of_step(step));
   went_back_ = true;
 }

@@ -61,7 +61,10 @@ TEST(Sharding, UnitsAreHereWhileTheyAreUsed) {
 TEST(Sharding, UnitsMayBeNamed) {
   comm::run_threads(2, [](Communicator& comm) {
     BucketOptions options = sharded(Sharding::kParameters);
-    options.units = {"/l1/W", "/l", "/l2"};  // "/l" is a part of none
+    options.units = {"/l1/W", "/l"};  // "/l" is a part of none
+    expect_contains(error_of<ValueError>([&] { ShardedModel(comm, options); }),
+                    {"setup", "units", "'/l'", "/l1/W"});
+    options.units = {"/l1/W", "/l2"};
     ShardedModel trained(comm, options);
     EXPECT_EQ(trained.optimizer->layout().arenas().size(), 7u);
     trained.step();

@@ -159,6 +159,32 @@ TEST(CheckpointFolder, ASaveThatFindsAnotherOneRunningIsLeftOut) {
   EXPECT_EQ(large[5].item<int64_t>(), 0);
 }
 
+TEST(CheckpointFolder, ReservingWaitsForTheSaveThatReadsTheMemory) {
+  const TempFolder folder;
+  Array large = full({64 << 20}, 3, {dtype::uint8, cpu(0)});
+  serializers::Checkpoint state;
+  state.add("large", large);
+  CheckpointFolder checkpoints(folder.path());
+  checkpoints.save_async(state, 1);
+  checkpoints.reserve(state);
+  large.fill(0);
+  checkpoints.load(state, 1);
+  EXPECT_EQ((large == 3).sum().item<int64_t>(), large.size());
+}
+
+// A job that is started again goes on from the older one.
+TEST(CheckpointFolder, ASaveReplacesANewerOneThatIsDamaged) {
+  const TempFolder folder;
+  Session run(2);
+  CheckpointFolder checkpoints(folder.path());
+  checkpoints.save(run.state, 1);
+  checkpoints.save(run.state, 3);
+  fs::resize_file(newest_folder(folder, 3) + "/index.json", 20);
+  EXPECT_EQ(checkpoints.load(run.state), 1);
+  checkpoints.save(run.state, 2);
+  EXPECT_EQ(checkpoints.steps(), (std::vector<int64_t>{1, 2}));
+}
+
 TEST(CheckpointFolder, TheDestructorFinishesTheSave) {
   const TempFolder folder;
   Session run(2);
