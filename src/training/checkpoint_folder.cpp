@@ -306,7 +306,14 @@ void CheckpointFolder::Impl::reserve(const Checkpoint& state) {
 // Loading -----------------------------------------------------------------------------------------
 
 bool CheckpointFolder::Impl::has_checkpoint() const {
-  return of_first(is_first() && !steps().empty() ? "1" : "") == "1";
+  std::string found;
+  if (is_first()) {
+    const std::string error = error_of_call([&] { found = steps().empty() ? "" : "="; });
+    if (!error.empty()) found = error;
+  }
+  found = of_first(found);
+  if (!found.empty() && found != "=") throw_first("CheckpointFolder::has_checkpoint", {found});
+  return !found.empty();
 }
 
 // The newest folder that is whole, and why newer ones are not; empty if there is none.
@@ -363,8 +370,9 @@ void CheckpointFolder::Impl::clear() {
   if (writer_) writer_->wait_for_all();
   writer_.reset();
   gather("");  // nobody writes any more
-  if (is_first()) remove_all_steps(path_);
-  of_first("");
+  std::string error;
+  if (is_first()) error = error_of_call([&] { remove_all_steps(path_); });
+  throw_first("CheckpointFolder::clear", {of_first(error)});
 }
 
 void CheckpointFolder::Impl::load_from(const Checkpoint& state, const std::string& folder) const {

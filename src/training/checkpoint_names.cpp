@@ -26,6 +26,9 @@ std::vector<std::string> names_in(const std::string& folder) {
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error))
     names.push_back(entry->path().filename().string());
+  // One that cannot be read must not pass for one without checkpoints.
+  CATENA_CHECK(IoError, !error || error == std::errc::no_such_file_or_directory,
+               "cannot read the folder '", folder, "': ", error.message());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -44,12 +47,14 @@ void rename_folder(const std::string& from, const std::string& to) {
                to, "': ", std::strerror(errno));
 }
 
-// Under another name first, so that no part of it passes for a checkpoint.
-void remove_step(const std::string& folder, int64_t step) {
+// Under another name first, so that no part of it passes for a checkpoint. False if it stays.
+bool remove_step(const std::string& folder, int64_t step) {
   const std::string name = name_of_step(step), hidden = folder + "/." + name + kRemoved;
   std::error_code ignored;
   fs::remove_all(hidden, ignored);
-  if (::rename((folder + "/" + name).c_str(), hidden.c_str()) == 0) fs::remove_all(hidden, ignored);
+  if (::rename((folder + "/" + name).c_str(), hidden.c_str()) != 0) return false;
+  fs::remove_all(hidden, ignored);
+  return true;
 }
 
 }  // namespace
@@ -127,7 +132,9 @@ void remove_others(const std::string& folder, int64_t step, int keep) {
 
 void remove_all_steps(const std::string& folder) {
   std::error_code ignored;
-  for (const int64_t step : steps_in(folder)) remove_step(folder, step);
+  for (const int64_t step : steps_in(folder))
+    CATENA_CHECK(IoError, remove_step(folder, step), "cannot remove '", folder, "/",
+                 name_of_step(step), "': ", std::strerror(errno));
   for (const std::string& unfinished : unfinished_in(folder)) fs::remove_all(unfinished, ignored);
 }
 

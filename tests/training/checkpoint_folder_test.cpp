@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
+#include <functional>
 
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/loss_scale.h"
@@ -202,7 +204,7 @@ TEST(CheckpointFolder, AFolderThatCannotBeMadeIsAnErrorOnAllRanks) {
     CheckpointFolder checkpoints(folder / "file/checkpoints", &comm);
     for (int round = 0; round < 2; ++round)
       expect_contains(error_of<IoError>([&] { checkpoints.save_async(run.state, 1); }),
-                      {"rank 0", "cannot make the folder", "file/checkpoints", "Not a directory"});
+                      {"rank 0", "the folder", "file/checkpoints", "Not a directory"});
   });
 }
 
@@ -400,6 +402,46 @@ TEST(CheckpointFolder, AllTensorsThatDoNotFitAreListedAndNothingIsLoaded) {
   Session doubles(0, dtype::float64);
   expect_contains(error_of<IoError>([&] { checkpoints.load(doubles.state); }),
                   {"model/l1/W: expected (9, 6) float64, got (9, 6) float32"});
+}
+
+// For root, whom permissions do not stop, another user while it lives.
+class WithoutPrivileges {
+ public:
+  WithoutPrivileges() : is_root_(::geteuid() == 0) {
+    if (is_root_) become(65534);
+  }
+  ~WithoutPrivileges() {
+    if (is_root_) become(0);
+  }
+  WithoutPrivileges(const WithoutPrivileges&) = delete;
+  WithoutPrivileges& operator=(const WithoutPrivileges&) = delete;
+
+ private:
+  static void become(uid_t user) { EXPECT_EQ(::seteuid(user), 0); }
+  const bool is_root_;
+};
+
+TEST(CheckpointFolder, AFolderThatCannotBeReadOrWrittenDoesNotPassForAnEmptyOne) {
+  const TempFolder folder;
+  Session run(1);
+  CheckpointFolder checkpoints(folder.path());
+  checkpoints.save(run.state, 1);
+  fs::permissions(folder.path(), fs::perms(0555));
+  {
+    const WithoutPrivileges scope;
+    expect_contains(error_of<IoError>([&] { checkpoints.clear(); }),
+                    {"clear", "cannot remove", "step-000000000001", "Permission denied"});
+  }
+  fs::permissions(folder.path(), fs::perms(0));
+  {
+    const WithoutPrivileges scope;
+    for (const auto& call : {std::function<void()>([&] { checkpoints.has_checkpoint(); }),
+                             std::function<void()>([&] { checkpoints.load(run.state); })})
+      expect_contains(error_of<IoError>(call), {"cannot read the folder", "Permission denied"});
+  }
+  fs::permissions(folder.path(), fs::perms(0700));
+  EXPECT_TRUE(checkpoints.has_checkpoint());
+  EXPECT_FALSE(CheckpointFolder(folder / "new").has_checkpoint());
 }
 
 TEST(CheckpointFolder, AnErrorOfOneRankIsAnErrorOfAll) {

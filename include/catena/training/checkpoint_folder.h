@@ -81,10 +81,10 @@ class CheckpointFolder {
   bool save_async(const serializers::Checkpoint& state, int64_t step);
   // Waits until the last checkpoint is complete. IoError, once, if it could not be written.
   void wait();
-  // Takes the host memory that the first save_async() would, and touches it.
+  // Takes the host memory that the first save_async() would, and touches it. Waits for a save.
   void reserve(const serializers::Checkpoint& state);
 
-  // Whether there is a complete checkpoint.
+  // Whether there is a complete checkpoint. IoError for a folder that cannot be read.
   bool has_checkpoint() const;
   // The steps of those with the mark of a complete save, in ascending order, as this rank sees
   // them.
@@ -98,7 +98,8 @@ class CheckpointFolder {
   // The same for one step.
   void load(const serializers::Checkpoint& state, int64_t step);
 
-  // Removes all checkpoints, those of saves that did not end included. Waits for a save.
+  // Removes all checkpoints, those of saves that did not end included. Waits for a save. IoError
+  // for one that cannot be removed.
   void clear();
 
   // Of the last save, on this rank.
