@@ -2,16 +2,17 @@
 
 #include <utility>
 
+#include "core/nested_share.h"
+
 namespace catena::datasets {
 
 Share scatter(int64_t count, RankOf who) {
   CATENA_CHECK(ValueError, who.ranks > 0 && who.rank >= 0 && who.rank < who.ranks, "scatter: rank ",
                who.rank, " of ", who.ranks, ", expected 0 <= rank < ranks");
   CATENA_CHECK(ValueError, count >= 0, "scatter: ", count, " samples, expected at least 0");
-  const auto begin_of = [&](int64_t rank) { return (count * rank + who.ranks - 1) / who.ranks; };
   Share share;
-  share.begin = begin_of(who.rank);
-  share.end = begin_of(int64_t(who.rank) + 1);
+  share.begin = begin_of_share(count, who.rank, who.ranks);
+  share.end = begin_of_share(count, int64_t(who.rank) + 1, who.ranks);
   share.weight = count == 0 ? 0 : double(share.size()) / double(count);
   return share;
 }

@@ -169,13 +169,15 @@ NamedArrays Optimizer::state() {
   return result;
 }
 
-// What does not fit, a line each, in a state that is to be loaded into `own`.
+// What does not fit, a line each, in a state that is to be loaded into `own` and the numbers.
 std::string Optimizer::problems_of(const ShardedArrays& own,
                                    const std::map<std::string, Array>& given) const {
   std::string problems;
   std::map<std::string, Array> unknown = given;
   bool own_loss_scale = false;
-  for (const ShardedArray& array : own) {
+  ShardedArrays expected = own;
+  for (const auto& [name, array] : numbers()) expected.push_back(whole(name, array));
+  for (const ShardedArray& array : expected) {
     const auto found = given.find(array.name);
     unknown.erase(array.name);
     own_loss_scale = own_loss_scale || array.name == "loss_scale/value";
@@ -212,9 +214,7 @@ void Optimizer::load_state(const std::map<std::string, Array>& given) {
     std::erase_if(own, [&](const ShardedArray& array) { return masters.contains(array.name); });
   }
   for (const auto& [name, array] : stage_states()) own.push_back(whole(name, array));
-  ShardedArrays expected = own;
-  for (const auto& [name, array] : numbers()) expected.push_back(whole(name, array));
-  const std::string problems = problems_of(expected, given);
+  const std::string problems = problems_of(own, given);
   CATENA_CHECK(IoError, problems.empty(),
                "load_state: the file is not the state of this optimizer:", problems);
   take_numbers(given);
@@ -228,9 +228,7 @@ void Optimizer::load_common_state(const std::map<std::string, Array>& given) {
   require_setup("load_common_state");
   ShardedArrays own;
   for (const auto& [name, array] : stage_states()) own.push_back(whole(name, array));
-  ShardedArrays expected = own;
-  for (const auto& [name, array] : numbers()) expected.push_back(whole(name, array));
-  const std::string problems = problems_of(expected, given);
+  const std::string problems = problems_of(own, given);
   CATENA_CHECK(IoError, problems.empty(),
                "load_common_state: these are not the numbers of this optimizer:", problems);
   take_numbers(given);

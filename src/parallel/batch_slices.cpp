@@ -1,5 +1,6 @@
 #include "catena/parallel/batch_slices.h"
 
+#include "core/nested_share.h"
 #include "slice_run.h"
 
 namespace catena::parallel {
@@ -17,8 +18,8 @@ SliceBounds slice_bounds(int64_t samples, int number, int slices) {
   CATENA_CHECK(ValueError, samples >= 0 && slices > 0 && number >= 0 && number < slices,
                "slice_bounds: slice ", number, " of ", slices, " of ", samples,
                " samples, expected 0 <= number < slices and samples >= 0");
-  const auto begin_of = [&](int64_t k) { return (samples * k + slices - 1) / slices; };
-  return {begin_of(number), begin_of(number + 1)};
+  return {begin_of_share(samples, number, slices),
+          begin_of_share(samples, int64_t(number) + 1, slices)};
 }
 
 Array BatchSlice::operator()(const Array& batch) const {

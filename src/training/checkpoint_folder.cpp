@@ -64,6 +64,12 @@ std::string described(const std::exception& error) {
   return std::string(is_value_error ? "V" : "I") + error.what();
 }
 
+std::vector<std::string> errors_of(const std::vector<Arrival>& all) {
+  std::vector<std::string> errors;
+  for (const Arrival& one : all) errors.push_back(one.error);
+  return errors;
+}
+
 template <class F>
 std::string error_of_call(F f) {
   try {
@@ -121,7 +127,20 @@ class CheckpointFolder::Impl {
     return size() > 1 && !error.starts_with("rank ") ? message("rank ", rank, ": ", error) : error;
   }
   void throw_first(const char* who, const std::vector<std::string>& errors) const;
+  // What rank 0 decides, on all ranks; they throw what it throws.
+  template <class F>
+  std::string decided_by_first(const char* who, F decide) const {
+    std::string said;
+    if (is_first()) {
+      const std::string error = error_of_call([&] { said = "=" + decide(); });
+      if (!error.empty()) said = error;
+    }
+    said = of_first(said);
+    if (said[0] != '=') throw_first(who, {said});
+    return said.substr(1);
+  }
 
+  std::vector<Arrival> meet(const Arrival& own) const;
   TensorParts parts_for_save(const Checkpoint& state, Arrival& own) const;
   void make_plan(const TensorParts& parts, const std::vector<Arrival>& all);
   std::string begin_folder(int64_t step) const;
@@ -188,28 +207,30 @@ void CheckpointFolder::Impl::make_plan(const TensorParts& parts, const std::vect
   hashes_ = std::move(hashes);
 }
 
-// Makes the folder that the ranks write to, on rank 0; its id, or an error.
+// Makes the folder that the ranks write to, on rank 0; its id.
 std::string CheckpointFolder::Impl::begin_folder(int64_t step) const {
-  std::string result;
-  if (is_first()) {
-    const std::string error = error_of_call([&] {
-      namespace fs = std::filesystem;
-      std::error_code code;
-      const std::vector<int64_t> earlier = steps();
-      CATENA_CHECK(ValueError, went_back_ || earlier.empty() || earlier.back() <= step, "'", path_,
-                   "' has a checkpoint of step ", earlier.back(), ", after this one of step ", step,
-                   "; load it first to go on from it, call clear() to begin anew, or give another "
-                   "folder");
-      fs::create_directories(path_, code);
-      for (const std::string& old : unfinished_in(path_)) fs::remove_all(old, code);
-      const std::string id = random_id(), folder = path_ + "/" + name_of_unfinished(step, id);
-      CATENA_CHECK(IoError, fs::create_directory(folder, code), "cannot make the folder '", folder,
-                   "': ", code.message(), "; check the path and its permissions");
-      result = "=" + id;
-    });
-    if (!error.empty()) result = error;
-  }
-  return of_first(result);
+  return decided_by_first("CheckpointFolder", [&] {
+    namespace fs = std::filesystem;
+    std::error_code code;
+    const std::vector<int64_t> earlier = steps();
+    CATENA_CHECK(ValueError, went_back_ || earlier.empty() || earlier.back() <= step, "'", path_,
+                 "' has a checkpoint of step ", earlier.back(), ", after this one of step ", step,
+                 "; load it first to go on from it, call clear() to begin anew, or give another "
+                 "folder");
+    fs::create_directories(path_, code);
+    for (const std::string& old : unfinished_in(path_)) fs::remove_all(old, code);
+    const std::string id = random_id(), folder = path_ + "/" + name_of_unfinished(step, id);
+    CATENA_CHECK(IoError, fs::create_directory(folder, code), "cannot make the folder '", folder,
+                 "': ", code.message(), "; check the path and its permissions");
+    return id;
+  });
+}
+
+// Those of all ranks.
+std::vector<Arrival> CheckpointFolder::Impl::meet(const Arrival& own) const {
+  std::vector<Arrival> all;
+  for (const std::string& text : gather(own.text())) all.push_back(Arrival::of(text));
+  return all;
 }
 
 bool CheckpointFolder::Impl::begin(const Checkpoint& state, int64_t step, bool is_behind) {
@@ -220,30 +241,27 @@ bool CheckpointFolder::Impl::begin(const Checkpoint& state, int64_t step, bool i
   const TensorParts parts = parts_for_save(state, own);
   own.is_busy = writer_ && writer_->is_running();
   if (writer_ && !own.is_busy) own.save_error = writer_->wait_for_all();
-  std::vector<Arrival> all;
-  for (const std::string& text : gather(own.text())) all.push_back(Arrival::of(text));
-  std::vector<std::string> save_errors, errors;
+  const std::vector<Arrival> all = meet(own);
+  std::vector<std::string> save_errors;
   bool is_busy = false;
   for (const Arrival& one : all) {
     save_errors.push_back(one.save_error);
-    errors.push_back(one.error);
     is_busy = is_busy || one.is_busy;
   }
   const bool failed = std::any_of(save_errors.begin(), save_errors.end(),
                                   [](const std::string& error) { return !error.empty(); });
   if (failed) end_writer(save_errors);
-  throw_first("CheckpointFolder", errors);
+  throw_first("CheckpointFolder", errors_of(all));
   if (is_busy && is_behind && options_.when_busy == WhenBusy::kSkip) return false;
   if (is_busy) wait();
   writer_.reset();
   make_plan(parts, all);
-  const std::string begun = begin_folder(step);
-  if (begun[0] != '=') throw_first("CheckpointFolder", {begun});
+  const std::string id = begin_folder(step);
   step_ = step;
   went_back_ = false;
   start_writer(parts, {.folder = path_,
-                       .unfinished = path_ + "/" + name_of_unfinished(step, begun.substr(1)),
-                       .id = begun.substr(1),
+                       .unfinished = path_ + "/" + name_of_unfinished(step, id),
+                       .id = id,
                        .step = step,
                        .rank = rank(),
                        .ranks = size(),
@@ -292,13 +310,8 @@ void CheckpointFolder::Impl::reserve(const Checkpoint& state) {
   wait();  // a save that is being written reads the memory
   Arrival own;
   const TensorParts parts = parts_for_save(state, own);
-  std::vector<Arrival> all;
-  std::vector<std::string> errors;
-  for (const std::string& text : gather(own.text())) {
-    all.push_back(Arrival::of(text));
-    errors.push_back(all.back().error);
-  }
-  throw_first("CheckpointFolder", errors);
+  const std::vector<Arrival> all = meet(own);
+  throw_first("CheckpointFolder", errors_of(all));
   make_plan(parts, all);
   throw_first("CheckpointFolder", gather(error_of_call([&] { staged_->reserve(parts, pieces_); })));
 }
@@ -306,14 +319,8 @@ void CheckpointFolder::Impl::reserve(const Checkpoint& state) {
 // Loading -----------------------------------------------------------------------------------------
 
 bool CheckpointFolder::Impl::has_checkpoint() const {
-  std::string found;
-  if (is_first()) {
-    const std::string error = error_of_call([&] { found = steps().empty() ? "" : "="; });
-    if (!error.empty()) found = error;
-  }
-  found = of_first(found);
-  if (!found.empty() && found != "=") throw_first("CheckpointFolder::has_checkpoint", {found});
-  return !found.empty();
+  return decided_by_first("CheckpointFolder::has_checkpoint",
+                          [&] { return std::string(steps().empty() ? "no" : "yes"); }) == "yes";
 }
 
 // The newest folder that is whole, and why newer ones are not; empty if there is none.
@@ -334,25 +341,19 @@ std::string CheckpointFolder::Impl::newest(std::vector<std::string>& skipped) co
 }
 
 int64_t CheckpointFolder::Impl::load(const Checkpoint& state) {
-  std::string found;
-  if (is_first()) {
+  const std::string found = decided_by_first("CheckpointFolder::load", [&] {
     std::vector<std::string> skipped;
-    const std::string error = error_of_call([&] { found = newest(skipped); });
-    for (const std::string& each : skipped)
+    const std::string whole = newest(skipped);
+    std::string list;
+    for (const std::string& each : skipped) {
       logging::warning("CheckpointFolder: leaves out a checkpoint: ", each);
-    if (!error.empty()) {
-      found = error;
-    } else if (found.empty()) {
-      found = message("Ithere is no complete checkpoint in '", path_, "'",
-                      skipped.empty() ? "; start without one, or give another folder" : ":");
-      for (const std::string& each : skipped) found += "\n  " + each;
-    } else {
-      found = "=" + found;
+      list += "\n  " + each;
     }
-  }
-  found = of_first(found);
-  if (found[0] != '=') throw_first("CheckpointFolder::load", {found});
-  load_from(state, found.substr(1));
+    CATENA_CHECK(IoError, !whole.empty(), "there is no complete checkpoint in '", path_, "'",
+                 list.empty() ? "; start without one, or give another folder" : ":" + list);
+    return whole;
+  });
+  load_from(state, found);
   int64_t step = 0;
   std::sscanf(found.c_str() + found.rfind('-') + 1, "%lld", reinterpret_cast<long long*>(&step));
   went_back_ = true;  // newer ones that are not whole may be there, and may be replaced
@@ -370,9 +371,10 @@ void CheckpointFolder::Impl::clear() {
   if (writer_) writer_->wait_for_all();
   writer_.reset();
   gather("");  // nobody writes any more
-  std::string error;
-  if (is_first()) error = error_of_call([&] { remove_all_steps(path_); });
-  throw_first("CheckpointFolder::clear", {of_first(error)});
+  decided_by_first("CheckpointFolder::clear", [&] {
+    remove_all_steps(path_);
+    return std::string();
+  });
 }
 
 void CheckpointFolder::Impl::load_from(const Checkpoint& state, const std::string& folder) const {

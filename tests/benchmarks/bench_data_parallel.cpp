@@ -77,12 +77,17 @@ class Bench : public RankBench {
   std::optional<double> at_four(double goal) const {
     return on_gpu() && !quick_ && comm_.size() == 4 ? std::optional(goal) : std::nullopt;
   }
-  // The slowest rank's time of the step as a graph.
+  // The step as a graph.
   template <class Step>
-  double slowest_replay(const Sampling& sampling, catena::Optimizer& optimizer, Step&& step) {
+  catena::cuda::Graph captured(catena::Optimizer& optimizer, Step&& step) {
     for (int i = 0; i < 3; ++i) step();
     optimizer.prepare_for_capture();
-    catena::cuda::Graph graph = catena::cuda::Graph::capture(device_, step);
+    return catena::cuda::Graph::capture(device_, step);
+  }
+  // The slowest rank's time of it.
+  template <class Step>
+  double slowest_replay(const Sampling& sampling, catena::Optimizer& optimizer, Step&& step) {
+    catena::cuda::Graph graph = captured(optimizer, step);
     return slowest(sampling, [&] { graph.launch(); });
   }
   double taken_gib(size_t free_before);
@@ -233,11 +238,8 @@ void Bench::slices() {
       r.limit = limit * 1e3;
       row(r);
       if (!on_gpu()) continue;
-      const auto captured = [&](SlicedStep& step) {
-        step.optimizer().prepare_for_capture();
-        return catena::cuda::Graph::capture(device_, [&] { step(); });
-      };
-      catena::cuda::Graph whole_graph = captured(whole), sliced_graph = captured(sliced);
+      catena::cuda::Graph whole_graph = captured(whole.optimizer(), [&] { whole(); }),
+                          sliced_graph = captured(sliced.optimizer(), [&] { sliced(); });
       r.name.replace(r.name.size() - 5, 5, "replayed");
       const auto [replayed, of_whole] = slowest_in_turn(
           sampling, [&] { sliced_graph.launch(); }, [&] { whole_graph.launch(); });

@@ -3,28 +3,14 @@
 
   python3 -m torch.distributed.run --nproc-per-node 4 data_parallel_peers.py
 """
-import os
-import statistics
-import sys
-import time
+import torch_ranks
 
 WIDTH, LAYERS, BATCH = 4096, 8, 1024
 
 
-def median_ms(torch, step, calls, runs=7):
-    """Of a call; all ranks start a run together."""
-    for _ in range(5):
-        step()
-    seconds = []
-    for _ in range(runs):
-        torch.distributed.barrier()
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(calls):
-            step()
-        torch.cuda.synchronize()
-        seconds.append((time.perf_counter() - start) / calls)
-    slowest = torch.tensor(statistics.median(seconds) * 1e3, device="cuda")
+def slowest_ms(torch, step, calls):
+    """Of a call on the slowest rank."""
+    slowest = torch.tensor(torch_ranks.median_ms(torch, step, 5, 7, calls), device="cuda")
     torch.distributed.all_reduce(slowest, torch.distributed.ReduceOp.MAX)
     return slowest.item()
 
@@ -46,7 +32,7 @@ def mnist(torch, device):
         nn.functional.cross_entropy(model(images[places]), labels[places]).backward()
         rule.step()
 
-    return median_ms(torch, step, 200)
+    return slowest_ms(torch, step, 200)
 
 
 def linear_stack(torch, device, way, batch=BATCH, calls=20):
@@ -74,19 +60,14 @@ def linear_stack(torch, device, way, batch=BATCH, calls=20):
         torch.nn.functional.mse_loss(model(x), t).backward()
         rule.step()
 
-    return median_ms(torch, step, calls), torch.cuda.max_memory_allocated() / 2**30
+    return slowest_ms(torch, step, calls), torch.cuda.max_memory_allocated() / 2**30
 
 
 def main():
-    try:
-        import torch
-    except ImportError as error:
-        print(f"PyTorch is left out: {error}", file=sys.stderr)
+    started = torch_ranks.start()
+    if started is None:
         return
-    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    device = torch.device("cuda", rank)
-    torch.cuda.set_device(device)
-    torch.distributed.init_process_group("nccl", device_id=device)
+    torch, rank, ranks, device = started
 
     def row(name, milliseconds, gib=None):
         if rank == 0:

@@ -4,10 +4,7 @@
 
   python3 -m torch.distributed.run --nproc-per-node 4 pipeline_peers.py
 """
-import os
-import statistics
-import sys
-import time
+import torch_ranks
 
 LAYERS, WIDTH, MICRO_BATCHES, BATCH = 16, 4096, 16, 16 * 512
 
@@ -49,31 +46,15 @@ def time_schedule(torch, name, rank, ranks, device):
         schedule.step(*([x] if first else []), **({"target": t, "losses": []} if last else {}))
         rule.step()
 
-    for _ in range(3):
-        step()
-    seconds = []
-    for _ in range(9):
-        torch.distributed.barrier()
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(5):
-            step()
-        torch.cuda.synchronize()
-        seconds.append((time.perf_counter() - start) / 5)
-    return statistics.median(seconds) * 1e3
+    return torch_ranks.median_ms(torch, step, 3, 9, 5)
 
 
 def main():
-    try:
-        import torch
-    except ImportError as error:
-        print(f"PyTorch is left out: {error}", file=sys.stderr)
+    started = torch_ranks.start()
+    if started is None:
         return
-    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    device = torch.device("cuda", rank)
-    torch.cuda.set_device(device)
+    torch, rank, ranks, device = started
     torch.backends.cuda.matmul.allow_tf32 = True
-    torch.distributed.init_process_group("nccl", device_id=device)
     if rank == 0:
         print(f"| schedule | PyTorch {torch.__version__}, {ranks} ranks |\n|---|---|", flush=True)
     for name in ("GPipe", "1F1B", "Interleaved1F1B", "InterleavedZeroBubble", "ZBVZeroBubble"):

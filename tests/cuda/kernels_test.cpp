@@ -9,6 +9,7 @@
 #include "catena/kernels/optimizer.h"
 #include "catena/kernels/random.h"
 #include "catena/kernels/softmax.h"
+#include "deterministic_scope.h"
 #include "gpu.h"
 
 namespace catena {
@@ -17,14 +18,6 @@ namespace {
 using namespace test;
 
 const Device kGpu = cuda_device(0);
-
-struct DeterministicScope {
-  explicit DeterministicScope(bool on) : before(config().deterministic) {
-    config().deterministic = on;
-  }
-  ~DeterministicScope() { config().deterministic = before; }
-  bool before;
-};
 
 // (outer, classes, inner) that reach every kernel: warps, blocks, long rows, columns, odd sizes.
 const std::vector<Shape>& softmax_shapes() {

@@ -5,27 +5,13 @@
 #include <cstring>
 
 #include "catena/array/random.h"
-#include "catena/core/config.h"
 #include "catena/functions/connection/convolution_2d.h"
 #include "catena/functions/noise.h"
 #include "catena/functions/normalization.h"
+#include "deterministic_scope.h"
 #include "parallel/network.h"
 
 namespace catena::testing {
-
-// While it lives, kernels are deterministic.
-class DeterministicScope {
- public:
-  explicit DeterministicScope(bool on = true) : before_(config().deterministic) {
-    config().deterministic = on;
-  }
-  ~DeterministicScope() { config().deterministic = before_; }
-  DeterministicScope(const DeterministicScope&) = delete;
-  DeterministicScope& operator=(const DeterministicScope&) = delete;
-
- private:
-  bool before_;
-};
 
 // The bytes of an array.
 inline std::string bits_of(const Array& a) {

@@ -12,18 +12,11 @@
 #include "catena/core/memory_pool.h"
 #include "catena/optimizers/sgd.h"
 #include "catena/testing_gtest.h"
+#include "deterministic_scope.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {
 namespace {
-
-struct DeterministicScope {
-  explicit DeterministicScope(bool on) : before(config().deterministic) {
-    config().deterministic = on;
-  }
-  ~DeterministicScope() { config().deterministic = before; }
-  bool before;
-};
 
 class Embedding : public OnDevice {
  protected:
