@@ -9,12 +9,22 @@ namespace {
 // Marks an entry without arrays, which a file could not distinguish from a missing one.
 constexpr char kEmpty[] = ".empty";
 
-// The array of an entry that is one array.
-const Array& single(const std::string& name, const std::map<std::string, Array>& arrays) {
+// The array of an entry that is one array, or what is known of it.
+template <class T>
+const T& single(const std::string& name, const std::map<std::string, T>& arrays) {
   const auto found = arrays.find("");
   CATENA_CHECK(IoError, found != arrays.end() && arrays.size() == 1, "entry '", name,
                "' holds several arrays, expected one");
   return found->second;
+}
+
+Checkpoint::SavedForm form_of_array(const Array& array) { return {array.dtype(), array.shape()}; }
+
+// Of an entry that is written into an array.
+void check_array(const std::string& name, const Checkpoint::SavedForm& saved, const Array& array) {
+  CATENA_CHECK(IoError, saved.shape == array.shape() && saved.dtype == array.dtype(), "entry '",
+               name, "' is ", saved.dtype, " of shape ", saved.shape, ", expected ", array.dtype(),
+               " of shape ", array.shape());
 }
 
 // The error of an entry that does not load, with the entry's name once: objects of that kind may
@@ -95,6 +105,41 @@ void load_whole_arrays(const Checkpoint::Spread& spread,
 
 }  // namespace
 
+namespace {
+
+// Why these are not the numbers of the optimizer, as Optimizer::load_common_state says it.
+void check_common_state(Optimizer& optimizer,
+                        const std::map<std::string, Checkpoint::SavedForm>& saved) {
+  std::string problems;
+  std::set<std::string> known;
+  for (const auto& [name, array] : optimizer.common_state()) {
+    known.insert(name);
+    const auto found = saved.find(name);
+    if (found == saved.end())
+      problems += message("\n  missing: ", name, " ", array.shape());
+    else if (found->second.shape != array.shape() || found->second.dtype != array.dtype())
+      problems += message("\n  ", name, ": expected ", array.shape(), " ", array.dtype(), ", got ",
+                          found->second.shape, " ", found->second.dtype);
+  }
+  for (const auto& [name, form] : saved)
+    if (!known.contains(name)) problems += message("\n  unknown: ", name, " ", form.shape);
+  constexpr const char* kScale = "loss_scale/value";
+  if (saved.contains(kScale) && !known.contains(kScale))
+    problems += "\nThe state was saved with a loss scale: call add_loss_scale before it is loaded";
+  if (!saved.contains(kScale) && known.contains(kScale))
+    problems +=
+        "\nThe state was saved without a loss scale: call add_loss_scale after it is loaded";
+  CATENA_CHECK(IoError, problems.empty(), "these are not the numbers of this optimizer:", problems);
+}
+
+}  // namespace
+
+Checkpoint::Check Checkpoint::check_of(Optimizer& optimizer) {
+  return [&optimizer](const std::map<std::string, SavedForm>& saved) {
+    check_common_state(optimizer, saved);
+  };
+}
+
 void Checkpoint::add(const std::string& name, Parameterized& model) {
   add_entry({name,
              [&model] { return serializers::to_arrays(model); },
@@ -114,7 +159,8 @@ void Checkpoint::add(const std::string& name, Optimizer& optimizer) {
         .load_values =
             [&optimizer](const std::map<std::string, Array>& values) {
               optimizer.load_common_state(values);
-            }}});
+            },
+        .check_values = check_of(optimizer)}});
 }
 
 void Checkpoint::add(const std::string& name, Spread spread) {
@@ -138,10 +184,10 @@ void Checkpoint::add(const std::string& name, std::string& text) {
       [&text] {
         return array_of(reinterpret_cast<const uint8_t*>(text.data()), {int64_t(text.size())});
       },
-      [name, &text](const Array& saved) {
-        const size_t bytes = check_value(name, saved, form_of<uint8_t>(), true);
-        text.assign(static_cast<const char*>(saved.raw_data()), bytes);
-      });
+      [&text](const Array& saved) {
+        text.assign(static_cast<const char*>(saved.raw_data()), size_t(saved.nbytes()));
+      },
+      [name](const SavedForm& saved) { check_value(name, saved, form_of<uint8_t>(), true); });
 }
 
 void Checkpoint::add(const std::string& name, Array& array) {
@@ -151,11 +197,12 @@ void Checkpoint::add(const std::string& name, Array& array) {
              },
              [name, &array](const std::map<std::string, Array>& arrays) {
                const Array& saved = single(name, arrays);
-               CATENA_CHECK(IoError,
-                            saved.shape() == array.shape() && saved.dtype() == array.dtype(),
-                            "entry '", name, "' is ", saved.dtype(), " of shape ", saved.shape(),
-                            ", expected ", array.dtype(), " of shape ", array.shape());
+               check_array(name, form_of_array(saved), array);
                array.assign(saved.to(array.device()));
+             },
+             {},
+             [name, &array](const std::map<std::string, SavedForm>& saved) {
+               check_array(name, single(name, saved), array);
              }});
 }
 
@@ -165,13 +212,20 @@ void Checkpoint::add(const std::string& name, std::map<std::string, Array>& arra
 }
 
 void Checkpoint::add_value(const std::string& name, std::function<Array()> get,
-                           std::function<void(const Array&)> set) {
+                           std::function<void(const Array&)> set,
+                           std::function<void(const SavedForm&)> check) {
   add_entry({name,
              [get] {
                return NamedArrays{{"", get()}};
              },
-             [name, set](const std::map<std::string, Array>& arrays) {
-               set(single(name, arrays).contiguous());
+             [name, set, check](const std::map<std::string, Array>& arrays) {
+               const Array& saved = single(name, arrays);
+               check(form_of_array(saved));
+               set(saved.contiguous());
+             },
+             {},
+             [name, check](const std::map<std::string, SavedForm>& saved) {
+               check(single(name, saved));
              }});
 }
 
@@ -182,17 +236,16 @@ Array Checkpoint::saved_form(const void* values, const Shape& shape, const Form&
   return array_from_bytes(values, {bytes}, Dtype::kUInt8, cpu(0));
 }
 
-size_t Checkpoint::check_value(const std::string& name, const Array& saved, const Form& form,
-                               bool several) {
-  const auto bytes = static_cast<size_t>(saved.size()) * itemsize(saved.dtype());
-  const bool is_bytes = saved.dtype() == Dtype::kUInt8 && saved.ndim() == 1;  // of old numbers too
-  CATENA_CHECK(IoError, is_bytes || (form.is_number && saved.dtype() == form.dtype), "entry '",
-               name, "' is ", saved.dtype(), " of shape ", saved.shape(), ", expected ",
+void Checkpoint::check_value(const std::string& name, const SavedForm& saved, const Form& form,
+                             bool several) {
+  const auto bytes = static_cast<size_t>(element_count(saved.shape)) * itemsize(saved.dtype);
+  const bool is_bytes = saved.dtype == Dtype::kUInt8 && saved.shape.size() == 1;  // old numbers too
+  CATENA_CHECK(IoError, is_bytes || (form.is_number && saved.dtype == form.dtype), "entry '", name,
+               "' is ", saved.dtype, " of shape ", saved.shape, ", expected ",
                form.is_number ? message(form.dtype, several ? " values" : "")
                               : std::string("bytes (uint8)"));
   CATENA_CHECK(IoError, several ? bytes % form.bytes == 0 : bytes == form.bytes, "entry '", name,
                "' has ", bytes, " bytes, expected ", several ? "a multiple of " : "", form.bytes);
-  return bytes;
 }
 
 NamedArrays Checkpoint::to_arrays() const {

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "core/nested_share.h"
+
 namespace catena::serializers {
 
 // Common elements ---------------------------------------------------------------------------------
@@ -115,9 +117,6 @@ int64_t copy_common(const TensorSlice& source, const char* from, const TensorSli
 
 namespace {
 
-constexpr const char* kOtherCheckpoint =
-    "; rename this folder away to go on from the checkpoint before it";
-
 bool exists(const std::string& path) {
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0;
@@ -129,8 +128,7 @@ std::string read_existing(const std::string& folder, const char* name) {
   CATENA_CHECK(IoError, exists(path), "'", folder, "' has no file '", name, "': ",
                name == std::string(kCompleteName)
                    ? "its save did not end, or it was not copied as a whole"
-                   : "it was removed, or not copied",
-               kOtherCheckpoint);
+                   : "it was removed, or not copied");
   return io::read_whole_file(path);
 }
 
@@ -141,12 +139,11 @@ SliceReader::SliceReader(const std::string& folder) : folder_(folder) {
   unsigned long long bytes = 0;
   unsigned crc = 0;
   CATENA_CHECK(IoError, std::sscanf(complete.c_str(), "%llu %x", &bytes, &crc) == 2, "'", folder,
-               "/", kCompleteName, "': expected the size and the checksum of ", kIndexName,
-               kOtherCheckpoint);
+               "/", kCompleteName, "': expected the size and the checksum of ", kIndexName);
   const std::string text = read_existing(folder, kIndexName);
   CATENA_CHECK(IoError, text.size() == bytes && crc_of(text.data(), text.size()) == crc, "'",
                folder, "/", kIndexName, "' is damaged: it has ", text.size(),
-               " bytes, written were ", bytes, ", or another checksum", kOtherCheckpoint);
+               " bytes, written were ", bytes, ", or another checksum");
   index_ = parse_index(text, folder + "/" + kIndexName);
   files_.resize(index_.files.size());
   check_files();
@@ -162,7 +159,7 @@ void SliceReader::check_files() const {
                  "of them share");
     CATENA_CHECK(IoError, status.st_size == file.bytes, "'", path, "' has ", status.st_size,
                  " bytes, written were ", file.bytes, ": it is ",
-                 status.st_size < file.bytes ? "truncated" : "damaged", kOtherCheckpoint);
+                 status.st_size < file.bytes ? "truncated" : "damaged");
   }
 }
 
@@ -179,9 +176,20 @@ std::vector<char> SliceReader::bytes_of(const SliceRecord& record) const {
   file.read_at(uint64_t(record.offset), bytes.data(), bytes.size());
   CATENA_CHECK(IoError, crc_of(bytes.data(), bytes.size()) == record.crc, "'", file.path(),
                "' is damaged: bytes ", record.offset, " to ", record.offset + record.slice.bytes(),
-               ", of '", record.slice.name, "', have another checksum than when they were written",
-               kOtherCheckpoint);
+               ", of '", record.slice.name, "', have another checksum than when they were written");
   return bytes;
+}
+
+void SliceReader::check_pieces(int share, int shares) const {
+  int64_t total = 0, before = 0;
+  for (const SliceFile& file : index_.files) total += file.bytes;
+  const int64_t begin = begin_of_share(total, share, shares);
+  const int64_t end = begin_of_share(total, int64_t(share) + 1, shares);
+  for (const auto& [name, records] : index_.tensors)
+    for (const SliceRecord& record : records) {
+      if (before >= begin && before < end) (void)bytes_of(record);
+      before += record.slice.bytes();
+    }
 }
 
 Array SliceReader::read(const TensorSlice& wanted) const {
@@ -193,7 +201,7 @@ Array SliceReader::read(const TensorSlice& wanted) const {
     count += copy_common(record.slice, bytes.data(), wanted, static_cast<char*>(result.raw_data()));
   }
   CATENA_CHECK(IoError, count == wanted.elements.size(), "'", folder_, "' has ", count, " of ",
-               wanted.elements.size(), " elements of '", wanted.name, "'", kOtherCheckpoint);
+               wanted.elements.size(), " elements of '", wanted.name, "'");
   return result;
 }
 

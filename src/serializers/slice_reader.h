@@ -16,6 +16,10 @@ class SliceReader {
   // complete save and all files have their sizes.
   explicit SliceReader(const std::string& folder);
 
+  // Reads share `share` of `shares` of what was written, of about equal bytes, and checks it.
+  // IoError naming file and tensor when it is damaged.
+  void check_pieces(int share, int shares) const;
+
   const std::string& folder() const { return folder_; }
   const SliceIndex& index() const { return index_; }
   // Of a tensor that the index has.

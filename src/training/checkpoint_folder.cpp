@@ -7,7 +7,9 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <random>
+#include <set>
 
 #include "catena/core/log.h"
 #include "training/checkpoint_names.h"
@@ -104,7 +106,6 @@ class CheckpointFolder::Impl {
   int64_t load(const Checkpoint& state);
   void load(const Checkpoint& state, int64_t step);
   void clear();
-  void load_from(const Checkpoint& state, const std::string& folder) const;
   std::string folder_of_step(int64_t step) const { return path_ + "/" + name_of_step(step); }
   Times times() const {
     Times times = times_;
@@ -146,7 +147,17 @@ class CheckpointFolder::Impl {
   std::string begin_folder(int64_t step) const;
   void start_writer(const TensorParts& parts, SavePlan plan);
   void end_writer(const std::vector<std::string>& errors);
-  std::string newest(std::vector<std::string>& skipped) const;
+  // By folders: what is wrong with their bytes.
+  using Damaged = std::map<std::string, std::string>;
+  std::string newest(const Damaged& damaged, std::vector<std::string>& skipped) const;
+  // A checkpoint that is about to be loaded.
+  struct Opened {
+    std::unique_ptr<SliceReader> reader;
+    std::unique_ptr<PartsToLoad> parts;
+  };
+  Opened open(const Checkpoint& state, const std::string& folder, const char* hint) const;
+  std::string damage_of(const SliceReader& reader) const;
+  void restore(const Opened& opened) const;
 
   std::string path_;
   Communicator* comm_;
@@ -323,16 +334,21 @@ bool CheckpointFolder::Impl::has_checkpoint() const {
                           [&] { return std::string(steps().empty() ? "no" : "yes"); }) == "yes";
 }
 
-// The newest folder that is whole, and why newer ones are not; empty if there is none.
-std::string CheckpointFolder::Impl::newest(std::vector<std::string>& skipped) const {
+// The newest folder that is whole, as far as its index and the sizes of its files tell, and why
+// newer ones are not. `damaged`: the bytes of these were read, and what is wrong with them.
+std::string CheckpointFolder::Impl::newest(const Damaged& damaged,
+                                           std::vector<std::string>& skipped) const {
+  skipped.clear();
   for (const std::string& unfinished : unfinished_in(path_))
     skipped.push_back("'" + unfinished + "': its save did not end");
   std::vector<int64_t> steps = steps_in(path_);
   std::reverse(steps.begin(), steps.end());
   for (const int64_t step : steps) {
+    const std::string folder = folder_of_step(step);
+    const auto known = damaged.find(folder);
     try {
-      const SliceReader reader(folder_of_step(step));
-      return reader.folder();
+      CATENA_CHECK(IoError, known == damaged.end(), known->second);
+      return SliceReader(folder).folder();
     } catch (const IoError& error) {
       skipped.push_back(error.what());
     }
@@ -341,30 +357,95 @@ std::string CheckpointFolder::Impl::newest(std::vector<std::string>& skipped) co
 }
 
 int64_t CheckpointFolder::Impl::load(const Checkpoint& state) {
-  const std::string found = decided_by_first("CheckpointFolder::load", [&] {
-    std::vector<std::string> skipped;
-    const std::string whole = newest(skipped);
-    std::string list;
-    for (const std::string& each : skipped) {
-      logging::warning("CheckpointFolder: leaves out a checkpoint: ", each);
-      list += "\n  " + each;
+  constexpr const char* kWho = "CheckpointFolder::load";
+  Damaged damaged;
+  std::vector<std::string> skipped;  // on rank 0
+  std::set<std::string> warned;
+  for (;;) {
+    const std::string found = decided_by_first(kWho, [&] {
+      const std::string whole = newest(damaged, skipped);
+      std::string list;
+      for (const std::string& each : skipped) list += "\n  " + each;
+      CATENA_CHECK(IoError, !whole.empty(), "there is no complete checkpoint in '", path_, "'",
+                   list.empty() ? "; start without one, or give another folder" : ":" + list);
+      return whole;
+    });
+    for (const std::string& each : skipped)
+      if (warned.insert(each).second)
+        logging::warning("CheckpointFolder: leaves out a checkpoint: ", each);
+    const Opened opened = open(state, found, "");
+    const std::string damage = damage_of(*opened.reader);
+    if (!damage.empty()) {
+      damaged[found] = damage;
+      continue;
     }
-    CATENA_CHECK(IoError, !whole.empty(), "there is no complete checkpoint in '", path_, "'",
-                 list.empty() ? "; start without one, or give another folder" : ":" + list);
-    return whole;
-  });
-  load_from(state, found);
-  int64_t step = 0;
-  std::sscanf(found.c_str() + found.rfind('-') + 1, "%lld", reinterpret_cast<long long*>(&step));
-  went_back_ = true;  // newer ones that are not whole may be there, and may be replaced
-  return step;
+    restore(opened);
+    int64_t step = 0;
+    std::sscanf(found.c_str() + found.rfind('-') + 1, "%lld", reinterpret_cast<long long*>(&step));
+    went_back_ = true;  // newer ones that are not whole may be there, and may be replaced
+    return step;
+  }
 }
 
 void CheckpointFolder::Impl::load(const Checkpoint& state, int64_t step) {
   CATENA_CHECK(ValueError, step >= 0, "CheckpointFolder::load: expected a step of at least 0, got ",
                step);
-  load_from(state, folder_of_step(step));
+  constexpr const char* kHint =
+      "; nothing was loaded; load(state) takes the newest checkpoint that is whole";
+  const Opened opened = open(state, folder_of_step(step), kHint);
+  const std::string damage = damage_of(*opened.reader);
+  CATENA_CHECK(IoError, damage.empty(), "CheckpointFolder::load: ", damage, kHint);
+  restore(opened);
   went_back_ = true;
+}
+
+// Reads the index. Throws, on all ranks, unless the checkpoint fits what is to be loaded; `hint`
+// ends the error of a folder that is not whole.
+CheckpointFolder::Impl::Opened CheckpointFolder::Impl::open(const Checkpoint& state,
+                                                            const std::string& folder,
+                                                            const char* hint) const {
+  Opened opened;
+  std::string error = error_of_call([&] { opened.reader = std::make_unique<SliceReader>(folder); });
+  if (!error.empty())
+    error += hint;
+  else
+    error = error_of_call([&] { opened.parts = std::make_unique<PartsToLoad>(state); });
+  throw_first("CheckpointFolder::load", gather(error));
+  std::vector<std::string> names;
+  std::string own_names;
+  for (const std::string& name : opened.parts->names()) own_names += name + "\n";
+  for (const std::string& all : gather(own_names))
+    for (size_t at = 0, end; (end = all.find('\n', at)) != std::string::npos; at = end + 1)
+      names.push_back(all.substr(at, end - at));
+  const serializers::SliceIndex& index = opened.reader->index();
+  const std::string unknown = unknown_in(index, entries_of(state), names);
+  std::vector<std::string> problems = gather(opened.parts->problems(index));
+  for (std::string& each : problems)
+    if (!(each += unknown).empty())
+      each = message("I'", folder, "' is not a checkpoint of this program:", each);
+  throw_first("CheckpointFolder::load", problems);
+  return opened;
+}
+
+// What is wrong with the bytes of a checkpoint, which the ranks read in shares, before anything of
+// it is loaded; "" if they are what was written. The same on all ranks.
+std::string CheckpointFolder::Impl::damage_of(const SliceReader& reader) const {
+  const std::vector<std::string> errors =
+      gather(error_of_call([&] { reader.check_pieces(rank(), size()); }));
+  for (size_t rank = 0; rank < errors.size(); ++rank)
+    if (!errors[rank].empty()) return named(int(rank), errors[rank].substr(1));
+  return "";
+}
+
+// What fails from here on, on any rank, leaves a state that is neither the old nor the new one.
+void CheckpointFolder::Impl::restore(const Opened& opened) const {
+  std::vector<std::string> errors =
+      gather(error_of_call([&] { opened.parts->load(*opened.reader); }));
+  for (std::string& each : errors)
+    if (!each.empty())
+      each += message("; a part of '", opened.reader->folder(),
+                      "' was loaded: load another checkpoint before the state is used");
+  throw_first("CheckpointFolder::load", errors);
 }
 
 void CheckpointFolder::Impl::clear() {
@@ -375,28 +456,6 @@ void CheckpointFolder::Impl::clear() {
     remove_all_steps(path_);
     return std::string();
   });
-}
-
-void CheckpointFolder::Impl::load_from(const Checkpoint& state, const std::string& folder) const {
-  std::unique_ptr<SliceReader> reader;
-  std::unique_ptr<PartsToLoad> parts;
-  throw_first("CheckpointFolder::load", gather(error_of_call([&] {
-                reader = std::make_unique<SliceReader>(folder);
-                parts = std::make_unique<PartsToLoad>(state);
-              })));
-  std::vector<std::string> names;
-  std::string own_names;
-  for (const std::string& name : parts->names()) own_names += name + "\n";
-  for (const std::string& all : gather(own_names))
-    for (size_t at = 0, end; (end = all.find('\n', at)) != std::string::npos; at = end + 1)
-      names.push_back(all.substr(at, end - at));
-  const std::string unknown = unknown_in(reader->index(), entries_of(state), names);
-  std::vector<std::string> problems = gather(parts->problems(reader->index()));
-  for (std::string& each : problems)
-    if (!(each += unknown).empty())
-      each = message("I'", folder, "' is not a checkpoint of this program:", each);
-  throw_first("CheckpointFolder::load", problems);
-  throw_first("CheckpointFolder::load", gather(error_of_call([&] { parts->load(*reader); })));
 }
 
 // The public face ---------------------------------------------------------------------------------

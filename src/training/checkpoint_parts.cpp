@@ -19,6 +19,8 @@ using serializers::TensorPart;
 using serializers::TensorParts;
 using serializers::TensorSlice;
 
+using SavedForms = std::map<std::string, Checkpoint::SavedForm>;
+
 // Tensor-parallel layers --------------------------------------------------------------------------
 
 // Which of `count` equal slices along an axis of the whole a parameter is.
@@ -147,6 +149,35 @@ std::vector<std::string> PartsToLoad::names() const {
   return names;
 }
 
+namespace {
+
+// Of the values of an entry, by their names below it.
+SavedForms forms_of(const std::string& entry, const SliceIndex& index) {
+  SavedForms forms;
+  for (const auto& [name, records] : index.tensors) {
+    const TensorSlice& saved = records.front().slice;
+    if (!saved.is_value || (name != entry && !name.starts_with(entry + "/"))) continue;
+    forms.emplace(name == entry ? "" : name.substr(entry.size() + 1),
+                  Checkpoint::SavedForm{saved.dtype, saved.shape});
+  }
+  return forms;
+}
+
+// A line that says why the values of an entry do not fit; empty if they do.
+std::string problem_of_values(const Checkpoint::Entry& entry, const SliceIndex& index) {
+  const Checkpoint::Check& check = entry.spread.parts ? entry.spread.check_values : entry.check;
+  if (!check) return "";
+  try {
+    check(forms_of(entry.name, index));
+  } catch (const Error& error) {
+    const std::string text = error.what(), named = message("entry '", entry.name, "'");
+    return "\n  " + (text.starts_with(named) ? text : named + ": " + text);
+  }
+  return "";
+}
+
+}  // namespace
+
 std::string PartsToLoad::problems(const SliceIndex& index) const {
   std::string problems;
   for (const Part& entry : entries_) {
@@ -154,6 +185,7 @@ std::string PartsToLoad::problems(const SliceIndex& index) const {
       problems += message("\n  missing: ", entry.entry->name);
       continue;
     }
+    problems += problem_of_values(*entry.entry, index);
     for (const TensorPart& part : entry.parts) {
       const TensorSlice& own = part.slice;
       const auto found = index.tensors.find(own.name);
@@ -312,6 +344,11 @@ void add_pipeline(Checkpoint& checkpoint, Pipeline& pipeline) {
                                       [&pipeline](const std::map<std::string, Array>& values) {
                                         for (Optimizer* each : optimizers_of(pipeline))
                                           each->load_common_state(values);
+                                      },
+                                  .check_values =
+                                      [&pipeline](const SavedForms& saved) {
+                                        for (Optimizer* each : optimizers_of(pipeline))
+                                          Checkpoint::check_of (*each)(saved);
                                       }});
   checkpoint.add(
       "pipeline",

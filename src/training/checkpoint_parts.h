@@ -23,7 +23,8 @@ class PartsToLoad {
 
   // Names of the tensors that spread objects have here.
   std::vector<std::string> names() const;
-  // A line for each entry or tensor that is missing there, or has another shape or dtype.
+  // A line for each entry or tensor that is missing there, or has another shape or dtype, and for
+  // each entry that does not take its values.
   std::string problems(const serializers::SliceIndex& index) const;
   // Reads and restores the entries, in the order in which they were added.
   void load(const serializers::SliceReader& reader) const;

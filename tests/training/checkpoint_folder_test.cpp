@@ -305,15 +305,60 @@ struct Damaged {
   void expect_older() { EXPECT_EQ(checkpoints.load(run.state), 1); }
 };
 
-TEST(CheckpointFolder, ADamagedFileIsNamedWithTheTensor) {
-  Damaged damaged;
-  std::string bytes = read_file(damaged.file);
+// A bit of a slice that differs: its size and the index are those that were written.
+void change_a_bit(const std::string& file) {
+  std::string bytes = read_file(file);
   bytes[bytes.size() / 2] ^= 1;
-  write_file(damaged.file, bytes);
+  write_file(file, bytes);
+}
+
+TEST(CheckpointFolder, ADamagedSliceIsNamedWithTheTensorAndTheOlderOneIsLoaded) {
+  Damaged damaged;
+  change_a_bit(damaged.file);
   expect_contains(damaged.error(), {damaged.file.c_str(), "is damaged", "'adam/", "checksum",
-                                    "rename this folder away"});
-  expect_contains(error_of<IoError>([&] { damaged.checkpoints.load(damaged.run.state); }),
-                  {"is damaged"});
+                                    "nothing was loaded", "load(state) takes the newest"});
+  ::testing::internal::CaptureStderr();
+  damaged.expect_older();
+  expect_contains(::testing::internal::GetCapturedStderr(),
+                  {"leaves out a checkpoint", damaged.file.c_str(), "is damaged"});
+  EXPECT_EQ(damaged.run.adam.t(), 2);
+}
+
+TEST(CheckpointFolder, WhereAllSlicesAreDamagedNothingIsLoaded) {
+  Damaged damaged;
+  change_a_bit(damaged.file);
+  change_a_bit(newest_folder(damaged.folder, 1) + "/rank-00000.slices");
+  damaged.run.train(3);
+  damaged.run.count = 99;
+  const Values before = values_of(damaged.run.model);
+  expect_contains(
+      error_of<IoError>([&] { damaged.checkpoints.load(damaged.run.state); }),
+      {"no complete checkpoint", "step-000000000001", "step-000000000002", "is damaged"});
+  EXPECT_NE(damaged.error(), "no error");
+  EXPECT_EQ(values_of(damaged.run.model), before);
+  EXPECT_EQ(damaged.run.adam.t(), 6);
+  EXPECT_EQ(damaged.run.count, 99);
+}
+
+// Only the rank that reads the damaged share sees it.
+TEST(CheckpointFolder, AllRanksLeaveOutWhatOneFindsDamaged) {
+  const TempFolder folder;
+  comm::run_threads(3, [&](Communicator& comm) {
+    Session run(1);
+    CheckpointFolder checkpoints(folder.path(), &comm);
+    checkpoints.save(run.state, 1);
+    const Values first = values_of(run.model);
+    run.train(1);
+    checkpoints.save(run.state, 2);
+    if (comm.rank() == 0)
+      for (const int rank : {1, 2})
+        change_a_bit(newest_folder(folder, 2) + message("/rank-0000", rank, ".slices"));
+    comm.barrier();
+    expect_contains(error_of<IoError>([&] { checkpoints.load(run.state, 2); }),
+                    {"rank ", ".slices' is damaged"});
+    EXPECT_EQ(checkpoints.load(run.state), 1);
+    EXPECT_EQ(values_of(run.model), first);
+  });
 }
 
 TEST(CheckpointFolder, EveryDamagedByteOfASliceIsFound) {
@@ -404,6 +449,51 @@ TEST(CheckpointFolder, AllTensorsThatDoNotFitAreListedAndNothingIsLoaded) {
                   {"model/l1/W: expected (9, 6) float64, got (9, 6) float32"});
 }
 
+// Of plain entries too: those of other ranks would go on.
+TEST(CheckpointFolder, EntriesOfAnotherFormAreListedAndNothingIsLoaded) {
+  const TempFolder folder;
+  comm::run_threads(2, [&](Communicator& comm) {
+    Session saved(2);
+    Array array = zeros({3}, {dtype::float32, cpu(0)});
+    saved.state.add("array", array);
+    CheckpointFolder checkpoints(folder.path(), &comm);
+    checkpoints.save(saved.state, 2);
+    Session run(1);
+    const Values before = values_of(run.model);
+    serializers::Checkpoint state;
+    float count = 5;
+    std::vector<int64_t> note{8};
+    Array longer = zeros({4}, {dtype::float32, cpu(0)});
+    state.add("model", run.model);
+    state.add("adam", run.adam);
+    state.add("count", count);
+    state.add("note", note);
+    state.add("array", longer);
+    expect_contains(error_of<IoError>([&] { checkpoints.load(state); }),
+                    {"is not a checkpoint of this program",
+                     "entry 'count' is int64 of shape (), expected float32",
+                     "entry 'note' has 5 bytes, expected a multiple of 8",
+                     "entry 'array' is float32 of shape (3,), expected float32 of shape (4,)"});
+    EXPECT_EQ(values_of(run.model), before);
+    EXPECT_EQ(run.adam.t(), 1);
+    EXPECT_EQ(count, 5);
+  });
+}
+
+TEST(CheckpointFolder, NumbersOfAnotherOptimizerAreListedAndNothingIsLoaded) {
+  const TempFolder folder;
+  Session saved(2), run(1);
+  optimizers::add_loss_scale(saved.adam, {.initial = 1024});
+  CheckpointFolder checkpoints(folder.path());
+  checkpoints.save(saved.state, 2);
+  const Values before = values_of(run.model);
+  expect_contains(error_of<IoError>([&] { checkpoints.load(run.state); }),
+                  {"entry 'adam': these are not the numbers of this optimizer",
+                   "unknown: loss_scale/value", "call add_loss_scale before"});
+  EXPECT_EQ(values_of(run.model), before);
+  EXPECT_EQ(run.adam.t(), 1);
+}
+
 // For root, whom permissions do not stop, another user while it lives.
 class WithoutPrivileges {
  public:
@@ -458,7 +548,8 @@ TEST(CheckpointFolder, AnErrorOfOneRankIsAnErrorOfAll) {
         "count", [] { return int64_t{0}; },
         [&](int64_t) { CATENA_CHECK(ValueError, comm.rank() == 0, "this rank does not want it"); });
     expect_contains(error_of<ValueError>([&] { checkpoints.load(state); }),
-                    {"rank 1: this rank does not want it"});
+                    {"rank 1: this rank does not want it", "a part of '", "was loaded",
+                     "load another checkpoint"});
   });
 }
 

@@ -55,11 +55,12 @@ class Checkpoint {
            !std::is_same_v<T, bool>) void add(const std::string& name, std::vector<T>& values) {
     add_value(
         name, [&values] { return array_of(values.data(), {int64_t(values.size())}); },
-        [name, &values](const Array& saved) {
-          const auto bytes = check_value(name, saved, form_of<T>(), true);
+        [&values](const Array& saved) {
+          const auto bytes = static_cast<size_t>(saved.nbytes());
           values.resize(bytes / sizeof(T));
           if (bytes > 0) std::memcpy(static_cast<void*>(values.data()), saved.raw_data(), bytes);
-        });
+        },
+        [name](const SavedForm& saved) { check_value(name, saved, form_of<T>(), true); });
   }
   // A value that is asked for at save() and handed over at load().
   template <class Get, class Set>
@@ -74,13 +75,25 @@ class Checkpoint {
           const T value = get();
           return array_of(&value, Shape{});
         },
-        [name, set](const Array& saved) {
-          check_value(name, saved, form_of<T>(), false);
+        [set](const Array& saved) {
           T value;
           std::memcpy(static_cast<void*>(&value), saved.raw_data(), sizeof(T));
           set(value);
-        });
+        },
+        [name](const SavedForm& saved) { check_value(name, saved, form_of<T>(), false); });
   }
+
+  // What an array is, without its values.
+  struct SavedForm {
+    Dtype dtype;
+    Shape shape;
+  };
+  // Throws what loading values of these forms, by names below the entry's, would throw because of
+  // them. Changes nothing.
+  using Check = std::function<void(const std::map<std::string, SavedForm>&)>;
+
+  // Of the rest of an optimizer: whether Optimizer::load_common_state takes it.
+  static Check check_of(Optimizer& optimizer);
 
   // An object whose tensors may be spread over processes; names are below the entry's.
   struct Spread {
@@ -90,6 +103,7 @@ class Checkpoint {
     std::function<NamedArrays()> values = {};
     std::function<void(const std::map<std::string, Array>&)> load_values = {};
     Parameterized* model = nullptr;  // whose parameters these are, for layers that have slices
+    Check check_values = {};         // whether load_values() takes them; null: it takes all
   };
   // Such an object. save() and load() of one file need all elements in this process (ValueError).
   void add(const std::string& name, Spread spread);
@@ -114,6 +128,7 @@ class Checkpoint {
     std::function<NamedArrays()> save;  // names below the entry's
     std::function<void(const std::map<std::string, Array>&)> load;
     Spread spread = {};  // of models, optimizers and what was added as such; else without parts
+    Check check = {};    // of entries without parts: whether load() takes them; null: it takes all
   };
   // All of them.
   const std::vector<Entry>& entries() const { return entries_; }
@@ -138,11 +153,12 @@ class Checkpoint {
   }
   void add_entry(Entry entry);
   void add_value(const std::string& name, std::function<Array()> get,
-                 std::function<void(const Array&)> set);
+                 std::function<void(const Array&)> set,
+                 std::function<void(const SavedForm&)> check);
   static Array saved_form(const void* values, const Shape& shape, const Form& form);
-  // The bytes of the values; IoError unless they are one value, or `several`, of that form.
-  static size_t check_value(const std::string& name, const Array& saved, const Form& form,
-                            bool several);
+  // IoError unless these are the bytes of one value, or of `several`, of that form.
+  static void check_value(const std::string& name, const SavedForm& saved, const Form& form,
+                          bool several);
 
   std::vector<Entry> entries_;
 };

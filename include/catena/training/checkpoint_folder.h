@@ -90,12 +90,14 @@ class CheckpointFolder {
   // them.
   std::vector<int64_t> steps() const;
   // Loads the newest one that is whole, and returns its step; warnings say which newer ones are not
-  // and why. IoError, on all ranks, that lists them when there is none; that lists all tensors that
-  // are missing, unknown, or of another shape or dtype, before anything is loaded; and that names
-  // the file and the tensor whose bytes have another checksum than they were written with, after
-  // which some of the state is loaded.
+  // and why: the save that did not end, the file that is missing or truncated, or the file and the
+  // tensor whose bytes have another checksum than they were written with. All bytes are read and
+  // checked for that, by the ranks in shares, before anything is loaded. IoError, on all ranks,
+  // that lists them when there is none; and that lists all entries and tensors that are missing,
+  // unknown, or of another shape or dtype. Nothing was loaded then. What goes wrong later, such as
+  // an entry of your own that throws, is an error that says that a part was loaded.
   int64_t load(const serializers::Checkpoint& state);
-  // The same for one step.
+  // The same for one step. IoError for one that is not whole; nothing was loaded then.
   void load(const serializers::Checkpoint& state, int64_t step);
 
   // Removes all checkpoints, those of saves that did not end included. Waits for a save. IoError
