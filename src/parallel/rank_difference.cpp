@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "catena/comm/transport.h"
+
 namespace catena::parallel {
 
 std::vector<std::string> split(const std::string& text, char at) {
@@ -33,6 +35,15 @@ std::vector<RankGroup> first_difference(const std::vector<std::string>& texts) {
     if (groups.size() > 1) return groups;
   }
   return {};
+}
+
+std::string describe_values(const std::vector<RankGroup>& groups) {
+  const auto value_of = [](const std::string& line) { return line.substr(line.find('\t') + 1); };
+  std::string values;
+  for (const RankGroup& group : groups)
+    values += message(values.empty() ? "" : ", ", value_of(group.line), " on ",
+                      comm::list_ranks(group.ranks));
+  return message(split(groups[0].line, '\t')[0], " is ", values);
 }
 
 int odd_rank_of(const std::vector<RankGroup>& groups) {

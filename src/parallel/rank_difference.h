@@ -18,6 +18,10 @@ std::vector<std::string> split(const std::string& text, char at);
 // empty when there is none.
 std::vector<RankGroup> first_difference(const std::vector<std::string>& texts);
 
+// "the seed of the order is 1 on rank 0, 2 on ranks 1, 2" of lines "name\tvalue" whose names are
+// equal.
+std::string describe_values(const std::vector<RankGroup>& groups);
+
 // The one rank of at least three that differs from all others; -1 if there is none: of two ranks
 // that differ neither is known to be wrong.
 int odd_rank_of(const std::vector<RankGroup>& groups);

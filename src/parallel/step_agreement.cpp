@@ -109,15 +109,6 @@ void StepAgreement::fail_with_report() {
 
 namespace {
 
-// "the seed of the order is 1 on rank 0, 2 on rank 1" of lines "name\tvalue".
-std::string describe_values(const std::vector<RankGroup>& groups) {
-  std::string values;
-  for (const RankGroup& group : groups)
-    values += message(values.empty() ? "" : ", ", split(group.line, '\t')[1], " on ",
-                      comm::list_ranks(group.ranks));
-  return message(split(groups[0].line, '\t')[0], " is ", values);
-}
-
 constexpr char kAlike[] =
     "; make the data set and its iterator alike on all ranks, with equal seeds, and give each rank "
     "its part by datasets::RankOf{comm.rank(), comm.size()}";

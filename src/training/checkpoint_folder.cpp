@@ -11,7 +11,9 @@
 #include <random>
 #include <set>
 
+#include "catena/comm/internals.h"
 #include "catena/core/log.h"
+#include "parallel/rank_difference.h"
 #include "training/checkpoint_names.h"
 #include "training/checkpoint_parts.h"
 #include "training/checkpoint_writer.h"
@@ -42,20 +44,23 @@ struct Arrival {
   std::string save_error;  // of the last one
   std::string error;       // of this one
   uint64_t hash = 0;       // of its slices
+  std::string alike;       // what must be alike on all ranks, "name\tvalue" lines
 
   std::string text() const {
-    return message(int(is_busy), " ", hash, " ", save_error.size(), " ", save_error, error);
+    return message(int(is_busy), " ", hash, " ", save_error.size(), " ", alike.size(), " ",
+                   save_error, alike, error);
   }
   static Arrival of(const std::string& text) {
     Arrival arrival;
     int busy = 0, used = 0;
     unsigned long long hash = 0;
-    size_t size = 0;
-    std::sscanf(text.c_str(), "%d %llu %zu%n", &busy, &hash, &size, &used);
+    size_t size = 0, alike = 0;
+    std::sscanf(text.c_str(), "%d %llu %zu %zu%n", &busy, &hash, &size, &alike, &used);
     arrival.is_busy = busy != 0;
     arrival.hash = hash;
     arrival.save_error = text.substr(size_t(used) + 1, size);
-    arrival.error = text.substr(size_t(used) + 1 + size);
+    arrival.alike = text.substr(size_t(used) + 1 + size, alike);
+    arrival.error = text.substr(size_t(used) + 1 + size + alike);
     return arrival;
   }
 };
@@ -64,6 +69,26 @@ struct Arrival {
 std::string described(const std::exception& error) {
   const bool is_value_error = dynamic_cast<const ValueError*>(&error) != nullptr;
   return std::string(is_value_error ? "V" : "I") + error.what();
+}
+
+// ValueError, on all ranks, unless their lines are equal.
+void require_alike(const char* who, const std::vector<std::string>& lines) {
+  const auto groups = parallel::first_difference(lines);
+  if (groups.empty()) return;
+  fail<ValueError>(who, ": ", parallel::describe_values(groups),
+                   "; all ranks make the same calls, with the same steps, entries and options");
+}
+
+void require_alike(const char* who, const std::vector<Arrival>& all) {
+  std::vector<std::string> lines;
+  for (const Arrival& one : all) lines.push_back(one.alike);
+  require_alike(who, lines);
+}
+
+std::string list_of_entries(const Checkpoint& state) {
+  std::string list;
+  for (const std::string& name : entries_of(state)) list += (list.empty() ? "" : ", ") + name;
+  return "(" + list + ")";
 }
 
 std::vector<std::string> errors_of(const std::vector<Arrival>& all) {
@@ -97,6 +122,22 @@ class CheckpointFolder::Impl {
   ~Impl();
 
   const std::string& path() const { return path_; }
+  // While it lives, this function of the folder exchanges texts.
+  class Call {
+   public:
+    Call(Impl& folder, const char* name)
+        : folder_(folder), purpose_(folder.comm_, name), before_(folder.call_) {
+      folder.call_ = name;
+    }
+    ~Call() { folder_.call_ = before_; }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+   private:
+    Impl& folder_;
+    comm::PurposeScope purpose_;
+    const char* before_;
+  };
   // Begins a save, and returns whether it did. `is_behind`: training goes on meanwhile.
   bool begin(const Checkpoint& state, int64_t step, bool is_behind);
   void wait();
@@ -117,8 +158,17 @@ class CheckpointFolder::Impl {
   int rank() const { return comm_ ? comm_->rank() : 0; }
   int size() const { return comm_ ? comm_->size() : 1; }
   bool is_first() const { return rank() == 0; }
+  // Texts of all ranks. ValueError where they are in different functions of the folder.
   std::vector<std::string> gather(const std::string& own) const {
-    return comm_ ? comm_->all_gather_bytes(own) : std::vector<std::string>{own};
+    if (comm_ == nullptr) return {own};
+    std::vector<std::string> all = comm_->all_gather_bytes(message(call_, "\n", own)), calls;
+    for (std::string& text : all) {
+      const size_t end = text.find('\n');
+      calls.push_back("the function that is called\t" + text.substr(0, end));
+      text.erase(0, end + 1);
+    }
+    require_alike("CheckpointFolder", calls);
+    return all;
   }
   std::string of_first(const std::string& own) const {
     return comm_ ? comm_->broadcast_bytes(own, 0) : own;
@@ -164,6 +214,7 @@ class CheckpointFolder::Impl {
   CheckpointFolderOptions options_;
   std::shared_ptr<StagedSlices> staged_ = std::make_shared<StagedSlices>();
   std::unique_ptr<CheckpointWriter> writer_;
+  const char* call_ = "";   // the function that runs
   int64_t step_ = 0;        // of the last save
   bool went_back_ = false;  // a step was loaded that may not be the newest
   Times times_;
@@ -246,10 +297,12 @@ std::vector<Arrival> CheckpointFolder::Impl::meet(const Arrival& own) const {
 
 bool CheckpointFolder::Impl::begin(const Checkpoint& state, int64_t step, bool is_behind) {
   const auto start = CheckpointWriter::Clock::now();
-  CATENA_CHECK(ValueError, step >= 0, "CheckpointFolder: expected a step of at least 0, got ",
-               step);
   Arrival own;
+  own.alike = message("the step\t", step, "\n.when_busy\t",
+                      options_.when_busy == WhenBusy::kSkip ? "kSkip" : "kWait",
+                      "\nthe list of entries\t", list_of_entries(state));
   const TensorParts parts = parts_for_save(state, own);
+  if (step < 0) own.error = message("Vexpected a step of at least 0, got ", step);
   own.is_busy = writer_ && writer_->is_running();
   if (writer_ && !own.is_busy) own.save_error = writer_->wait_for_all();
   const std::vector<Arrival> all = meet(own);
@@ -263,6 +316,7 @@ bool CheckpointFolder::Impl::begin(const Checkpoint& state, int64_t step, bool i
                                   [](const std::string& error) { return !error.empty(); });
   if (failed) end_writer(save_errors);
   throw_first("CheckpointFolder", errors_of(all));
+  require_alike(call_, all);
   if (is_busy && is_behind && options_.when_busy == WhenBusy::kSkip) return false;
   if (is_busy) wait();
   writer_.reset();
@@ -358,6 +412,7 @@ std::string CheckpointFolder::Impl::newest(const Damaged& damaged,
 
 int64_t CheckpointFolder::Impl::load(const Checkpoint& state) {
   constexpr const char* kWho = "CheckpointFolder::load";
+  require_alike(kWho, gather("the checkpoint to load\tthe newest"));
   Damaged damaged;
   std::vector<std::string> skipped;  // on rank 0
   std::set<std::string> warned;
@@ -388,6 +443,8 @@ int64_t CheckpointFolder::Impl::load(const Checkpoint& state) {
 }
 
 void CheckpointFolder::Impl::load(const Checkpoint& state, int64_t step) {
+  require_alike("CheckpointFolder::load",
+                gather(message("the checkpoint to load\tthat of step ", step)));
   CATENA_CHECK(ValueError, step >= 0, "CheckpointFolder::load: expected a step of at least 0, got ",
                step);
   constexpr const char* kHint =
@@ -468,19 +525,39 @@ CheckpointFolder::~CheckpointFolder() = default;
 const std::string& CheckpointFolder::path() const { return impl_->path(); }
 
 void CheckpointFolder::save(const Checkpoint& state, int64_t step) {
+  const Impl::Call call(*impl_, "CheckpointFolder::save");
   impl_->begin(state, step, false);
   impl_->wait();
 }
 bool CheckpointFolder::save_async(const Checkpoint& state, int64_t step) {
+  const Impl::Call call(*impl_, "CheckpointFolder::save_async");
   return impl_->begin(state, step, true);
 }
-void CheckpointFolder::wait() { impl_->wait(); }
-void CheckpointFolder::reserve(const Checkpoint& state) { impl_->reserve(state); }
-bool CheckpointFolder::has_checkpoint() const { return impl_->has_checkpoint(); }
+void CheckpointFolder::wait() {
+  const Impl::Call call(*impl_, "CheckpointFolder::wait");
+  impl_->wait();
+}
+void CheckpointFolder::reserve(const Checkpoint& state) {
+  const Impl::Call call(*impl_, "CheckpointFolder::reserve");
+  impl_->reserve(state);
+}
+bool CheckpointFolder::has_checkpoint() const {
+  const Impl::Call call(*impl_, "CheckpointFolder::has_checkpoint");
+  return impl_->has_checkpoint();
+}
 std::vector<int64_t> CheckpointFolder::steps() const { return impl_->steps(); }
-int64_t CheckpointFolder::load(const Checkpoint& state) { return impl_->load(state); }
-void CheckpointFolder::load(const Checkpoint& state, int64_t step) { impl_->load(state, step); }
-void CheckpointFolder::clear() { impl_->clear(); }
+int64_t CheckpointFolder::load(const Checkpoint& state) {
+  const Impl::Call call(*impl_, "CheckpointFolder::load");
+  return impl_->load(state);
+}
+void CheckpointFolder::load(const Checkpoint& state, int64_t step) {
+  const Impl::Call call(*impl_, "CheckpointFolder::load");
+  impl_->load(state, step);
+}
+void CheckpointFolder::clear() {
+  const Impl::Call call(*impl_, "CheckpointFolder::clear");
+  impl_->clear();
+}
 CheckpointFolder::Times CheckpointFolder::times() const { return impl_->times(); }
 
 }  // namespace catena::training

@@ -285,6 +285,66 @@ TEST(CheckpointFolder, RanksWithOtherModelsAreNamed) {
   });
 }
 
+TEST(CheckpointFolder, RanksThatSaveDifferentThingsAreNamed) {
+  const TempFolder folder;
+  comm::run_threads(3, [&](Communicator& comm) {
+    const int rank = comm.rank();
+    const bool is_last = rank == 2;
+    Session run(1);
+    if (is_last) run.state.add("more", run.count);
+    serializers::Checkpoint alike;
+    alike.add("model", run.model);
+    CheckpointFolder checkpoints(folder.path(), &comm);
+    expect_contains(error_of<ValueError>([&] { checkpoints.save(alike, is_last ? 4 : 3); }),
+                    {"CheckpointFolder::save: the step is 3 on ranks 0, 1, 4 on rank 2",
+                     "all ranks make the same calls"});
+    expect_contains(error_of<ValueError>([&] { checkpoints.save(alike, is_last ? -1 : 3); }),
+                    {"rank 2: expected a step of at least 0, got -1"});
+    expect_contains(error_of<ValueError>([&] { checkpoints.save_async(run.state, 3); }),
+                    {"the list of entries is (model, adam, count, note) on ranks 0, 1, (model, "
+                     "adam, count, note, more) on rank 2"});
+    expect_contains(error_of<ValueError>([&] {
+                      if (is_last)
+                        checkpoints.save_async(alike, 3);
+                      else
+                        checkpoints.save(alike, 3);
+                    }),
+                    {"the function that is called is CheckpointFolder::save on ranks 0, 1",
+                     "CheckpointFolder::save_async on rank 2"});
+    CheckpointFolder other(folder.path(), &comm,
+                           {.when_busy = is_last ? WhenBusy::kSkip : WhenBusy::kWait});
+    expect_contains(error_of<ValueError>([&] { other.save(alike, 3); }),
+                    {".when_busy is kWait on ranks 0, 1, kSkip on rank 2"});
+    EXPECT_TRUE(checkpoints.steps().empty());
+    checkpoints.save(alike, 3);
+    EXPECT_EQ(checkpoints.load(alike), 3);
+  });
+}
+
+TEST(CheckpointFolder, RanksThatLoadDifferentStepsAreNamed) {
+  const TempFolder folder;
+  comm::run_threads(2, [&](Communicator& comm) {
+    Session run(1);
+    CheckpointFolder checkpoints(folder.path(), &comm);
+    checkpoints.save(run.state, 1);
+    checkpoints.save(run.state, 2);
+    run.train(1);
+    const Values before = values_of(run.model);
+    expect_contains(error_of<ValueError>([&] { checkpoints.load(run.state, 1 + comm.rank()); }),
+                    {"CheckpointFolder::load: the checkpoint to load is that of step 1 on rank 0, "
+                     "that of step 2 on rank 1"});
+    expect_contains(error_of<ValueError>([&] {
+                      if (comm.rank() == 0)
+                        checkpoints.load(run.state);
+                      else
+                        checkpoints.load(run.state, 2);
+                    }),
+                    {"is the newest on rank 0, that of step 2 on rank 1"});
+    EXPECT_EQ(values_of(run.model), before);
+    checkpoints.load(run.state, 1);
+  });
+}
+
 // Failures of reading -----------------------------------------------------------------------------
 
 struct Damaged {

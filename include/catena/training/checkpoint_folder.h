@@ -51,7 +51,8 @@ struct CheckpointFolderOptions {
 // on a file system that they share.
 //
 // All ranks make one of the same path and call save, save_async, wait, load and has_checkpoint
-// together, with checkpoints of the same entries. An error of one rank is an error of all of them.
+// together, with the same steps, checkpoints of the same entries and the same options (ValueError
+// that says which rank gave what). An error of one rank is an error of all of them.
 class CheckpointFolder {
  public:
   // Makes the folder when something is saved. Null: one process. The communicator must outlive the
