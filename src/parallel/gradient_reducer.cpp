@@ -14,6 +14,7 @@
 #include "catena/parallel/persistents.h"
 #include "core/compute_dtype.h"
 #include "core/text_hash.h"
+#include "equal_options.h"
 #include "equal_states.h"
 #include "rank_difference.h"
 #include "slice_run.h"
@@ -47,6 +48,7 @@ void GradientReducer::after_setup(Optimizer& optimizer) {
   if (number_ == 0) number_ = comm::internals(comm_).next_optimizer();
   optimizer_ = &optimizer;
   for (const Parameter& p : optimizer.layout().parameters()) observe(p);
+  check_options();
   check_structure();
   cut_for_.clear();
   update_buckets();
@@ -63,6 +65,11 @@ void GradientReducer::after_setup(Optimizer& optimizer) {
   compare_ = true;
   check_equal_states(comm_, optimizer, "setup");
   free_gradients();
+}
+
+void GradientReducer::check_options() {
+  if (std::exchange(options_checked_, true)) return;
+  check_equal_options(comm_, options_, "setup");
 }
 
 // They are made by the passes that need them.

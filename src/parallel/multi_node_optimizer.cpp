@@ -51,7 +51,13 @@ void MultiNodeOptimizer::setup(Parameterized& model) {
   CATENA_CHECK(ValueError, slice_count() == 0 || !has_synchronised_layer(model),
                "setup: the model has a SyncBatchNormalization, whose results depend on the number "
                "of ranks with slices; use BatchNormalization, which normalizes each slice");
+  reducer_->check_options();  // before arenas are made, together where ranks share memory
   optimizer_->setup(model);
+}
+
+void MultiNodeOptimizer::setup(const Parameters& parameters) {
+  reducer_->check_options();
+  optimizer_->setup(parameters);
 }
 
 BatchSlices MultiNodeOptimizer::slices(int64_t n_local, int64_t n_global) {

@@ -5,6 +5,7 @@
 #include "catena/autograd/function.h"
 #include "catena/functions/connection/convolution_2d.h"
 #include "cuda/gpu.h"
+#include "deterministic_scope.h"
 #include "error_text.h"
 #include "parallel/network.h"
 
@@ -599,6 +600,47 @@ TEST(MultiNodeOptimizer, CollectivesOfArraysInDifferentOrders) {
     EXPECT_EQ(out.order(), mine.order());
     EXPECT_EQ(out.to_vector<float>(), numbers.to_vector<float>());
   });
+}
+
+// Each option that one rank gives differently, before anything is exchanged because of it.
+TEST(MultiNodeOptimizer, NamesRanksWithOtherOptions) {
+  const DeterministicScope scope;
+  struct Given {
+    BucketOptions others, last;
+    const char* text;
+  };
+  const std::vector<Given> cases{
+      {{}, {.sharding = Sharding::kStates}, ".sharding is none on ranks 0, 1, 3, states on rank 2"},
+      {{.sharding = Sharding::kStates},
+       {.sharding = Sharding::kParameters},
+       ".sharding is states on ranks 0, 1, 3, parameters on rank 2"},
+      {{.slices = 4}, {}, ".slices is 4 on ranks 0, 1, 3, 0 on rank 2"},
+      {{.slices = 8}, {.slices = 4}, ".slices is 8 on ranks 0, 1, 3, 4 on rank 2"},
+      {{},
+       {.reduce_dtype = dtype::bfloat16},
+       ".reduce_dtype is none on ranks 0, 1, 3, bfloat16 on rank 2"},
+      {{.sharding = Sharding::kParameters},
+       {.sharding = Sharding::kParameters, .units = {"/l1", "/l2"}},
+       ".units is {} on ranks 0, 1, 3, {/l1, /l2} on rank 2"},
+      {{.bucket_bytes = 1000},
+       {.bucket_bytes = 2000},
+       ".bucket_bytes is 1000 on ranks 0, 1, 3, 2000 on rank 2"}};
+  for (const Given& c : cases)
+    for (const bool directly : {false, true})
+      comm::run_threads(4, [&](Communicator& comm) {
+        Net net(dtype::float32);
+        net.to(comm.device());
+        auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm,
+                                                     comm.rank() == 2 ? c.last : c.others);
+        expect_contains(
+            error_of<ValueError>([&] {
+              if (directly)
+                optimizer->setup(net);
+              else
+                optimizer.setup(net);
+            }),
+            {"setup: the ranks give different BucketOptions", c.text, "the same options"});
+      });
 }
 
 }  // namespace

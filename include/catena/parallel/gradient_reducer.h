@@ -64,6 +64,8 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   void gradients_are_final(const Parameters& parameters);
   void gradients_are_final();
 
+  // Collective, once, in setup: ValueError on all ranks unless they give the same BucketOptions.
+  void check_options();
   // Collective: ValueError on all ranks, beginning with `who`, unless they hold the same
   // parameters, states and hyper-parameters; see MultiNodeOptimizer::check_state.
   void check_state(const char* who);
@@ -124,6 +126,7 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   Communicator& comm_;
   CommunicatorPtr keep_;
   BucketOptions options_;
+  bool options_checked_ = false;
   Optimizer* optimizer_ = nullptr;
   std::vector<Bucket> buckets_;
   std::unordered_map<const ParameterState*, size_t> bucket_of_;

@@ -47,14 +47,15 @@ class MultiNodeOptimizer {
   ~MultiNodeOptimizer();
   MultiNodeOptimizer(MultiNodeOptimizer&&) noexcept = default;
 
-  // Sets the optimizer up, checks that all ranks have the same model and the same hyper-parameters
-  // (ValueError naming the first difference, on all ranks) and copies rank 0's parameters and
-  // persistent arrays to the others. The model must be on comm.device() (DeviceError).
-  // With slices a model with SyncBatchNormalization is refused (ValueError): its statistics would
-  // be those of slices that run at the same time, which are others for each number of ranks.
+  // Sets the optimizer up, checks that all ranks have the same BucketOptions, the same model and
+  // the same hyper-parameters (ValueError naming the first difference, on all ranks) and copies
+  // rank 0's parameters and persistent arrays to the others. The model must be on comm.device()
+  // (DeviceError). With slices a model with SyncBatchNormalization is refused (ValueError): its
+  // statistics would be those of slices that run at the same time, which are others for each number
+  // of ranks.
   void setup(Parameterized& model);
   void setup(Parameterized&& model) = delete;
-  void setup(const Parameters& parameters) { optimizer_->setup(parameters); }
+  void setup(const Parameters& parameters);
   void zero_grads() { optimizer_->zero_grads(); }
   // Waits, on the device, for the averages and updates. GradientErrors as Optimizer::update. The
   // first update after setup and every 64th end with check_state(), unless they are captured.
