@@ -60,8 +60,15 @@ void MultiNodeOptimizer::setup(const Parameters& parameters) {
   optimizer_->setup(parameters);
 }
 
+void MultiNodeOptimizer::set_batch_weight(int64_t n_local, int64_t n_global) {
+  CATENA_CHECK(ValueError, slice_count() == 0,
+               "set_batch_weight: the optimizer has .slices = ", slice_count(),
+               ", whose loop weighs them: call slices(n_local, n_global) in its place");
+  reducer_->set_batch_weight(n_local, n_global);
+}
+
 BatchSlices MultiNodeOptimizer::slices(int64_t n_local, int64_t n_global) {
-  set_batch_weight(n_local, n_global);
+  reducer_->set_batch_weight(n_local, n_global);
   return BatchSlices(reducer_->slice_run(), n_local, n_global);
 }
 

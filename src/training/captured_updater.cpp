@@ -68,7 +68,7 @@ void CapturedUpdater::place_cursor() {
 void CapturedUpdater::replay() {
   // Replays read the weight on the device, which a shorter batch has set to its own.
   if (ranks_) {
-    ranks_->set_batch_weight(share_.size(), data_.batch_size());
+    ranks_->set_replayed_weight(share_.size(), data_.batch_size());
     ranks_->set_batch_order(order_of(data_.place()));
   }
   if (!graph_.defined()) {

@@ -80,8 +80,8 @@ Step make_step(parallel::MultiNodeOptimizer& optimizer, Score score, EmptyBatche
       "the number of ranks, which slices exclude");
   return [&optimizer, score = std::move(score), empty](const datasets::Batch& batch) {
     optimizer.zero_grads();
-    optimizer.set_batch_weight(batch.size(), batch.global_count);
     optimizer.set_batch_order(order_of(batch.place));
+    if (optimizer.slice_count() == 0) optimizer.set_batch_weight(batch.size(), batch.global_count);
     Arrays numbers;
     if (optimizer.slice_count() > 0)
       numbers = learn_slices(optimizer, score, batch);

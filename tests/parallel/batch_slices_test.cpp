@@ -528,6 +528,15 @@ TEST(BatchSlices, NameOtherSharesAndGradientsThatAreLeft) {
   });
 }
 
+TEST(BatchSlices, RefuseWeightsBesideTheLoop) {
+  const DeterministicScope scope;
+  comm::run_threads(2, [](Communicator& comm) {
+    OneOfTwo one(comm);
+    expect_contains(error_of<ValueError>([&] { one.optimizer.set_batch_weight(4, 8); }),
+                    {".slices = 4", "call slices(n_local, n_global)"});
+  });
+}
+
 TEST(BatchSlices, NameAnUpdateWithoutTheLoop) {
   const DeterministicScope scope;
   comm::run_threads(2, [](Communicator& comm) {

@@ -63,11 +63,15 @@ class MultiNodeOptimizer {
 
   // This rank's gradients count with n_local / n_global from now on (default 1 / size). A rank that
   // has run out of samples passes 0, skips forward and backward and calls update() all the same.
-  void set_batch_weight(int64_t n_local, int64_t n_global) {
+  // ValueError with BucketOptions::slices: slices(n_local, n_global) says it there.
+  void set_batch_weight(int64_t n_local, int64_t n_global);
+  // The same for a step that a graph replays, with slices too: what slices() said when the step was
+  // captured may have changed since, by a shorter batch.
+  void set_replayed_weight(int64_t n_local, int64_t n_global) {
     reducer_->set_batch_weight(n_local, n_global);
   }
   // Where the batch comes from: the ranks compare it in each step, so that other orders, seeds,
-  // data sets or batch sizes on one rank are named. training::make_step calls both.
+  // data sets or batch sizes on one rank are named. training::make_step calls both, or slices().
   void set_batch_order(const BatchOrder& order) { reducer_->set_batch_order(order); }
   // Equal bits on any number of ranks: with {.slices = 8} a global batch is cut into 8 slices,
   // whose sizes differ by at most one and do not depend on the ranks. Each rank runs its slices one
@@ -79,8 +83,8 @@ class MultiNodeOptimizer {
   // A range for a loop over this rank's slices (batch_slices.h), in place of set_batch_weight:
   // n_local of n_global samples are this rank's, as datasets::RankOf divides them. Once a step, on
   // all ranks, between zero_grads and update. Without the option: one slice, the whole, so that a
-  // loop serves both. GradientError where gradients are not zero, ValueError for another n_local,
-  // and in set_batch_weight. training::make_step runs the loop.
+  // loop serves both. GradientError where gradients are not zero, ValueError for another n_local.
+  // training::make_step runs the loop.
   //
   // In a slice, random numbers of the model (dropout) are those of step and slice: they come from
   // rank 0's default generator, whose state all ranks get in setup; between the steps all ranks
