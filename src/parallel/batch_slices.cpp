@@ -26,6 +26,7 @@ Array BatchSlice::operator()(const Array& batch) const {
   CATENA_CHECK(ShapeError, batch.ndim() > 0 && batch.shape()[0] == of_, "BatchSlice: an array of ",
                batch.shape(), ", expected one row for each of the ", of_,
                " samples of this rank's batch");
+  *used_ = true;
   if (size_ == of_ && begins_like_a_new_array(batch)) return batch;
   const Array rows = batch(catena::Slice(begin_, begin_ + size_));
   return begins_like_a_new_array(rows) ? rows : rows.copy();
@@ -37,7 +38,7 @@ BatchSlices::BatchSlices(std::shared_ptr<SliceRun> run, int64_t n_local, int64_t
 }
 
 BatchSlices::~BatchSlices() {
-  if (run_ && !is_done_) run_->discard();
+  if (run_ && !is_done_) run_->leave();
 }
 
 BatchSlices::Iterator BatchSlices::begin() {
@@ -51,13 +52,23 @@ BatchSlices::Iterator BatchSlices::begin() {
   return Iterator(this);
 }
 
+void BatchSlices::check_body() const {
+  CATENA_CHECK(ValueError, *slice_.used_ || slice_.size_ == slice_.of_ || slice_.size_ == 0,
+               "slices: the body of the loop did not use slice ", slice_.number_, ", which has ",
+               slice_.size_, " of the ", slice_.of_,
+               " samples of this rank's batch; compute its loss from slice(x) of each array x of "
+               "the batch, not from the whole batch");
+}
+
 void BatchSlices::advance() {
+  check_body();
   is_done_ = !run_ || !run_->next();
   if (is_done_) return;
   const SliceBounds rows = run_->rows();
   slice_.number_ = run_->number();
   slice_.begin_ = rows.begin;
   slice_.size_ = rows.size();
+  *slice_.used_ = false;
 }
 
 }  // namespace catena::parallel

@@ -386,6 +386,7 @@ void GradientReducer::wait() {
 }
 
 void GradientReducer::run(optimizers::UpdateContext&) {
+  if (slices_) slices_->require_last();
   update_buckets();
   CATENA_CHECK(GradientError, !mixed_ || round_ != Round::kOpen || !anything_kept(),
                "update: a backward pass has added to gradients since the last update, of which "

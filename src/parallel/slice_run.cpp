@@ -38,7 +38,13 @@ void SliceRun::discard() {
   draws_.reset();
   no_sync_.reset();
   is_open_ = false;
-  index_ = -1;
+  index_ = left_in_ = -1;
+}
+
+void SliceRun::leave() {
+  const int at = index_;
+  discard();
+  left_in_ = at;
 }
 
 // Slices ------------------------------------------------------------------------------------------
@@ -97,8 +103,21 @@ void SliceRun::begin_slice() {
   if (!is_last()) no_sync_.emplace(comm_);
 }
 
+// Without one the slice would count with zeros.
+void SliceRun::require_gradient() const {
+  const Parameters& parameters = optimizer_->layout().parameters();
+  const bool has_one = std::any_of(parameters.begin(), parameters.end(),
+                                   [](const Parameter& p) { return !p.state()->is_stale(); });
+  CATENA_CHECK(GradientError, has_one || bounds(index_).size() == 0, "slices: slice ", number(),
+               " of ", slices_,
+               " has ended without a gradient of any parameter; call backward() in the body of the "
+               "loop, on the mean loss of the slice (times 0 to leave it out), and zero_grads() "
+               "and update() outside of the loop");
+}
+
 // Of the last slice the gradients stay where they are, for reduce.
 void SliceRun::end_slice() {
+  require_gradient();
   draws_.reset();
   no_sync_.reset();
   is_open_ = false;
@@ -112,11 +131,27 @@ void SliceRun::end_slice() {
   for (const Parameter& p : optimizer_->layout().parameters()) p.zero_grad();
 }
 
+void SliceRun::require_last() const {
+  if (is_last()) return;
+  constexpr const char* kLoop =
+      "for (const auto& slice : optimizer.slices(n_local, n_global)) { ... backward(); }";
+  if (left_in_ >= 0)
+    fail<GradientError>(
+        "multi-node optimizer with slices: the loop over slices was left in slice ",
+        first() + left_in_, " of this rank's slices ", first(), " to ", first() + local() - 1,
+        ", by break, return or an exception, so that the step is not whole; call zero_grads() and "
+        "run the loop to its end, on all ranks. A slice whose loss is multiplied by 0 is left out");
+  if (index_ >= 0)
+    fail<GradientError>("multi-node optimizer with slices: slice ", number(), " of ", slices_,
+                        " is running; call update() after the loop");
+  fail<GradientError>(
+      "multi-node optimizer with slices: no slices were run since zero_grads; run "
+      "every step as ",
+      kLoop, ", on all ranks");
+}
+
 void SliceRun::reduce(size_t arena, const optimizers::ElementRange& elements) {
-  CATENA_CHECK(GradientError, is_last(), "multi-node optimizer with slices: ",
-               index_ < 0 ? "no slices were run" : "the loop over slices was left early",
-               " since zero_grads; run every step as for (const auto& slice : "
-               "optimizer.slices(n_local, n_global)) { ... backward(); }, on all ranks");
+  require_last();
   const comm::PurposeScope purpose(&comm_, "slices");
   const Array gradient = optimizer_->layout().arenas()[arena].gradient().part(elements);
   if (gradient.device().is_cuda())

@@ -33,16 +33,21 @@ class SliceRun {
   // samples of this rank's slices in a batch of n_global.
   void begin(int64_t n_local, int64_t n_global);
   // Ends the slice that runs and begins the next one that has samples. False when there is none.
+  // GradientError when the slice that runs has no gradient.
   bool next();
   // Of the slice that runs.
   int number() const { return first() + index_; }
   SliceBounds rows() const;
-  // Forgets the step: gradients were zeroed, or the loop was left.
+  // Forgets the step: gradients were zeroed, or the parameters updated.
   void discard();
+  // The same where the loop was left before its end, which errors then say.
+  void leave();
 
   // These gradients of an arena become the mean over the batch. Collective, on the current stream.
   // GradientError unless the last slice has begun.
   void reduce(size_t arena, const optimizers::ElementRange& elements);
+  // GradientError that says how the loop was run instead, unless the last slice has begun.
+  void require_last() const;
   // Collective, now and then: ValueError when the ranks draw different random numbers.
   void check() { numbers_.check(); }
 
@@ -53,6 +58,7 @@ class SliceRun {
   SliceBounds bounds(int index) const;
   double weight(int index) const;
   void begin_slice();
+  void require_gradient() const;
   void end_slice();
 
   Communicator& comm_;
@@ -63,6 +69,7 @@ class SliceRun {
   SliceNumbers numbers_;
   int64_t samples_ = 0;  // of the batch, over all ranks
   int index_ = -1;       // the slice that runs, or ran last, among this rank's
+  int left_in_ = -1;     // the slice in which the loop was left; -1: it was not
   bool is_open_ = false;
   std::optional<NoSync> no_sync_;
   std::optional<RandomSourceScope> draws_;

@@ -280,6 +280,8 @@ TEST(BatchSlices, RowsBeginLikeNewArrays) {
       EXPECT_EQ(slice.share(), 0.25);
       next += 3;
       EXPECT_THROW(slice(x(Slice(0, 11))), ShapeError);
+      loss_of(net, part(batch_of(0, 12, dtype::float32), 0, slice.size(), comm.device()))
+          .backward();
     }
     EXPECT_EQ(next, 12);
   });
@@ -327,6 +329,8 @@ Draws draws_on(int ranks, const comm::ThreadsOptions& options = {}) {
           for (const auto& slice : optimizer.slices(end - begin, 8)) {
             random::uniform({slice.number() + 1}, 0, 1.0, {comm.device()});  // more in some
             const Array drawn = random::uniform({4}, 0, 1.0, {comm.device()});
+            const Batch rows = part(batch_of(0, 8, dtype::float32), 0, slice.size(), comm.device());
+            loss_of(net, rows).backward();
             const std::lock_guard lock(mutex);
             all[{step, slice.number()}] = bits_of(drawn);
           }
@@ -549,11 +553,70 @@ TEST(BatchSlices, NameAnUpdateWithoutTheLoop) {
       one.backward(slice.size(), comm.device());
       break;
     }
-    expect_contains(error_of<GradientError>([&] { one.optimizer.update(); }), {"no slices"});
+    const int first = 2 * comm.rank();
+    expect_contains(
+        error_of<GradientError>([&] { one.optimizer.update(); }),
+        {message("was left in slice ", first, " of this rank's slices ", first, " to ", first + 1)
+             .c_str(),
+         "by break, return or an exception", "call zero_grads() and run the loop"});
     one.optimizer.zero_grads();  // and the next step is right again
     for (const auto& slice : one.optimizer.slices(4, 8)) one.backward(slice.size(), comm.device());
     one.optimizer.update();
     one.optimizer.check_state();
+    // In the last slice too, whose persistent arrays would be lost.
+    one.optimizer.zero_grads();
+    for (const auto& slice : one.optimizer.slices(4, 8)) {
+      one.backward(slice.size(), comm.device());
+      if (slice.end() == 4) break;
+    }
+    expect_contains(error_of<GradientError>([&] { one.optimizer.update(); }), {"was left in"});
+  });
+}
+
+TEST(BatchSlices, NameTheSliceWithoutAGradient) {
+  const DeterministicScope scope;
+  comm::run_threads(1, [](Communicator& comm) {
+    OneOfTwo one(comm);
+    for (const int without : {1, 3}) {
+      one.optimizer.zero_grads();
+      expect_contains(error_of<GradientError>([&] {
+                        for (const auto& slice : one.optimizer.slices(8, 8))
+                          if (slice.number() != without)
+                            one.backward(slice.size(), comm.device());
+                          else
+                            (void)slice.size();
+                      }),
+                      {message("slice ", without, " of 4 has ended without a gradient").c_str(),
+                       "call backward() in the body"});
+    }
+    // Slices without samples have none, and a loss times 0 leaves one out.
+    one.optimizer.zero_grads();
+    for (const auto& slice : one.optimizer.slices(2, 2)) {
+      const Batch rows = part(batch_of(0, 8, dtype::float32), 0, slice.size(), comm.device());
+      (loss_of(one.net, rows) * 0.0).backward();
+    }
+    one.optimizer.update();
+  });
+}
+
+TEST(BatchSlices, NameABodyThatDoesNotUseTheSlice) {
+  const DeterministicScope scope;
+  comm::run_threads(1, [](Communicator& comm) {
+    OneOfTwo one(comm);
+    one.optimizer.zero_grads();
+    expect_contains(error_of<ValueError>([&] {
+                      for (const auto& slice : one.optimizer.slices(8, 8)) {
+                        (void)slice.number();
+                        one.backward(8, comm.device());
+                      }
+                    }),
+                    {"did not use slice 0, which has 2 of the 8 samples", "slice(x)"});
+    one.optimizer.zero_grads();
+    for (const auto& slice : one.optimizer.slices(8, 8)) {
+      const BatchSlice copy = slice;
+      one.backward(copy.size(), comm.device());
+    }
+    one.optimizer.update();
   });
 }
 

@@ -37,9 +37,9 @@ class BatchSlice {
  public:
   // Among the slices of the global batch, and its rows in this rank's batch.
   int number() const { return number_; }
-  int64_t begin() const { return begin_; }
-  int64_t end() const { return begin_ + size_; }
-  int64_t size() const { return size_; }
+  int64_t begin() const { return used(begin_); }
+  int64_t end() const { return used(begin_ + size_); }
+  int64_t size() const { return used(size_); }
   // size() / samples of this rank: what the slice's mean counts for in that of the rank's batch.
   double share() const { return double(size_) / double(of_); }
   // The slice's rows of an array with a row for each sample of this rank's batch. They are a copy
@@ -49,8 +49,13 @@ class BatchSlice {
 
  private:
   friend class BatchSlices;
+  int64_t used(int64_t value) const {
+    *used_ = true;
+    return value;
+  }
   int number_ = 0;
   int64_t begin_ = 0, size_ = 0, of_ = 0;
+  std::shared_ptr<bool> used_ = std::make_shared<bool>(false);  // of copies too: its rows are known
 };
 
 // This rank's slices of a batch, one after the other, for a range-based for; made by
@@ -59,7 +64,11 @@ class BatchSlice {
 //    no_sync(). Gradients begin at zero, and what the body leaves of them is the slice's;
 //  - random numbers, from any generator, are those of the slice;
 //  - persistent arrays are those of the slice (see MultiNodeOptimizer::slices).
-// A loop that is left early, by break or by an exception, has to be started again after zero_grads.
+// A body that makes no gradient is a GradientError that names the slice. A body that asks neither
+// for the slice's rows nor for where they are is a ValueError: it computes the same in each slice.
+// What cannot be seen is a body that asks, and computes something else all the same: the gradient
+// is then that of what it computed. A loop that is left early, by break, return or an exception,
+// has to be started again after zero_grads; update() without that is a GradientError that says so.
 class BatchSlices {
  public:
   class Iterator {
@@ -93,6 +102,7 @@ class BatchSlices {
 
  private:
   void advance();
+  void check_body() const;
 
   std::shared_ptr<SliceRun> run_;
   int64_t n_local_, n_global_;
