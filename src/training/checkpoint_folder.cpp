@@ -17,6 +17,7 @@
 #include "training/checkpoint_names.h"
 #include "training/checkpoint_parts.h"
 #include "training/checkpoint_writer.h"
+#include "training/save_owner.h"
 
 namespace catena::training {
 namespace {
@@ -194,7 +195,7 @@ class CheckpointFolder::Impl {
   std::vector<Arrival> meet(const Arrival& own) const;
   TensorParts parts_for_save(const Checkpoint& state, Arrival& own) const;
   void make_plan(const TensorParts& parts, const std::vector<Arrival>& all);
-  std::string begin_folder(int64_t step) const;
+  std::string begin_folder(int64_t step, std::shared_ptr<SaveOwner>& owner) const;
   void start_writer(const TensorParts& parts, SavePlan plan);
   void end_writer(const std::vector<std::string>& errors);
   // By folders: what is wrong with their bytes.
@@ -269,8 +270,9 @@ void CheckpointFolder::Impl::make_plan(const TensorParts& parts, const std::vect
   hashes_ = std::move(hashes);
 }
 
-// Makes the folder that the ranks write to, on rank 0; its id.
-std::string CheckpointFolder::Impl::begin_folder(int64_t step) const {
+// Makes the folder that the ranks write to, on rank 0, which owns it; its id.
+std::string CheckpointFolder::Impl::begin_folder(int64_t step,
+                                                 std::shared_ptr<SaveOwner>& owner) const {
   return decided_by_first("CheckpointFolder", [&] {
     namespace fs = std::filesystem;
     std::error_code code;
@@ -279,11 +281,13 @@ std::string CheckpointFolder::Impl::begin_folder(int64_t step) const {
                  "' has a checkpoint of step ", earlier.back(), ", after this one of step ", step,
                  "; load it first to go on from it, call clear() to begin anew, or give another "
                  "folder");
+    require_no_other_save(path_);
     fs::create_directories(path_, code);
     for (const std::string& old : unfinished_in(path_)) fs::remove_all(old, code);
     const std::string id = random_id(), folder = path_ + "/" + name_of_unfinished(step, id);
     CATENA_CHECK(IoError, fs::create_directory(folder, code), "cannot make the folder '", folder,
                  "': ", code.message(), "; check the path and its permissions");
+    owner = std::make_shared<SaveOwner>(folder);
     return id;
   });
 }
@@ -321,7 +325,8 @@ bool CheckpointFolder::Impl::begin(const Checkpoint& state, int64_t step, bool i
   if (is_busy) wait();
   writer_.reset();
   make_plan(parts, all);
-  const std::string id = begin_folder(step);
+  std::shared_ptr<SaveOwner> owner;
+  const std::string id = begin_folder(step, owner);
   step_ = step;
   went_back_ = false;
   start_writer(parts, {.folder = path_,
@@ -333,7 +338,8 @@ bool CheckpointFolder::Impl::begin(const Checkpoint& state, int64_t step, bool i
                        .entries = entries_of(state),
                        .keep = options_.keep,
                        .timeout = options_.timeout,
-                       .is_behind = is_behind});
+                       .is_behind = is_behind,
+                       .owner = std::move(owner)});
   times_.blocked = seconds_since(start);
   return true;
 }

@@ -11,6 +11,7 @@
 
 #include "catena/core/error.h"
 #include "serializers/slice_index.h"
+#include "training/save_owner.h"
 
 namespace catena::training {
 namespace {
@@ -131,6 +132,7 @@ void remove_others(const std::string& folder, int64_t step, int keep) {
 }
 
 void remove_all_steps(const std::string& folder) {
+  require_no_other_save(folder);
   std::error_code ignored;
   for (const int64_t step : steps_in(folder))
     CATENA_CHECK(IoError, remove_step(folder, step), "cannot remove '", folder, "/",

@@ -25,6 +25,7 @@ std::vector<int64_t> complete_steps_in(const std::string& folder);
 // Removes checkpoints of later steps, and all complete ones but the newest `keep`. What cannot be
 // removed stays.
 void remove_others(const std::string& folder, int64_t step, int keep);
+// IoError while another CheckpointFolder saves there.
 void remove_all_steps(const std::string& folder);
 
 }  // namespace catena::training

@@ -58,24 +58,33 @@ void CheckpointWriter::run() {
   try {
     if (error.empty()) write_part();
   } catch (const std::exception& e) {
-    error = e.what();
+    error = explained(e.what());
   }
   end_part(error);
   try {
     if (error.empty() && plan_.rank == 0) complete();
   } catch (const std::exception& e) {
-    error = e.what();
+    error = explained(e.what());
   }
   if (!error.empty() && plan_.rank == 0) {
     std::error_code ignored;
     std::filesystem::remove_all(plan_.unfinished, ignored);
   }
+  plan_.owner.reset();
   seconds_ = std::chrono::duration<double>(Clock::now() - start_).count();
   const std::lock_guard lock(mutex_);
   error_ = error;
   all_ended_ = true;
   done_ = true;
   changed_.notify_all();
+}
+
+// An error, with its cause where that is known.
+std::string CheckpointWriter::explained(const std::string& error) const {
+  std::error_code ignored;
+  if (std::filesystem::exists(plan_.unfinished, ignored) || ignored) return error;
+  return message(error, "; '", plan_.unfinished, "' was removed while it was written",
+                 advice_on_two_folders(plan_.folder));
 }
 
 void CheckpointWriter::write_part() {
@@ -113,6 +122,7 @@ void CheckpointWriter::complete() {
   gather_parts(index);
   write_index(index);
   publish(plan_.folder, plan_.unfinished, plan_.step);
+  SaveOwner::remove_from(plan_.folder + "/" + name_of_step(plan_.step));
   remove_others(plan_.folder, plan_.step, plan_.keep);
 }
 
@@ -124,6 +134,9 @@ void CheckpointWriter::gather_parts(SliceIndex& index) {
       ++rank;
       continue;
     }
+    std::error_code unknown;
+    const bool is_there = std::filesystem::exists(plan_.unfinished, unknown) || unknown;
+    CATENA_CHECK(IoError, is_there, "waited for the part of rank ", rank);
     CATENA_CHECK(IoError, Clock::now() < last, "rank ", rank, " has not written its part within ",
                  plan_.timeout, " s; does it share the file system of '", plan_.folder, "'?");
     std::unique_lock lock(mutex_);

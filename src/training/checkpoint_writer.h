@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "serializers/slice_writer.h"
+#include "training/save_owner.h"
 
 namespace catena::training {
 
@@ -26,7 +27,8 @@ struct SavePlan {
   std::vector<std::string> entries;
   int keep = 1;
   double timeout = 600;
-  bool is_behind = true;  // training goes on meanwhile
+  bool is_behind = true;                  // training goes on meanwhile
+  std::shared_ptr<SaveOwner> owner = {};  // of the unfinished one, on rank 0
 };
 
 // One save of one rank.
@@ -58,6 +60,7 @@ class CheckpointWriter {
   bool take_part_of(int rank, serializers::SliceIndex& index);
   void write_index(const serializers::SliceIndex& index) const;
   void end_part(const std::string& error);
+  std::string explained(const std::string& error) const;
   std::string wait_until(const bool& flag);
 
   SavePlan plan_;

@@ -6,9 +6,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <functional>
+#include <thread>
 
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/loss_scale.h"
@@ -342,6 +344,76 @@ TEST(CheckpointFolder, RanksThatLoadDifferentStepsAreNamed) {
                     {"is the newest on rank 0, that of step 2 on rank 1"});
     EXPECT_EQ(values_of(run.model), before);
     checkpoints.load(run.state, 1);
+  });
+}
+
+// Removes the folder of a save that has begun, into which files are being written, once it has this
+// one.
+void remove_unfinished(const TempFolder& folder, const std::string& file = "") {
+  for (const auto& entry : fs::directory_iterator(folder.path())) {
+    std::error_code code;
+    if (entry.path().extension() != ".tmp") continue;
+    while (fs::exists(entry.path()) && !fs::exists(entry.path() / file)) std::this_thread::yield();
+    while (fs::exists(entry.path())) fs::remove_all(entry.path(), code);
+  }
+}
+
+TEST(CheckpointFolder, ASecondOneThatSavesAtTheSameTimeIsNamed) {
+  const TempFolder folder;
+  comm::run_threads(2, [&](Communicator& comm) {
+    Session run(1);
+    Array large = zeros({64 << 20}, {dtype::uint8, cpu(0)});
+    run.state.add("large", large);
+    CheckpointFolder first(folder.path(), &comm), second(folder.path(), &comm);
+    first.save_async(run.state, 1);
+    const std::string process = message("process ", ::getpid(), " on ");
+    for (const auto& call : {std::function<void()>([&] { second.save(run.state, 2); }),
+                             std::function<void()>([&] { second.clear(); })})
+      expect_contains(error_of<IoError>(call),
+                      {"is being written by", process.c_str(), "another CheckpointFolder saves to",
+                       "give each run a folder of its own"});
+    first.wait();
+    second.save(run.state, 2);  // one after the other
+    EXPECT_EQ(first.load(run.state), 2);
+  });
+  EXPECT_EQ(folder.entries(), 2);
+  for (const int64_t step : {1, 2})
+    EXPECT_FALSE(fs::exists(newest_folder(folder, step) + "/.owner"));
+}
+
+// What a process that was killed leaves has no owner.
+TEST(CheckpointFolder, ASaveWhoseProcessIsGoneIsReplaced) {
+  const TempFolder folder;
+  const std::string unfinished = folder / ".step-000000000001.0123.tmp";
+  fs::create_directory(unfinished);
+  write_file(unfinished + "/.owner", "process 1 on elsewhere");
+  Session run(1);
+  CheckpointFolder(folder.path()).save(run.state, 2);
+  EXPECT_EQ(folder.entries(), 1);
+}
+
+// By a program that knows nothing of owners, or where the file system has no locks.
+TEST(CheckpointFolder, ASaveWhoseFolderDisappearsEndsWithAnError) {
+  const TempFolder folder;
+  comm::run_threads(2, [&](Communicator& comm) {
+    Session run(1);
+    Array large = zeros({128 << 20}, {dtype::uint8, cpu(0)});
+    add_large(run.state, comm, 1, large);
+    CheckpointFolder checkpoints(folder.path(), &comm, {.timeout = 60});
+    checkpoints.save_async(run.state, 1);
+    if (comm.rank() == 0) remove_unfinished(folder);
+    expect_contains(error_of<IoError>([&] { checkpoints.wait(); }),
+                    {"was not written", ".tmp' was removed while it was written",
+                     "another CheckpointFolder saves to"});
+    checkpoints.save(run.state, 2);
+    // Rank 0, whose part is written, does not wait for .timeout in the destructor either.
+    const auto start = std::chrono::steady_clock::now();
+    {
+      CheckpointFolder others(folder.path(), &comm, {.timeout = 60});
+      others.save_async(run.state, 3);
+      if (comm.rank() == 0) remove_unfinished(folder, "rank-00000.done");
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
   });
 }
 

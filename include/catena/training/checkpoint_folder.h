@@ -52,7 +52,9 @@ struct CheckpointFolderOptions {
 //
 // All ranks make one of the same path and call save, save_async, wait, load and has_checkpoint
 // together, with the same steps, checkpoints of the same entries and the same options (ValueError
-// that says which rank gave what). An error of one rank is an error of all of them.
+// that says which rank gave what). An error of one rank is an error of all of them. One folder at a
+// time saves to a path: an IoError names the process that is saving to it already, and what another
+// one has removed while it was written.
 class CheckpointFolder {
  public:
   // Makes the folder when something is saved. Null: one process. The communicator must outlive the
