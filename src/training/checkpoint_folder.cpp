@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 
@@ -64,6 +65,56 @@ struct Arrival {
     arrival.error = text.substr(size_t(used) + 1 + size + alike);
     return arrival;
   }
+};
+
+// How a save goes on one rank. Exchanged as text.
+struct Ending {
+  bool has_ended = false;
+  bool gives_up = false;  // of rank 0: nobody waits any longer
+  std::string error;
+
+  std::string text(bool gives_up) const { return message(int(has_ended), int(gives_up), error); }
+};
+
+std::vector<Ending> endings_of(const std::vector<std::string>& texts) {
+  std::vector<Ending> all;
+  for (const std::string& text : texts)
+    all.push_back({text.at(0) == '1', text.at(1) == '1', text.substr(2)});
+  return all;
+}
+
+// The first rank that the others wait for; rank 0, which waits for them itself, if there is no
+// other. -1: none.
+int first_late(const std::vector<Ending>& all) {
+  for (size_t rank = 1; rank < all.size(); ++rank)
+    if (!all[rank].has_ended) return int(rank);
+  return all[0].has_ended ? -1 : 0;
+}
+
+// How long rank 0 lets ranks wait for others that neither end nor fail: a disk that does not answer
+// would keep them for ever.
+class Patience {
+ public:
+  explicit Patience(double seconds) : seconds_(seconds) {}
+
+  bool is_over() const { return has_begun_ && seconds_since(since_) > seconds_; }
+  // Begins anew with each rank that ends.
+  void look(const std::vector<Ending>& all, bool has_failed) {
+    constexpr double kAfterAFailure = 10;
+    if (has_failed) seconds_ = std::min(seconds_, kAfterAFailure);
+    const auto ended =
+        std::count_if(all.begin(), all.end(), [](const Ending& one) { return one.has_ended; });
+    if (ended == ended_) return;
+    ended_ = ended;
+    has_begun_ = true;
+    since_ = CheckpointWriter::Clock::now();
+  }
+
+ private:
+  double seconds_;
+  std::ptrdiff_t ended_ = 0;
+  bool has_begun_ = false;  // with the first rank that has ended
+  CheckpointWriter::Clock::time_point since_;
 };
 
 // How a rank says to the others why it cannot go on: the kind of the error, and its text.
@@ -197,6 +248,7 @@ class CheckpointFolder::Impl {
   void make_plan(const TensorParts& parts, const std::vector<Arrival>& all);
   std::string begin_folder(int64_t step, std::shared_ptr<SaveOwner>& owner) const;
   void start_writer(const TensorParts& parts, SavePlan plan);
+  Ending ending_here() const;
   void end_writer(const std::vector<std::string>& errors);
   // By folders: what is wrong with their bytes.
   using Damaged = std::map<std::string, std::string>;
@@ -226,7 +278,10 @@ class CheckpointFolder::Impl {
 
 CheckpointFolder::Impl::~Impl() {
   if (!writer_) return;
-  const std::string error = writer_->wait_for_all();
+  const bool is_noted = comm_ && writer_->is_running();
+  if (is_noted) comm_->note("~CheckpointFolder, which waits for the save to end");
+  const std::string error = writer_->wait_for_end();
+  if (is_noted) comm_->note("");
   if (!error.empty())
     logging::warning("CheckpointFolder: the checkpoint of step ", step_, " in '", path_,
                      "' was not written: ", error);
@@ -308,7 +363,7 @@ bool CheckpointFolder::Impl::begin(const Checkpoint& state, int64_t step, bool i
   const TensorParts parts = parts_for_save(state, own);
   if (step < 0) own.error = message("Vexpected a step of at least 0, got ", step);
   own.is_busy = writer_ && writer_->is_running();
-  if (writer_ && !own.is_busy) own.save_error = writer_->wait_for_all();
+  if (writer_ && !own.is_busy) own.save_error = writer_->wait_for_end();
   const std::vector<Arrival> all = meet(own);
   std::vector<std::string> save_errors;
   bool is_busy = false;
@@ -352,18 +407,41 @@ void CheckpointFolder::Impl::start_writer(const TensorParts& parts, SavePlan pla
                           : std::make_unique<CheckpointWriter>(std::move(plan), error.substr(1));
 }
 
+// The ranks meet while they wait: the limit of a job for calls that make no progress (catena-run
+// --timeout) is not one for saves, and an error of one rank ends the others' waiting.
 void CheckpointFolder::Impl::wait() {
   if (comm_ == nullptr && !writer_) return;
-  std::vector<std::string> errors = gather(writer_ ? writer_->wait_for_part() : "");
-  if (std::all_of(errors.begin(), errors.end(), [](const auto& e) { return e.empty(); })) {
-    errors = {of_first(is_first() && writer_ ? writer_->wait_for_all() : "")};
-    if (errors[0].empty()) {
-      if (writer_) times_.written = writer_->seconds();
-      writer_.reset();
-      return;
-    }
+  Patience patience(options_.timeout);
+  std::vector<std::string> errors;
+  for (bool is_over = false; !is_over;) {
+    const Ending own = ending_here();
+    const std::vector<Ending> all = endings_of(gather(own.text(patience.is_over())));
+    errors.clear();
+    for (const Ending& one : all) errors.push_back(one.error);
+    const auto failed = std::find_if(errors.begin(), errors.end(),
+                                     [](const std::string& error) { return !error.empty(); });
+    const bool has_failed = failed != errors.end();
+    if (has_failed && writer_) writer_->cancel(named(int(failed - errors.begin()), *failed));
+    const int late = first_late(all);
+    is_over = late < 0 || all[0].gives_up;
+    if (is_over && late >= 0 && !has_failed)
+      errors[size_t(late)] = late_part(late, writer_->plan());
+    patience.look(all, has_failed);
   }
-  end_writer(errors);
+  const bool has_failed = std::any_of(errors.begin(), errors.end(),
+                                      [](const std::string& error) { return !error.empty(); });
+  if (has_failed) end_writer(errors);
+  if (writer_) times_.written = writer_->seconds();
+  writer_.reset();
+}
+
+// Whether the save of this rank has ended, after a moment of waiting for it.
+Ending CheckpointFolder::Impl::ending_here() const {
+  constexpr double kMoment = 0.25;
+  std::optional<std::string> error = "";
+  if (writer_ && comm_) error = writer_->wait_for_end(kMoment);
+  if (writer_ && !comm_) error = writer_->wait_for_end();
+  return {error.has_value(), false, error.value_or("")};
 }
 
 // Throws, on all ranks; those that wait for others do not any longer.
@@ -512,7 +590,7 @@ void CheckpointFolder::Impl::restore(const Opened& opened) const {
 }
 
 void CheckpointFolder::Impl::clear() {
-  if (writer_) writer_->wait_for_all();
+  if (writer_) writer_->wait_for_end();
   writer_.reset();
   gather("");  // nobody writes any more
   decided_by_first("CheckpointFolder::clear", [&] {

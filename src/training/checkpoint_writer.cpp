@@ -44,6 +44,12 @@ void lower_priority() {
 
 }  // namespace
 
+std::string late_part(int rank, const SavePlan& plan) {
+  return message("rank ", rank, " has not written its part within ", plan.timeout,
+                 " s of the others; does it share the file system of '", plan.folder,
+                 "'? If its disk is slower, raise CheckpointFolderOptions::timeout");
+}
+
 CheckpointWriter::CheckpointWriter(SavePlan plan, std::shared_ptr<serializers::StagedSlices> staged)
     : plan_(std::move(plan)), staged_(std::move(staged)), thread_([this] { run(); }) {}
 
@@ -74,7 +80,7 @@ void CheckpointWriter::run() {
   seconds_ = std::chrono::duration<double>(Clock::now() - start_).count();
   const std::lock_guard lock(mutex_);
   error_ = error;
-  all_ended_ = true;
+  ended_ = true;
   done_ = true;
   changed_.notify_all();
 }
@@ -98,16 +104,11 @@ void CheckpointWriter::write_part() {
 // Says to the others how this rank's part has ended; where even that cannot be written, they learn
 // it when the ranks next meet.
 void CheckpointWriter::end_part(const std::string& error) {
-  if (!error.empty()) {
-    try {
-      write_file_atomically(plan_.unfinished + "/" + name_of_part(plan_.rank, kPartFailed), error);
-    } catch (const std::exception&) {
-    }
+  if (error.empty()) return;
+  try {
+    write_file_atomically(plan_.unfinished + "/" + name_of_part(plan_.rank, kPartFailed), error);
+  } catch (const std::exception&) {
   }
-  const std::lock_guard lock(mutex_);
-  error_ = error;
-  part_ended_ = true;
-  changed_.notify_all();
 }
 
 // On rank 0 ---------------------------------------------------------------------------------------
@@ -127,18 +128,19 @@ void CheckpointWriter::complete() {
 }
 
 void CheckpointWriter::gather_parts(SliceIndex& index) {
-  const auto last = start_ + std::chrono::duration<double>(plan_.timeout);
+  auto since = Clock::now();
   auto pause = std::chrono::milliseconds(1);
   for (int rank = 0; rank < plan_.ranks;) {
     if (take_part_of(rank, index)) {
       ++rank;
+      since = Clock::now();
       continue;
     }
     std::error_code unknown;
     const bool is_there = std::filesystem::exists(plan_.unfinished, unknown) || unknown;
     CATENA_CHECK(IoError, is_there, "waited for the part of rank ", rank);
-    CATENA_CHECK(IoError, Clock::now() < last, "rank ", rank, " has not written its part within ",
-                 plan_.timeout, " s; does it share the file system of '", plan_.folder, "'?");
+    CATENA_CHECK(IoError, Clock::now() < since + std::chrono::duration<double>(plan_.timeout),
+                 late_part(rank, plan_));
     std::unique_lock lock(mutex_);
     if (changed_.wait_for(lock, pause, [this] { return cancelled_.load(); }))
       fail<IoError>(cancel_reason_);
@@ -176,13 +178,18 @@ void CheckpointWriter::write_index(const SliceIndex& index) const {
 
 // From other threads ------------------------------------------------------------------------------
 
-std::string CheckpointWriter::wait_until(const bool& flag) {
+std::string CheckpointWriter::wait_for_end() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return flag; });
+  changed_.wait(lock, [this] { return ended_; });
   return error_;
 }
-std::string CheckpointWriter::wait_for_part() { return wait_until(part_ended_); }
-std::string CheckpointWriter::wait_for_all() { return wait_until(all_ended_); }
+
+std::optional<std::string> CheckpointWriter::wait_for_end(double seconds) {
+  std::unique_lock lock(mutex_);
+  const bool has_ended =
+      changed_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return ended_; });
+  return has_ended ? std::optional(error_) : std::nullopt;
+}
 
 void CheckpointWriter::cancel(const std::string& reason) {
   const std::lock_guard lock(mutex_);

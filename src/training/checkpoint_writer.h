@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -31,6 +32,9 @@ struct SavePlan {
   std::shared_ptr<SaveOwner> owner = {};  // of the unfinished one, on rank 0
 };
 
+// The error of a rank that is late.
+std::string late_part(int rank, const SavePlan& plan);
+
 // One save of one rank.
 class CheckpointWriter {
  public:
@@ -43,11 +47,13 @@ class CheckpointWriter {
   // Waits for the end.
   ~CheckpointWriter();
 
-  // Waits until this rank's part is written, and returns why it is not; empty if it is.
-  std::string wait_for_part();
-  // Waits until the checkpoint is complete, on rank 0; on others the same as the part.
-  std::string wait_for_all();
+  // Waits until the checkpoint is complete, on rank 0; on others until this rank's part is written.
+  // Why it is not; empty if it is.
+  std::string wait_for_end();
+  // The same for so many seconds; nothing where it has not ended.
+  std::optional<std::string> wait_for_end(double seconds);
   bool is_running() const { return !done_; }
+  const SavePlan& plan() const { return plan_; }
   // Another rank has failed: waits no longer for it.
   void cancel(const std::string& reason);
   double seconds() const { return seconds_; }  // that it took
@@ -61,7 +67,6 @@ class CheckpointWriter {
   void write_index(const serializers::SliceIndex& index) const;
   void end_part(const std::string& error);
   std::string explained(const std::string& error) const;
-  std::string wait_until(const bool& flag);
 
   SavePlan plan_;
   std::shared_ptr<serializers::StagedSlices> staged_;
@@ -71,7 +76,7 @@ class CheckpointWriter {
   std::atomic<double> seconds_{0};
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool part_ended_ = false, all_ended_ = false;
+  bool ended_ = false;
   std::string error_, cancel_reason_;
   std::thread thread_;
 };

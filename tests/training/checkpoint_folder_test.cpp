@@ -2,10 +2,14 @@
 // in checkpoint_layouts_test.cpp, processes that are killed in checkpoint_kills_test.cpp.
 #include "catena/training/checkpoint_folder.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -57,6 +61,15 @@ struct Session {
 
 std::string newest_folder(const TempFolder& folder, int64_t step) {
   return folder / message("step-00000000000", step);
+}
+
+// An array that one rank alone has.
+void add_large(serializers::Checkpoint& state, Communicator& comm, int rank, const Array& array) {
+  state.add("large", {.parts = [&comm, rank, array] {
+              return comm.rank() == rank
+                         ? serializers::TensorParts{serializers::part_of("x", array)}
+                         : serializers::TensorParts{};
+            }});
 }
 
 // Writing -----------------------------------------------------------------------------------------
@@ -196,6 +209,68 @@ TEST(CheckpointFolder, TheDestructorFinishesTheSave) {
   EXPECT_EQ(CheckpointFolder(folder.path()).load(run.state), 2);
 }
 
+// Rank 0's save hangs for so long when it comes to the index: a pipe that is full is in its place.
+class SlowIndex {
+ public:
+  SlowIndex(const TempFolder& folder, std::chrono::milliseconds held)
+      : thread_([this, path = folder.path(), held] { run(path, held); }) {}
+  ~SlowIndex() {
+    is_over_ = true;
+    thread_.join();
+  }
+
+ private:
+  void run(const std::string& folder, std::chrono::milliseconds held) {
+    std::string path;
+    while (path.empty() && !is_over_)
+      for (const auto& entry : fs::directory_iterator(folder))
+        if (entry.path().extension() == ".tmp") path = entry.path() / "index.json";
+    EXPECT_EQ(::mkfifo(path.c_str(), 0600), 0) << "the save was faster";
+    const int pipe = ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    std::array<char, 4096> bytes{};
+    while (::write(pipe, bytes.data(), bytes.size()) > 0) continue;
+    std::this_thread::sleep_for(held);
+    while (!is_over_)
+      if (::read(pipe, bytes.data(), bytes.size()) < 0)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ::close(pipe);
+  }
+
+  std::atomic<bool> is_over_{false};
+  std::thread thread_;
+};
+
+TEST(CheckpointFolder, ASaveMayTakeLongerThanTheLimitForCalls) {
+  const TempFolder folder;
+  const SlowIndex slow(folder, std::chrono::milliseconds(2500));
+  comm::run_threads(3,
+                    [&](Communicator& comm) {
+                      serializers::Checkpoint state;
+                      add_large(state, comm, 1, zeros({64 << 20}, {dtype::uint8, cpu(0)}));
+                      CheckpointFolder checkpoints(folder.path(), &comm);
+                      checkpoints.save(state, 1);
+                      EXPECT_EQ(checkpoints.steps(), std::vector<int64_t>{1});
+                      EXPECT_TRUE(comm.rank() != 0 || checkpoints.times().written > 2);
+                    },
+                    {.timeout = 1});
+}
+
+TEST(CheckpointFolder, NobodyWaitsForEverForADiskThatDoesNotAnswer) {
+  const TempFolder folder;
+  const SlowIndex slow(folder, std::chrono::milliseconds(2500));
+  comm::run_threads(3, [&](Communicator& comm) {
+    serializers::Checkpoint state;
+    add_large(state, comm, 1, zeros({64 << 20}, {dtype::uint8, cpu(0)}));
+    CheckpointFolder checkpoints(folder.path(), &comm, {.timeout = 0.5});
+    const auto start = std::chrono::steady_clock::now();
+    expect_contains(error_of<IoError>([&] { checkpoints.save(state, 1); }),
+                    {"rank 0 has not written its part within 0.5 s of the others",
+                     "raise CheckpointFolderOptions::timeout"});
+    const auto waited = std::chrono::steady_clock::now() - start;
+    EXPECT_TRUE(comm.rank() == 0 || waited < std::chrono::seconds(2));
+  });
+}
+
 // Failures of writing -----------------------------------------------------------------------------
 
 TEST(CheckpointFolder, AFolderThatCannotBeMadeIsAnErrorOnAllRanks) {
@@ -228,15 +303,6 @@ class ShortFiles {
   rlimit before_{};
   void (*handler_)(int);
 };
-
-// An array that one rank alone has.
-void add_large(serializers::Checkpoint& state, Communicator& comm, int rank, const Array& array) {
-  state.add("large", {.parts = [&comm, rank, array] {
-              return comm.rank() == rank
-                         ? serializers::TensorParts{serializers::part_of("x", array)}
-                         : serializers::TensorParts{};
-            }});
-}
 
 TEST(CheckpointFolder, OneRankThatCannotWriteIsAnErrorOnAllAndTheOldOneStays) {
   for (const int failing : {0, 1, 2}) {

@@ -36,7 +36,7 @@ enum class WhenBusy : uint8_t { kWait, kSkip };
 struct CheckpointFolderOptions {
   int keep = 2;  // complete checkpoints that stay; a save removes older ones
   WhenBusy when_busy = WhenBusy::kWait;  // what save_async does then
-  double timeout = 600;  // seconds for which rank 0 waits for the files of the other ranks
+  double timeout = 600;  // seconds for which ranks that have written wait for the next one to have
 };
 
 // A folder has a folder for each checkpoint, "step-000000000100", which appears with everything in
@@ -61,7 +61,8 @@ class CheckpointFolder {
   // folder. ValueError for an empty path, keep < 1 and timeout <= 0.
   explicit CheckpointFolder(const std::string& path, Communicator* comm = nullptr,
                             const CheckpointFolderOptions& options = {});
-  // Waits until what this rank writes is written; an error is logged. Rank 0 waits for the others.
+  // Waits until what this rank writes is written; an error is logged. Rank 0 waits for the others,
+  // which do not wait for it: for a long save call wait() before.
   ~CheckpointFolder();
   CheckpointFolder(const CheckpointFolder&) = delete;
   CheckpointFolder& operator=(const CheckpointFolder&) = delete;
@@ -82,7 +83,10 @@ class CheckpointFolder {
   // save is being written the next one waits, or is left out (WhenBusy): false then, on all ranks.
   // Throws the error of the save before it, as wait() does. Not during the capture of a graph.
   bool save_async(const serializers::Checkpoint& state, int64_t step);
-  // Waits until the last checkpoint is complete. IoError, once, if it could not be written.
+  // Waits until the last checkpoint is complete, however long that takes: the ranks exchange a few
+  // bytes four times a second, so that a save may be longer than the limit of the job for calls
+  // (catena-run --timeout). IoError, once, if it could not be written; and for a rank that has not
+  // written its part .timeout seconds after the one that ended last before it.
   void wait();
   // Takes the host memory that the first save_async() would, and touches it. Waits for a save.
   void reserve(const serializers::Checkpoint& state);
