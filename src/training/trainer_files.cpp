@@ -207,6 +207,7 @@ RankState Trainer::own_state() {
 
 void Trainer::average_statistics() {
   if (averaged_ == iteration_) return;
+  for (parallel::MultiNodeOptimizer& each : ranks_) each.gather_parameters();
   parallel::average_persistents(model_, comm_);
   averaged_ = iteration_;
 }

@@ -9,6 +9,7 @@
 #include <map>
 #include <sstream>
 
+#include "catena/array/logic.h"
 #include "error_text.h"
 #include "temp_folder.h"
 #include "training/one_rank.h"
@@ -442,6 +443,25 @@ TEST(Trainer, ResumesWithStatesSpreadOverOtherRanks) {
   go_on(2, 2, Sharding::kStates);
   go_on(2, 3, Sharding::kNone);
   go_on(4, 4, Sharding::kStates);
+}
+
+// Of which ranks have parts between two updates.
+TEST(Trainer, TestsAndSavesParametersThatAreSpreadOverRanks) {
+  using parallel::Sharding;
+  const auto trained = [](Sharding sharding) {
+    const TempFolder out;
+    comm::run_threads(3, [&](Communicator& comm) {
+      OneRank rank(comm, 6, {.epochs = 2, .out = out.path(), .snapshot = {}, .silent = true},
+                   sharding);
+      rank.trainer.run();
+      rank.trainer.save_model("model.npz");
+    });
+    return load_npz(out / "model.npz");
+  };
+  const auto whole = trained(Sharding::kNone), spread = trained(Sharding::kParameters);
+  ASSERT_EQ(whole.size(), spread.size());
+  for (const auto& [name, array] : whole)
+    EXPECT_TRUE(allclose(array, spread.at(name), 1e-5, 1e-6)) << name;
 }
 
 TEST(Trainer, ADamagedLogIsAnErrorOfAllRanks) {

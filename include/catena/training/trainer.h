@@ -144,8 +144,8 @@ class Trainer {
   void stop() { stopped_ = true; }
   // A test pass now. Collective over ranks. ValueError without evaluate_on().
   std::map<std::string, double> evaluate();
-  // Saves the model, with statistics averaged, to options.out/file; rank 0 writes. Collective over
-  // ranks. ValueError without a folder.
+  // Saves the model, with statistics averaged and parameters gathered, to options.out/file; rank 0
+  // writes. Collective over ranks. ValueError without a folder.
   void save_model(const std::string& file);
 
   // Where it stands --------------------------------------------------------------------------
@@ -185,6 +185,7 @@ class Trainer {
   void write_checkpoint();
   void restore_row();
   void restore_extensions();
+  // Makes the model whole and the same on all ranks.
   void average_statistics();
   void count_time();
   RankState own_state();
