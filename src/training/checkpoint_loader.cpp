@@ -1,0 +1,129 @@
+#include "training/checkpoint_loader.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+
+#include "catena/core/log.h"
+#include "training/checkpoint_names.h"
+
+namespace catena::training {
+
+using serializers::Checkpoint;
+using serializers::SliceReader;
+
+// The newest folder that is whole, as far as its index and the sizes of its files tell, and why
+// newer ones are not. `damaged`: the bytes of these were read, and what is wrong with them.
+std::string CheckpointLoader::newest(const Damaged& damaged,
+                                     std::vector<std::string>& skipped) const {
+  skipped.clear();
+  for (const std::string& unfinished : unfinished_in(path_))
+    skipped.push_back("'" + unfinished + "': its save did not end");
+  std::vector<int64_t> steps = steps_in(path_);
+  std::reverse(steps.begin(), steps.end());
+  for (const int64_t step : steps) {
+    const std::string folder = path_ + "/" + name_of_step(step);
+    const auto known = damaged.find(folder);
+    try {
+      CATENA_CHECK(IoError, known == damaged.end(), known->second);
+      return SliceReader(folder).folder();
+    } catch (const IoError& error) {
+      skipped.push_back(error.what());
+    }
+  }
+  return "";
+}
+
+int64_t CheckpointLoader::load(const Checkpoint& state) const {
+  constexpr const char* kWho = "CheckpointFolder::load";
+  require_alike(kWho, ranks_.gather("the checkpoint to load\tthe newest"));
+  Damaged damaged;
+  std::vector<std::string> skipped;  // on rank 0
+  std::set<std::string> warned;
+  for (;;) {
+    const std::string found = ranks_.decided_by_first(kWho, [&] {
+      const std::string whole = newest(damaged, skipped);
+      std::string list;
+      for (const std::string& each : skipped) list += "\n  " + each;
+      CATENA_CHECK(IoError, !whole.empty(), "there is no complete checkpoint in '", path_, "'",
+                   list.empty() ? "; start without one, or give another folder" : ":" + list);
+      return whole;
+    });
+    for (const std::string& each : skipped)
+      if (warned.insert(each).second)
+        logging::warning("CheckpointFolder: leaves out a checkpoint: ", each);
+    const Opened opened = open(state, found, "");
+    const std::string damage = damage_of(*opened.reader);
+    if (!damage.empty()) {
+      damaged[found] = damage;
+      continue;
+    }
+    restore(opened);
+    int64_t step = 0;
+    std::sscanf(found.c_str() + found.rfind('-') + 1, "%lld", reinterpret_cast<long long*>(&step));
+    return step;
+  }
+}
+
+void CheckpointLoader::load(const Checkpoint& state, int64_t step) const {
+  require_alike("CheckpointFolder::load",
+                ranks_.gather(message("the checkpoint to load\tthat of step ", step)));
+  CATENA_CHECK(ValueError, step >= 0, "CheckpointFolder::load: expected a step of at least 0, got ",
+               step);
+  constexpr const char* kHint =
+      "; nothing was loaded; load(state) takes the newest checkpoint that is whole";
+  const Opened opened = open(state, path_ + "/" + name_of_step(step), kHint);
+  const std::string damage = damage_of(*opened.reader);
+  CATENA_CHECK(IoError, damage.empty(), "CheckpointFolder::load: ", damage, kHint);
+  restore(opened);
+}
+
+// Reads the index. Throws, on all ranks, unless the checkpoint fits what is to be loaded; `hint`
+// ends the error of a folder that is not whole.
+CheckpointLoader::Opened CheckpointLoader::open(const Checkpoint& state, const std::string& folder,
+                                                const char* hint) const {
+  Opened opened;
+  std::string error = error_of_call([&] { opened.reader = std::make_unique<SliceReader>(folder); });
+  if (!error.empty())
+    error += hint;
+  else
+    error = error_of_call([&] { opened.parts = std::make_unique<PartsToLoad>(state); });
+  ranks_.throw_first("CheckpointFolder::load", ranks_.gather(error));
+  std::vector<std::string> names;
+  std::string own_names;
+  for (const std::string& name : opened.parts->names()) own_names += name + "\n";
+  for (const std::string& all : ranks_.gather(own_names))
+    for (size_t at = 0, end; (end = all.find('\n', at)) != std::string::npos; at = end + 1)
+      names.push_back(all.substr(at, end - at));
+  const serializers::SliceIndex& index = opened.reader->index();
+  const std::string unknown = unknown_in(index, entries_of(state), names);
+  std::vector<std::string> problems = ranks_.gather(opened.parts->problems(index));
+  for (std::string& each : problems)
+    if (!(each += unknown).empty())
+      each = message("I'", folder, "' is not a checkpoint of this program:", each);
+  ranks_.throw_first("CheckpointFolder::load", problems);
+  return opened;
+}
+
+// What is wrong with the bytes of a checkpoint, which the ranks read in shares, before anything of
+// it is loaded; "" if they are what was written. The same on all ranks.
+std::string CheckpointLoader::damage_of(const SliceReader& reader) const {
+  const std::vector<std::string> errors =
+      ranks_.gather(error_of_call([&] { reader.check_pieces(ranks_.rank(), ranks_.size()); }));
+  for (size_t rank = 0; rank < errors.size(); ++rank)
+    if (!errors[rank].empty()) return ranks_.named(int(rank), errors[rank].substr(1));
+  return "";
+}
+
+// What fails from here on, on any rank, leaves a state that is neither the old nor the new one.
+void CheckpointLoader::restore(const Opened& opened) const {
+  std::vector<std::string> errors =
+      ranks_.gather(error_of_call([&] { opened.parts->load(*opened.reader); }));
+  for (std::string& each : errors)
+    if (!each.empty())
+      each += message("; a part of '", opened.reader->folder(),
+                      "' was loaded: load another checkpoint before the state is used");
+  ranks_.throw_first("CheckpointFolder::load", errors);
+}
+
+}  // namespace catena::training

@@ -1,0 +1,58 @@
+// What the ranks exchange when they meet in a save of a CheckpointFolder.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "training/checkpoint_writer.h"
+
+namespace catena::training {
+
+// How a rank comes to a save. Exchanged as text.
+struct Arrival {
+  bool is_busy = false;    // still writes the last one
+  std::string save_error;  // of the last one
+  std::string error;       // of this one
+  uint64_t hash = 0;       // of its slices
+  std::string alike;       // what must be alike on all ranks, "name\tvalue" lines
+
+  std::string text() const;
+  static Arrival of(const std::string& text);
+};
+std::vector<std::string> errors_of(const std::vector<Arrival>& all);
+std::vector<std::string> alike_of(const std::vector<Arrival>& all);
+
+// How a save goes on one rank. Exchanged as text.
+struct Ending {
+  bool has_ended = false;
+  bool gives_up = false;  // of rank 0: nobody waits any longer
+  std::string error;
+
+  std::string text(bool gives_up) const;
+};
+std::vector<Ending> endings_of(const std::vector<std::string>& texts);
+// The first rank that the others wait for; rank 0, which waits for them itself, if there is no
+// other. -1: none.
+int first_late(const std::vector<Ending>& all);
+
+// How long rank 0 lets ranks wait for others that neither end nor fail: a disk that does not answer
+// would keep them for ever.
+class Patience {
+ public:
+  explicit Patience(double seconds) : seconds_(seconds) {}
+
+  bool is_over() const;
+  // Begins anew with each rank that ends.
+  void look(const std::vector<Ending>& all, bool has_failed);
+
+ private:
+  double seconds_;
+  std::ptrdiff_t ended_ = 0;
+  bool has_begun_ = false;  // with the first rank that has ended
+  CheckpointWriter::Clock::time_point since_;
+};
+
+double seconds_since(CheckpointWriter::Clock::time_point start);
+
+}  // namespace catena::training

@@ -1,0 +1,44 @@
+#include "training/folder_ranks.h"
+
+#include "parallel/rank_difference.h"
+
+namespace catena::training {
+
+void require_alike(const char* who, const std::vector<std::string>& texts) {
+  const auto groups = parallel::first_difference(texts);
+  if (groups.empty()) return;
+  fail<ValueError>(who, ": ", parallel::describe_values(groups),
+                   "; all ranks make the same calls, with the same steps, entries and options");
+}
+
+std::string described(const std::exception& error) {
+  const bool is_value_error = dynamic_cast<const ValueError*>(&error) != nullptr;
+  return std::string(is_value_error ? "V" : "I") + error.what();
+}
+
+std::vector<std::string> FolderRanks::gather(const std::string& own) const {
+  if (comm_ == nullptr) return {own};
+  std::vector<std::string> all = comm_->all_gather_bytes(message(call_, "\n", own)), calls;
+  for (std::string& text : all) {
+    const size_t end = text.find('\n');
+    calls.push_back("the function that is called\t" + text.substr(0, end));
+    text.erase(0, end + 1);
+  }
+  require_alike("CheckpointFolder", calls);
+  return all;
+}
+
+std::string FolderRanks::named(int rank, const std::string& error) const {
+  return size() > 1 && !error.starts_with("rank ") ? message("rank ", rank, ": ", error) : error;
+}
+
+void FolderRanks::throw_first(const char* who, const std::vector<std::string>& errors) const {
+  for (size_t rank = 0; rank < errors.size(); ++rank) {
+    if (errors[rank].empty()) continue;
+    const std::string text = message(who, ": ", named(int(rank), errors[rank].substr(1)));
+    if (errors[rank][0] == 'V') throw ValueError(text);
+    throw IoError(text);
+  }
+}
+
+}  // namespace catena::training
