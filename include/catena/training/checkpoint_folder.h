@@ -36,7 +36,7 @@ enum class WhenBusy : uint8_t { kWait, kSkip };
 struct CheckpointFolderOptions {
   int keep = 2;  // complete checkpoints that stay; a save removes older ones
   WhenBusy when_busy = WhenBusy::kWait;  // what save_async does then
-  double timeout = 600;  // seconds for which ranks that have written wait for the next one to have
+  double timeout = 600;  // seconds for which ranks that have written wait for one that has not
 };
 
 // A folder has a folder for each checkpoint, "step-000000000100", which appears with everything in
