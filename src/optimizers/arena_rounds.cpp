@@ -6,20 +6,58 @@
 #include "optimizers/arena_storage.h"
 
 namespace catena::optimizers {
+namespace {
+
+// Fills ranges of a block, added in their order, with zeros. Those that lie close together become
+// one fill, with what lies between them: the launch of another one would take longer.
+class Clearing {
+ public:
+  explicit Clearing(const Block& block) : block_(block) {}
+
+  void add(const ElementRange& next) {
+    constexpr int64_t kNear = int64_t(4) << 20;  // bytes that a GPU fills in the time of a launch
+    if (next.size() == 0) return;
+    if ((next.begin - range_.end) * block_.memory.itemsize() > kNear) end();
+    range_ = {range_.size() > 0 ? range_.begin : next.begin, next.end};
+  }
+  void end() {
+    if (range_.size() > 0) block_.part(range_).fill(0);
+    range_ = {};
+  }
+
+ private:
+  const Block& block_;
+  ElementRange range_;
+};
+
+}  // namespace
 
 // Gradients ---------------------------------------------------------------------------------------
 
 void ParameterArena::collect_gradient() {
   if (has_whole_gradient()) return;
   const Array own = gradient_.memory;
-  Block whole{allocate(ArenaBlock::kGradient, size_, dtype(), device()), {0, size_}};
+  Block whole{memory_ ? allocate(ArenaBlock::kGradient, size_, dtype(), device())
+                      : Array::uninitialized({size_}, dtype(), device()),
+              {0, size_}};
   mark_as_gradient(*whole.memory.storage());
-  for (const Slot& slot : slots_) {
+  // Passes overwrite gradients that are zero, and settle_gradients fills those that none reaches.
+  const auto is_overwritten = [this](const Slot& slot) {
+    return has_data_in_place(slot) && slot.parameter.state()->is_stale();
+  };
+  const auto is_here = [this](const Slot& slot) {
     const ParameterState& state = *slot.parameter.state();
-    const Array& made = state.gradient_memory();
-    if (has_data_in_place(slot) && made.defined() && !state.is_stale())
-      slice(whole, slot).assign(made);
+    return has_data_in_place(slot) && state.gradient_memory().defined() && !state.is_stale();
+  };
+  Clearing clearing(whole);
+  for (size_t s = 0; s < slots_.size(); ++s) {
+    const Slot& slot = slots_[s];
+    if (!is_overwritten(slot) && !is_here(slot)) clearing.add(elements_of(slot));
+    clearing.add({slot.offset + slot.size, end_of(s)});  // the gap
   }
+  clearing.end();
+  for (const Slot& slot : slots_)
+    if (is_here(slot)) slice(whole, slot).assign(slot.parameter.state()->gradient_memory());
   take_gradient_block(std::move(whole));
   own_gradient_ = own;
 }

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <memory>
 
 #include "catena/optimizers/arena.h"
@@ -122,6 +124,107 @@ TEST_F(Rounds, GradientsAreCollectedKeptAndOpenedAgain) {
       EXPECT_TRUE(set->in_place());
     }
   }
+}
+
+// Collected gradients -----------------------------------------------------------------------------
+
+// Memory full of what is not a number.
+AllocatorScope spoilt_memory() {
+  return AllocatorScope([](Device device, size_t bytes) {
+    StoragePtr storage = allocate(device, bytes);
+    std::memset(storage->data, 0xff, storage->bytes);
+    return storage;
+  });
+}
+
+// Parameters of odd sizes around one that is too large to be cleared with the gaps beside it. This
+// process updates nothing, so that all gradients are made anew.
+struct Collected : ::testing::Test {
+  const Parameter first{zeros({3}, dtype::float32)}, large{zeros({3 << 20}, dtype::float32)},
+      third{zeros({5}, dtype::float32)}, last{zeros({7}, dtype::float32)};
+  ArenaSet set{{{"/first", first}, {"/large", large}, {"/third", third}, {"/last", last}}};
+
+  void SetUp() override {
+    set.arena(0).make_states({}, {0, 0});
+    for (const auto& slot : arena().slots()) slot.parameter.zero_grad();
+    release();
+  }
+  ParameterArena& arena() { return set.arena(0); }
+  // As after a reduction.
+  void release() {
+    if (!arena().has_whole_gradient()) arena().collect_gradient();
+    arena().keep_own_gradient(arena().own_gradient(true));
+    arena().reopen_gradient();
+  }
+  void collect() {
+    const AllocatorScope spoilt = spoilt_memory();
+    arena().collect_gradient();
+  }
+  std::vector<float> gradients() { return arena().gradient().memory.to_vector<float>(); }
+  // The gradients, where slots are, and zeros in the gaps.
+  std::vector<float> expected(const std::vector<std::pair<Parameter, float>>& values) {
+    std::vector<float> all(size_t(arena().size()), 0.f);
+    for (const auto& [parameter, value] : values)
+      for (const auto& slot : arena().slots())
+        if (slot.parameter.state() == parameter.state())
+          std::fill_n(all.begin() + slot.offset, slot.size, value);
+    return all;
+  }
+  static void add_to(const Parameter& p, double value) {
+    p.state()->add_gradient(full(p.shape(), value, {p.dtype(), p.device()}));
+  }
+};
+
+// Passes overwrite it.
+TEST_F(Collected, WhatPassesWriteIsNotCleared) {
+  collect();
+  const auto& slots = arena().slots();
+  const auto& slot = *std::find_if(slots.begin(), slots.end(), [&](const auto& s) {
+    return s.parameter.state() == large.state();
+  });
+  EXPECT_TRUE(std::isnan(gradients()[size_t(slot.offset)]));
+  add_to(large, 2);
+  arena().settle_gradients();
+  EXPECT_EQ(gradients(), expected({{large, 2.f}}));
+}
+
+TEST_F(Collected, GapsAndGradientsThatNoPassReachesAreZero) {
+  collect();
+  add_to(first, 1);
+  arena().settle_gradients();
+  EXPECT_EQ(gradients(), expected({{first, 1.f}}));
+  EXPECT_FALSE(large.state()->has_gradient());
+}
+
+TEST_F(Collected, SeveralPassesAdd) {
+  add_to(large, 1);  // before, in memory of its own
+  add_to(third, 4);
+  collect();
+  add_to(large, 2);
+  add_to(first, 3);
+  add_to(first, 0.5);
+  arena().settle_gradients();
+  EXPECT_EQ(gradients(), expected({{first, 3.5f}, {large, 3.f}, {third, 4.f}}));
+}
+
+// Of which only a part was kept.
+TEST_F(Collected, GradientsWhoseValuesAreGoneCountAsZero) {
+  add_to(large, 1);
+  collect();
+  arena().keep_own_gradient(arena().own_gradient(true));
+  arena().reopen_gradient();
+  ASSERT_TRUE(large.state()->has_gradient());
+  collect();
+  arena().settle_gradients();
+  EXPECT_EQ(gradients(), expected({}));
+}
+
+TEST_F(Collected, ParametersThatHaveLeftTheArenaCountAsZero) {
+  add_to(large, 1);
+  large.rebind_data(large.data().copy());
+  collect();
+  arena().settle_gradients();
+  EXPECT_EQ(gradients(), expected({}));
 }
 
 struct RoundsOfValues : Rounds, ::testing::WithParamInterface<bool> {};

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "error_text.h"
 #include "parallel/sharded_training.h"
@@ -98,6 +99,47 @@ TEST(Sharding, GradientsAreMadeAndFreedByBuckets) {
     EXPECT_GE(watch.most, 1u);
     EXPECT_LE(watch.most, 3u);
   });
+}
+
+// Whatever the memory that gradients get has held before: of parameters that a step does not reach,
+// of those that several passes reach, and beside all of them.
+TEST(Sharding, GradientsDoNotDependOnWhatTheirMemoryHeld) {
+  const auto train = [](const BucketOptions& options) {
+    Values values;
+    comm::run_threads(2, [&](Communicator& comm) {
+      ShardedModel trained(comm, options);
+      trained.optimizer->add_hook("clip", optimizers::gradient_clipping(0.1));
+      const auto pass = [&](int64_t k) {
+        const Batch batch = part(batch_of(k + comm.rank(), 4, dtype::float64), 0, 4, comm.device());
+        if (k % 3 == 0) return mean_loss(trained.net, batch).backward();
+        F::sum(F::tanh(trained.net.l2(F::tanh(trained.net.l1(Variable(batch.x)))))).backward();
+      };
+      for (int64_t step = 0; step < 9; ++step) {
+        trained.optimizer.zero_grads();
+        if (step % 2 == 0) {
+          const NoSync apart(comm);
+          pass(step + 1);
+        }
+        pass(step);
+        trained.optimizer.update();
+      }
+      trained.optimizer.check_state();
+      trained.optimizer.gather_parameters();
+      if (comm.rank() == 0) values = values_of(trained.net);
+    });
+    return values;
+  };
+  const Values whole = train(sharded(Sharding::kNone));
+  set_allocator([](Device device, size_t bytes) {
+    StoragePtr storage = allocate(device, bytes);
+    if (device.is_cpu()) std::memset(storage->data, 0xff, storage->bytes);
+    return storage;
+  });
+  struct Restored {
+    ~Restored() { set_allocator({}); }
+  } restored;
+  for (const BucketOptions& options : all_shardings())
+    expect_equal_training(train(options), whole, dtype::float64, shown(options));
 }
 
 // Errors ------------------------------------------------------------------------------------------
