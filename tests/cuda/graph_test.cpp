@@ -2,6 +2,7 @@
 #include "catena/core/graph.h"
 
 #include <chrono>
+#include <memory>
 #include <thread>
 
 #include "catena/array/elementwise.h"
@@ -100,6 +101,29 @@ TEST(CudaGraph, KeepsBlocksOfOtherAllocators) {
     }
     EXPECT_EQ(pool.used_bytes(kGpu), 0u);
   }
+}
+
+// Of which the step has recorded a use, as collectives do.
+TEST(CudaGraph, KeepsBorrowedMemoryWhoseUseWasRecorded) {
+  CATENA_NEEDS_GPUS(1);
+  warm_up();
+  const Array memory = full({5000}, 3.0f, {Dtype::kFloat32, kGpu});
+  auto owner = std::make_shared<int>(0);
+  const std::weak_ptr<int> kept = owner;
+  Array state = Array::from_storage(
+      borrow(kGpu, memory.raw_data(), size_t(memory.nbytes()), std::move(owner)), 0, memory.shape(),
+      memory.strides(), memory.dtype());
+  Array result;
+  cuda::Graph graph = cuda::Graph::capture(kGpu, [&] {
+    record_use(*state.storage(), current_stream(kGpu));
+    result = add(state, 1);
+  });
+  state = Array();
+  EXPECT_FALSE(kept.expired()) << "replays read it";
+  graph.launch();
+  EXPECT_EQ(result(4999).item<float>(), 4);
+  graph = {};
+  EXPECT_TRUE(kept.expired());
 }
 
 // Something that takes long before a result is read.

@@ -213,15 +213,28 @@ StoragePtr allocate_pinned(Device cpu_device, size_t bytes) {
   return storage;
 }
 
+namespace {
+
+// Whether the graph has allocated the block for this stream, whose order its reuse follows.
+bool is_own_memory(const GraphState& capture, const Block& block, const Stream& stream) {
+  return capture.memory->owns(block) && block.segment->arena->stream == stream.state();
+}
+
+}  // namespace
+
 void record_use(const Storage& storage, const Stream& stream) {
-  if (!Pool::made(storage)) return;  // the owner of borrowed memory keeps it alive
-  Block& block = Pool::block_of(storage);
-  if (GraphState* capture = thread_capture()) {
+  const bool is_pooled = Pool::made(storage);
+  // Whoever owns borrowed memory frees it behind the work that uses it; but replays come later.
+  if (!is_pooled && !storage.owner) return;
+  GraphState* capture = thread_capture();
+  if (capture) {
     // Events of a capture do not cover replays, so the memory is kept with the graph.
-    if (capture->memory->owns(block) && block.segment->arena->stream == stream.state()) return;
+    if (is_pooled && is_own_memory(*capture, Pool::block_of(storage), stream)) return;
     capture->kept_storages.emplace_back(const_cast<Storage*>(&storage));
     return;
   }
+  if (!is_pooled) return;
+  Block& block = Pool::block_of(storage);
   (storage.pinned ? pinned_pool() : device_pool(storage.device.index())).record_use(block, stream);
 }
 
