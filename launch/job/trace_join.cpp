@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "job/report.h"
 
 namespace catena::launch {
 namespace {
@@ -265,12 +266,6 @@ void add_steps(const std::vector<TrainingStep>& steps, const std::vector<RankTim
   }
 }
 
-std::string list_of(const std::vector<int>& ranks) {
-  std::vector<std::string> names;
-  for (const int rank : ranks) names.push_back(std::to_string(rank));
-  return (ranks.size() == 1 ? "rank " : "ranks ") + join(names, ", ");
-}
-
 }  // namespace
 
 std::string prepare_trace(const std::string& file) {
@@ -318,16 +313,16 @@ std::string describe_trace(const std::string& file, const JoinedTrace& joined) {
   const auto add = [&](const std::string& line) { text += "catena-run: trace: " + line + "\n"; };
   for (const std::string& problem : joined.damaged) add(problem);
   if (!joined.missing.empty())
-    add("nothing of " + list_of(joined.missing) +
+    add("nothing of " + name_ranks(joined.missing) +
         ": killed by a signal, no program that uses catena, or a folder of another host");
   if (joined.ranks.empty()) {
     add("there is no " + file);
     return text;
   }
   for (const auto& [problem, ranks] : joined.device_problems)
-    add("GPUs of " + list_of(ranks) + ": " + problem);
+    add("GPUs of " + name_ranks(ranks) + ": " + problem);
   if (!joined.unaligned.empty())
-    add(list_of(joined.unaligned) +
+    add(name_ranks(joined.unaligned) +
         " placed by the time of day: clocks were not compared, as "
         "create_communicator does");
   if (joined.dropped > 0)
