@@ -21,6 +21,7 @@
 #include "job/job_watch.h"
 #include "job/output.h"
 #include "job/rank_pipe.h"
+#include "job/rank_signals.h"
 #include "job/rank_state.h"
 #include "job/report.h"
 #include "job/report_hosts.h"
@@ -81,13 +82,11 @@ class Supervisor {
   void give_up(GivenUp why);
   const comm::StatusBoard* board() const { return board_ ? &*board_ : nullptr; }
   void stop_at_once();
-  bool all_here() const;
   void signal_all(int signal);
   void signal_local(int signal);
   void enforce_stop();
   void note_silences();
   double next_deadline() const;
-  bool is_here(const RankOutcome& rank) const;
 
   JobSpec spec_;
   const Starter& starter_;
@@ -107,6 +106,7 @@ class Supervisor {
   HostDigests digests_;
   std::optional<comm::StatusBoard> board_;
   std::string host_ = host_name();
+  RankSignals rank_signals_;
   Output output_queue_;
   JobWatch watch_;
   OtherStates other_states_;
@@ -132,6 +132,7 @@ Supervisor::Supervisor(JobSpec spec, const Starter& starter, SignalQueue& signal
       lines_([this](std::string_view line) { console_.add_line(line); }),
       frames_(decoder()),
       pipe_frames_(decoder()),
+      rank_signals_(outcome_, starter_, host_),
       watch_(spec_.timeout, host_),
       start_deadline_(monotonic_seconds() + spec_.start_timeout) {
   outcome_.terms = starter.terms();
@@ -215,10 +216,7 @@ bool Supervisor::wait_to_retry() {
 // What a starter that was killed has left: rank processes, which end their programs and are given
 // the time to, and others such as ssh.
 void Supervisor::end_leftovers() {
-  std::vector<int> ranks;
-  for (const RankOutcome& rank : outcome_.ranks)
-    if (is_here(rank)) ranks.push_back(rank.start->pid);
-  wait_for_children(ranks, leave_by_ - monotonic_seconds());
+  wait_for_children(rank_signals_.pids_here(), leave_by_ - monotonic_seconds());
   kill_children();
 }
 
@@ -235,7 +233,7 @@ void Supervisor::check_output() {
 double Supervisor::next_deadline() const {
   double deadline =
       std::min({start_deadline_, read_deadline_, leave_by_, stop_at_, next_check_, kill_group_at_});
-  if (!all_here()) deadline = std::min(deadline, repeat_stop_at_);
+  if (!rank_signals_.all_here()) deadline = std::min(deadline, repeat_stop_at_);
   if (stop_time_ == 0 || (killed_rank_processes_ && killed_starter_)) return deadline;
   const double wait = killed_rank_processes_ ? kKillStarter : kKillRankProcesses;
   return std::min(deadline, stop_time_ + spec_.grace_seconds() + wait);
@@ -310,7 +308,7 @@ void Supervisor::expect_end_of_starter(double now) {
 // Whether no rank process is left; a starter that is ending itself does not hand their reports on.
 bool Supervisor::all_gone() const {
   return std::all_of(outcome_.ranks.begin(), outcome_.ranks.end(), [this](const RankOutcome& rank) {
-    return is_here(rank) && has_ended(state_of(*rank.start));
+    return rank_signals_.is_here(rank) && has_ended(state_of(*rank.start));
   });
 }
 
@@ -345,7 +343,7 @@ void Supervisor::take(const StartReport& start) {
   RankOutcome& rank = outcome_.ranks[static_cast<std::size_t>(start.rank)];
   rank.start = start;
   lines_.release();
-  if (!board_ && is_here(rank) && !start.board.empty()) {
+  if (!board_ && rank_signals_.is_here(rank) && !start.board.empty()) {
     try {
       board_ = comm::StatusBoard::attach(start.board);
     } catch (const std::exception&) {  // the report then relies on the end records
@@ -378,10 +376,6 @@ void Supervisor::prepare_stop() {
   if (stop_at_ == kNever) note_silences();
   // Ranks that are still being started could not be asked to stop, nor report their end.
   stop_at_ = std::min(stop_at_, monotonic_seconds() + kWaitForStart);
-}
-
-bool Supervisor::is_here(const RankOutcome& rank) const {
-  return rank.start && rank.start->host == host_;
 }
 
 void Supervisor::check_start() {
@@ -455,37 +449,25 @@ void Supervisor::stop() {
 // A second Ctrl-C.
 void Supervisor::stop_at_once() {
   signal_local(SIGQUIT);
-  if (!all_here() && !starter_ended_) kill(starter_pid_, SIGTERM);
-}
-
-bool Supervisor::all_here() const {
-  return std::all_of(outcome_.ranks.begin(), outcome_.ranks.end(),
-                     [this](const RankOutcome& rank) { return is_here(rank); });
+  if (!rank_signals_.all_here() && !starter_ended_) kill(starter_pid_, SIGTERM);
 }
 
 // Rank processes of this host are notified directly, because the starter may be stuck. If there are
 // others, or some whose whereabouts are unknown, the starter also hands the signal on to all.
 void Supervisor::signal_all(int signal) {
   signal_local(signal);
-  if (all_here() || starter_ended_) return;
-  // Before the first rank has started there is nobody to hand it on to.
-  if (none_started(outcome_))
-    kill(starter_pid_, SIGTERM);
-  else
-    starter_.signal_ranks(starter_pid_, step_of(outcome_), signal);
+  if (!starter_ended_) rank_signals_.send_by_starter(starter_pid_, signal);
 }
 
 void Supervisor::signal_local(int signal) {
-  if (starter_ended_ && !pipe_.open()) return;
-  for (const RankOutcome& rank : outcome_.ranks)
-    if (is_here(rank)) signal_rank(*rank.start, signal);
+  if (!starter_ended_ || pipe_.open()) rank_signals_.send_here(signal);
 }
 
 void Supervisor::enforce_stop() {
   if (stop_time_ == 0 || starter_ended_) return;
   const double waited = monotonic_seconds() - stop_time_;
   // mpirun forgets signals that come while it is still starting ranks; srun may be slow.
-  if (monotonic_seconds() >= repeat_stop_at_ && !all_here()) {
+  if (monotonic_seconds() >= repeat_stop_at_ && !rank_signals_.all_here()) {
     repeat_stop_at_ = monotonic_seconds() + std::max(kRepeatStop, waited);
     signal_all(SIGALRM);
   }
