@@ -1,6 +1,8 @@
 // Kernels and copies of a GPU in traces.
+#include <atomic>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "catena/array/linalg.h"
@@ -125,6 +127,37 @@ TEST(CudaDeviceSpans, StreamsHaveTracksOfTheirOwn) {
   const auto kernels = run.of("kernel");
   ASSERT_EQ(kernels.size(), 2u);
   EXPECT_NE(kernels[0].at("tid"), kernels[1].at("tid"));
+}
+
+// The end of a trace waits for the work of GPUs, in which it must not break a capture.
+TEST(CudaDeviceSpans, TracesMayEndWhileGraphsAreCaptured) {
+  CATENA_NEEDS_GPUS(1);
+  const Array x = zeros({1000}, {Dtype::kFloat32, kTracedGpu});
+  add(x, 1, x);
+  const TempFolder folder;
+  std::atomic<bool> done{false};
+  std::thread traces([&] {
+    while (!done) {
+      tracing::start(folder / "t.json");
+      tracing::stop();
+    }
+  });
+  std::string error;
+  constexpr int kCaptures = 100;
+  try {
+    for (int i = 0; i < kCaptures; ++i) {
+      cuda::Graph graph = cuda::Graph::capture(kTracedGpu, [x] {
+        for (int k = 0; k < 10; ++k) add(x, 1, x);
+      });
+      graph.launch();
+    }
+  } catch (const std::exception& problem) {
+    error = problem.what();
+  }
+  done = true;
+  traces.join();
+  EXPECT_EQ(error, "");
+  EXPECT_EQ(x(0).item<float>(), 1 + 10 * kCaptures);
 }
 
 // Nothing of one trace is left for the next.

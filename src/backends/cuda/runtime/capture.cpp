@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <mutex>
 
 #include "backends/cuda/runtime/cuda_check.h"
 #include "backends/cuda/runtime/device.h"
@@ -15,11 +17,22 @@ namespace {
 thread_local GraphState* t_capture = nullptr;
 std::atomic<int> g_captures[kMaxDevices];  // that go on, of all threads
 
-// The capture of this thread has ended.
-GraphState* take_capture() {
-  --g_captures[t_capture->device];
-  return std::exchange(t_capture, nullptr);
+// Held from the question whether a GPU is captured until its work has been waited for. Never
+// destroyed: a thread may wait for a kernel that hangs.
+std::timed_mutex& waiting_mutex(int index) {
+  static auto* const mutexes = new std::timed_mutex[kMaxDevices];
+  return mutexes[index];
 }
+
+// CUDA ends a capture when somebody begins to wait for its GPU, but not when somebody waits
+// already: a wait that was about to begin has begun after this.
+void let_waits_begin(int index) {
+  constexpr std::chrono::milliseconds kLongEnough{100};
+  const std::unique_lock<std::timed_mutex> lock(waiting_mutex(index), kLongEnough);
+}
+
+// The capture of this thread is about to end.
+GraphState* take_capture() { return std::exchange(t_capture, nullptr); }
 
 // Blocks from before the capture must not be reused, because replays read them.
 bool keep_released_block(Block& block) {
@@ -32,6 +45,7 @@ bool keep_released_block(Block& block) {
 cudaGraph_t stop_recording(const Stream& stream, cudaError_t* error) {
   cudaGraph_t graph = nullptr;
   *error = cudaStreamEndCapture(native_stream(stream), &graph);
+  --g_captures[stream.device().index()];
   if (*error != cudaSuccess) cudaGetLastError();
   return graph;
 }
@@ -85,6 +99,13 @@ void tell_watchers(int device) noexcept {
 
 GraphState* thread_capture() { return t_capture; }
 bool is_captured(int index) { return g_captures[index].load(std::memory_order_acquire) != 0; }
+bool synchronize_unless_captured(int index) noexcept {
+  const std::lock_guard lock(waiting_mutex(index));
+  if (is_captured(index)) return false;
+  UseDevice use(index);
+  if (cudaDeviceSynchronize() != cudaSuccess) cudaGetLastError();
+  return true;
+}
 bool is_captured(cudaStream_t stream) noexcept {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   if (cudaStreamIsCapturing(stream, &status) != cudaSuccess) cudaGetLastError();
@@ -118,14 +139,16 @@ void begin_capture(int index, const Stream& stream) {
   graph->stream = stream;
   graph->memory = std::make_unique<PrivatePool>(device_pool(index));
   CATENA_CUDA_CHECK(cudaEventCreateWithFlags(&graph->last_launch, cudaEventDisableTiming));
+  ++g_captures[index];  // before CUDA knows of it, so that nobody begins to wait for the GPU
+  let_waits_begin(index);
   const cudaError_t error =
       cudaStreamBeginCapture(native_stream(stream), cudaStreamCaptureModeThreadLocal);
   if (error != cudaSuccess) {
+    --g_captures[index];
     destroy_graph(graph.release());
     fail_cuda(error, "cudaStreamBeginCapture");
   }
   t_capture = graph.release();
-  ++g_captures[index];
   Pool::set_release_hook(&keep_released_block);
 }
 

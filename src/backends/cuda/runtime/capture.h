@@ -35,6 +35,9 @@ GraphState* thread_capture();
 
 // Whether any thread captures a graph on the GPU: what would wait for all of it is not possible.
 bool is_captured(int index);
+// Waits for all work of the GPU, unless any thread captures a graph on it, which that would break:
+// false. Captures that begin meanwhile are not broken either. For threads that capture nothing.
+bool synchronize_unless_captured(int index) noexcept;
 // Whether any thread captures the stream.
 bool is_captured(cudaStream_t stream) noexcept;
 

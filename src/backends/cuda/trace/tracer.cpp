@@ -113,13 +113,10 @@ bool ends_within(std::chrono::seconds limit, std::function<void()> work) {
   return state->changed.wait_for(lock, limit, [&] { return state->done; });
 }
 
-// All that the GPUs were asked for so far. What is captured is not waited for, as CUDA would end
-// the capture.
+// All that the GPUs were asked for so far, but for those of which a graph is captured.
 void wait_for_work() {
-  for (int index = 0; index < device_count(); ++index) {
-    if (!is_used(index) || is_captured(index)) continue;
-    if (cudaSetDevice(index) == cudaSuccess) cudaDeviceSynchronize();
-  }
+  for (int index = 0; index < device_count(); ++index)
+    if (is_used(index)) synchronize_unless_captured(index);
 }
 
 class CuptiTracer final : public tracing::DeviceTracer {
