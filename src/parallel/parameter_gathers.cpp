@@ -24,6 +24,11 @@ int64_t first_declared(const ParameterArena& arena) {
   return first;
 }
 
+// The capture of the calling thread, if it may hold work of the ranks.
+uint64_t capture_on(const Communicator& comm) {
+  return comm.device().is_cuda() ? cuda::capture_id() : 0;
+}
+
 }  // namespace
 
 std::string unit_of(const std::string& name, const std::vector<std::string>& units) {
@@ -66,6 +71,7 @@ void ParameterGathers::attach(Optimizer& optimizer, int number) {
   const auto& arenas = optimizer.layout().arenas();
   check_units(optimizer, options_.units);
   arrivals_.assign(arenas.size(), {});
+  presences_.assign(arenas.size(), {});
   std::vector<std::string> names;
   for (size_t a = 0; a < arenas.size(); ++a) {
     for (const ParameterArena::Slot& slot : arenas[a].slots()) {
@@ -105,23 +111,47 @@ void ParameterGathers::start(size_t index) {
   const comm::CallTag tag{comm::TagKind::kBucket, static_cast<uint16_t>(number_),
                           static_cast<int32_t>(index)};
   const Array whole = memory_for(a);
-  arrivals_[index] = {whole, comm_.all_gather_async(a.own_data(), whole, comm_.side_stream(), tag)};
+  const Event event = comm_.all_gather_async(a.own_data(), whole, comm_.side_stream(), tag);
+  arrivals_[index] = {whole, event, capture_on(comm_)};
   ++count_;
 }
 
 // New memory is the side stream's, which writes it behind all that the current one has done with
 // its last owner: so it is used again without events, in captured steps too.
-Array ParameterGathers::memory_for(const ParameterArena& arena) const {
+Array ParameterGathers::memory_for(const ParameterArena& arena) {
+  note_stream();
   std::optional<StreamScope> scope;
   if (comm_.device().is_cuda()) scope.emplace(comm_.side_stream());
   return arena.memory_for_data();
 }
 
 void ParameterGathers::arrive(size_t index) {
+  const uint64_t capture = capture_on(comm_);
+  if (is_coming(index) && arrivals_[index].capture != capture) {
+    CATENA_CHECK(ValueError, capture == 0, "Graph::capture: the values of parameter '",
+                 optimizer_->layout().name(size_t(arena(index).slots()[0].index)),
+                 "' were on their way from the other ranks when the capture began, and a graph "
+                 "cannot wait for what was sent before it; call prepare_for_capture() of the "
+                 "optimizer before Graph::capture");
+    arrivals_[index] = {};  // of a capture that has failed
+  }
   if (!is_coming(index)) start(index);
   const Arrival arrival = std::exchange(arrivals_[index], {});
-  if (arrival.event) current_stream(comm_.device()).wait(arrival.event);
+  presences_[index] = {};
+  if (arrival.event) {
+    const Stream user = current_stream(comm_.device());
+    user.wait(arrival.event);
+    presences_[index] = {arrival.event, user, capture};
+  }
   arena(index).take_whole_data(arrival.whole);
+}
+
+// Another stream than that of the first use. What came before a capture is there in its replays.
+void ParameterGathers::wait_until_here(size_t index) const {
+  const Presence& presence = presences_[index];
+  if (!presence.event || presence.capture != capture_on(comm_)) return;
+  const Stream user = current_stream(comm_.device());
+  if (user != presence.waited) user.wait(presence.event);
 }
 
 // What arrived next in the step before is on its way while this arena is used.
@@ -141,6 +171,34 @@ void ParameterGathers::free_unit(size_t unit) {
     if (units_[a] == unit) arena(a).keep_own_data(true);
 }
 
+// The side stream writes the memory of units that were freed behind the stream that is current
+// then. It must be behind all others that have used them as well.
+void ParameterGathers::note_stream() {
+  if (!by_units() || !comm_.device().is_cuda()) return;
+  const uint64_t capture = capture_on(comm_);
+  if (capture != 0 && std::exchange(capture_of_user_, capture) != capture) captured_user_ = {};
+  Stream& last = capture == 0 ? user_ : captured_user_;
+  const Stream user = current_stream(comm_.device());
+  if (user == last) return;
+  if (last.defined()) comm_.side_stream().wait(last);
+  last = user;
+}
+
+// A graph that uses values while all are here has no gathers: it must not run once they are gone.
+void ParameterGathers::watch_kept_values() {
+  const uint64_t capture = by_units() ? capture_on(comm_) : 0;
+  if (capture == 0 || std::exchange(capture_of_kept_, capture) == capture) return;
+  const auto check = [this, alive = std::weak_ptr<bool>(alive_), freed = times_freed_] {
+    if (!alive.lock()) return;
+    CATENA_CHECK(ValueError, freed == times_freed_,
+                 "Graph::launch: the graph uses values of parameters that setup or "
+                 "gather_parameters() had brought before the capture, and that an update has let "
+                 "go; call prepare_for_capture() of the optimizer before Graph::capture, and the "
+                 "graph gathers them itself");
+  };
+  cuda::add_launch_hook(check);
+}
+
 void ParameterGathers::note_use(size_t unit) {
   if (!recent_.empty() && recent_.front() == unit) return;
   std::erase(recent_, unit);
@@ -152,16 +210,17 @@ void ParameterGathers::note_use(size_t unit) {
 
 void ParameterGathers::before_use(ParameterState& parameter) {
   const auto found = arena_of_.find(&parameter);
-  if (found == arena_of_.end() || has_moved_ || stays_) return;
+  if (found == arena_of_.end() || has_moved_) return;
   const size_t index = found->second;
-  if (arena(index).has_whole_data() && !by_units()) return;
+  note_stream();
+  if (stays_) return watch_kept_values();
   if (by_units()) note_use(units_[index]);
-  if (arena(index).has_whole_data()) return;
+  if (arena(index).has_whole_data()) return wait_until_here(index);
   arrive(index);
   if (by_units()) return start_following(index);
   const bool any = std::any_of(arrivals_.begin(), arrivals_.end(),
                                [](const Arrival& arrival) { return arrival.whole.defined(); });
-  if (!any) watch_uses(false);
+  if (!any && !comm_.device().is_cuda()) watch_uses(false);  // no other stream must wait
 }
 
 // Steps -------------------------------------------------------------------------------------------
@@ -184,6 +243,7 @@ void ParameterGathers::finish() {
 void ParameterGathers::settle() {
   attach_again();
   finish();
+  times_freed_ += stays_;
   stays_ = is_new_ = false;
   if (!by_units()) return;
   for (size_t a = 0; a < arena_count(); ++a) arena(a).keep_own_data(true);
@@ -199,7 +259,7 @@ void ParameterGathers::before_rule() {
 // A replay reads values that an eager step may have left on their way, and writes those of this
 // rank behind the back of what was gathered before.
 void ParameterGathers::watch_launches() {
-  const uint64_t capture = comm_.device().is_cuda() ? cuda::capture_id() : 0;
+  const uint64_t capture = capture_on(comm_);
   if (capture == 0 || std::exchange(capture_, capture) == capture) return;
   cuda::add_launch_hook([this, alive = std::weak_ptr<bool>(alive_)] {
     if (alive.lock()) settle();

@@ -49,17 +49,27 @@ class ParameterGathers final : public BackwardObserver {
   struct Arrival {
     Array whole;  // undefined: none is
     Event event;
+    uint64_t capture = 0;  // in which they were sent for; 0: in none
+  };
+  // When values that are here came, and the stream that has waited for it.
+  struct Presence {
+    Event event;
+    Stream waited;
+    uint64_t capture = 0;
   };
   bool by_units() const { return options_.sharding == Sharding::kParameters && comm_.size() > 1; }
   size_t arena_count() const { return arrivals_.size(); }
   optimizers::ParameterArena& arena(size_t index) const { return optimizer_->arena(index); }
   bool is_coming(size_t index) const { return arrivals_[index].whole.defined(); }
-  Array memory_for(const optimizers::ParameterArena& arena) const;
+  Array memory_for(const optimizers::ParameterArena& arena);
   void gather_now(const std::vector<size_t>& arenas);
   void start(size_t index);
   void arrive(size_t index);
   void start_following(size_t index);
+  void wait_until_here(size_t index) const;
   void note_use(size_t unit);
+  void note_stream();
+  void watch_kept_values();
   void free_unit(size_t unit);
   void attach_again();
   void watch_launches();
@@ -72,6 +82,7 @@ class ParameterGathers final : public BackwardObserver {
   std::vector<size_t> by_use_;          // arenas in the order of declaration
   std::vector<size_t> units_;           // of each arena
   std::vector<Arrival> arrivals_;       // of each arena
+  std::vector<Presence> presences_;     // of each arena
   std::deque<size_t> recent_;           // units used last, the last one first
   std::vector<size_t> order_, before_;  // arenas that arrived in this step, and in that before
   size_t place_ = 0;                    // in before_, of the next arrival
@@ -79,7 +90,12 @@ class ParameterGathers final : public BackwardObserver {
   bool stays_ = false;                  // all values are here until the next update
   bool is_new_ = false;                 // no step has begun since setup: and until that
   int64_t count_ = 0;
-  uint64_t capture_ = 0;  // the last that an update was part of
+  uint64_t capture_ = 0;          // the last that an update was part of
+  uint64_t capture_of_kept_ = 0;  // the last that used values which stay
+  int64_t times_freed_ = 0;       // how often values that stayed have gone
+  // The streams that used values or memory of units last: in no capture, and in the last one.
+  Stream user_, captured_user_;
+  uint64_t capture_of_user_ = 0;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -1,9 +1,12 @@
 // Gradients and parameters spread over ranks against one process, over threads and GPUs.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <mutex>
+#include <thread>
 
 #include "catena/array/random.h"
 #include "catena/array/reduction.h"
@@ -266,6 +269,98 @@ TEST(ShardingOnGpus, OfOneGpuEqualsOneProcess) {
       comm::run_threads(2, run, {.devices = {cuda_device(0), cuda_device(0)}, .timeout = 60});
     }
   }
+}
+
+std::function<void()> long_wait() {
+  return [] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); };
+}
+
+const comm::ThreadsOptions kOneGpu{.devices = {cuda_device(0), cuda_device(0)}, .timeout = 60};
+
+// The memory of a unit is not written for another one while any stream still reads it.
+TEST(ShardingOnGpus, UnitsMayBeUsedOnSeveralStreams) {
+  CATENA_NEEDS_GPUS(1);
+  const auto run = [](Communicator& comm) {
+    ShardedModel trained(comm, sharded(Sharding::kParameters));
+    trained.step();
+    const Variable x(full({4, 9}, 0.5, {dtype::float64, comm.device()}));
+    trained.optimizer.gather_parameters();
+    const auto expected = trained.net.l2(x).data().to_vector<double>();
+    trained.optimizer->prepare_for_capture();  // lets the units go
+    const Stream other = Stream::create(comm.device());
+    other.wait(current_stream(comm.device()));
+    Variable late;
+    {
+      const StreamScope scope(other);
+      trained.net.l2(x);
+      other.launch_host_func(long_wait());
+      late = trained.net.l2(x);
+    }
+    trained.net.l5(trained.net.l4(trained.net.l3(x)));  // l5 has the size of l2
+    other.synchronize();
+    EXPECT_EQ(late.data().to_vector<double>(), expected);
+  };
+  comm::run_threads(2, run, kOneGpu);
+}
+
+// The first use of values waits until they are here; so does that of another stream.
+TEST(ShardingOnGpus, AllStreamsWaitForValuesOnTheirWay) {
+  CATENA_NEEDS_NCCL(2);
+  for (const BucketOptions& options :
+       {sharded(Sharding::kParameters), sharded(Sharding::kStates, true)}) {
+    comm_suite::run_nccl(2, [&](Communicator& comm) {
+      ShardedModel trained(comm, options);
+      trained.step();
+      const Variable x(full({4, 9}, 0.5, {dtype::float64, comm.device()}));
+      trained.net.l2(x);
+      trained.optimizer.zero_grads();
+      trained.pass();
+      current_stream(comm.device()).synchronize();
+      const Stream other = Stream::create(comm.device());
+      comm.side_stream().launch_host_func(long_wait());
+      trained.optimizer.update();
+      other.wait(current_stream(comm.device()));
+      const Variable first = trained.net.l2(x);
+      Variable second;
+      {
+        const StreamScope scope(other);
+        second = trained.net.l2(x);
+      }
+      other.synchronize();
+      EXPECT_EQ(second.data().to_vector<double>(), first.data().to_vector<double>())
+          << shown(options);
+    });
+  }
+}
+
+TEST(ShardingOnGpus, CapturesWithoutPreparationSayWhatToCall) {
+  CATENA_NEEDS_GPUS(1);
+  const auto run = [](Communicator& comm) {
+    ShardedModel ahead(comm, sharded(Sharding::kStates, true));
+    const Variable x(ahead.batch().x);
+    ahead.net.l1(x);
+    ahead.step();
+    cuda::Graph graph;
+    const auto capture = [&](ShardedModel& trained) {
+      graph = cuda::Graph::capture(comm.device(), [&] { trained.net.l1(x); });
+    };
+    expect_contains(error_of<ValueError>([&] { capture(ahead); }),
+                    {"parameter '/l", "on their way", "prepare_for_capture()", "Graph::capture"});
+    ahead.optimizer->prepare_for_capture();
+    capture(ahead);
+    graph.launch();
+    ahead.step();
+
+    ShardedModel units(comm, sharded(Sharding::kParameters));
+    units.step();
+    units.optimizer.gather_parameters();
+    capture(units);
+    graph.launch();
+    units.step();
+    expect_contains(error_of<ValueError>([&] { graph.launch(); }),
+                    {"Graph::launch", "gather_parameters()", "prepare_for_capture()"});
+  };
+  comm::run_threads(2, run, kOneGpu);
 }
 
 // One GPU each, eagerly and as one captured graph; sums of NCCL are in an order of its own.
