@@ -2,9 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "catena/array/creation.h"
@@ -247,6 +251,58 @@ TEST_F(ProcessSums, MayBeScatteredAndGathered) {
 TEST_F(ProcessSums, AreReplayed) {
   const CommunicatorPtr other = made_with(*all_, "two-shot", "pool");
   expect_replays(*two_shot_, *other, {100003, 40002, 70000});
+}
+
+// A call waits for the one before it on another stream, but not for what follows that one there.
+TEST_F(ProcessSums, WaitForTheCallBeforeAlone) {
+  const Device gpu = two_shot_->device();
+  const Stream a = Stream::create(gpu), b = Stream::create(gpu);
+  for (const int64_t n : {1000, 100000}) {  // by exchange, where small sums go so, and in two steps
+    const Array x = full({n}, 1.f, {Dtype::kFloat32, gpu});
+    const auto call = [&](const Stream& stream) {
+      two_shot_->all_reduce_async(x, Reduction::kMean, stream);
+    };
+    call(a);
+    call(b);
+    call(a);
+    const auto may_end = std::make_shared<std::atomic<bool>>(false);
+    a.launch_host_func([may_end] {
+      for (int i = 0; i < 5000 && !*may_end; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+    call(b);
+    b.synchronize();
+    EXPECT_FALSE(a.query());
+    *may_end = true;
+    a.synchronize();
+    EXPECT_TRUE(x.to_vector<float>() == Floats(size_t(n), 1.f));
+  }
+}
+
+TEST_F(ProcessSums, GraphsKeepTheSharedMemoryOfTheirCalls) {
+  const CommunicatorPtr comm = made_with(*all_, "two-shot", "peers");
+  const comm::CommunicatorInternals inside = comm::internals(*comm);
+  constexpr int64_t kCount = 1 << 20;
+  const void* where = nullptr;
+  cuda::Graph graph;
+  {
+    const Placed x(*comm, true, kCount, 0);
+    where = x.whole.raw_data();
+    const auto step = [&] { comm->all_reduce(x.view, Reduction::kMean, x.view); };
+    step();
+    graph = cuda::Graph::capture(comm->device(), step);
+  }
+  const size_t bytes = size_t(kCount) * 4;
+  StoragePtr next = inside.allocate_shared(bytes);
+  ASSERT_TRUE(next);
+  EXPECT_NE(next->data, where) << "replays write there";
+  graph.launch();
+  synchronize(comm->device());
+  next = {};
+  graph = {};
+  next = inside.allocate_shared(bytes);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->data, where);
 }
 
 TEST_F(ProcessSums, SharedMemoryIsReusedAndOutlivesItsCommunicator) {

@@ -15,12 +15,23 @@ unsigned long long capture_of(const Stream& stream) {
 
 }  // namespace
 
-// Work that is captured waits for what the same capture holds, other work for what is queued.
+// Work that is captured waits for what the same capture holds, other work for what was queued.
 void CallOrder::enter(const Stream& stream) {
   const unsigned long long capture = capture_of(stream);
   captured_ |= capture != 0;
-  if (last_.defined() && last_ != stream && capture_of(last_) == capture) stream.wait(last_);
-  last_ = stream;
+  Last& last = last_of(capture);
+  if (last.stream.defined() && last.stream != stream && last.capture == capture) {
+    changes_streams_ = true;
+    if (last.end)
+      stream.wait(last.end);
+    else if (capture_of(last.stream) == capture)
+      stream.wait(last.stream);
+  }
+  last = {stream, {}, capture};
+}
+
+void CallOrder::leave(const Stream& stream) {
+  if (changes_streams_) last_of(capture_of(stream)).end = stream.record();
 }
 
 }  // namespace catena::comm::nccl

@@ -7,14 +7,25 @@ namespace catena::comm::nccl {
 
 class CallOrder {
  public:
-  // Before a call is queued on `stream`, which then waits for the call before.
+  // Around the kernels of a call on `stream`, which waits for the call before, and not for what
+  // else the stream of that one holds.
   void enter(const Stream& stream);
+  void leave(const Stream& stream);
   // Whether a graph holds a call.
   bool captured() const { return captured_; }
 
  private:
-  Stream last_;  // of the call before
+  // The call before.
+  struct Last {
+    Stream stream;
+    Event end;  // empty: not recorded
+    unsigned long long capture = 0;
+  };
+  Last& last_of(unsigned long long capture) { return capture == 0 ? last_ : last_captured_; }
+
+  Last last_, last_captured_;
   bool captured_ = false;
+  bool changes_streams_ = false;  // ends are recorded: calls on one stream need none
 };
 
 }  // namespace catena::comm::nccl

@@ -41,6 +41,7 @@ void PeerExchange::run(const Call& call) {
                                     .weight = weight_of(call),
                                     .divisor = divisor_of(call, parts_.ranks)},
                                    native(call.stream)));
+  order_.leave(call.stream);
 }
 
 void PeerExchange::release() noexcept {

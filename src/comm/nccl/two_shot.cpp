@@ -90,6 +90,7 @@ void TwoShotSums::run(const Call& call, const SeenBy* output) {
   of.divisor = reduces(call.op) ? divisor_of(call, parts_.ranks) : 1.f;
   of.number = call_number(call.sequence);
   call.op == CommOp::kAllReduce ? run_whole(of, call, output) : run_slices(of, call, output);
+  order_.leave(call.stream);
 }
 
 // Each piece is cut into slices of its own.
