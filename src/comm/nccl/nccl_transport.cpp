@@ -115,8 +115,9 @@ std::unique_ptr<NcclTransport> NcclTransport::create(CommunicatorPtr control, De
 NcclTransport::NcclTransport(CommunicatorPtr control, std::shared_ptr<Core> core)
     : control_(std::move(control)), core_(std::move(core)), choice_(choose(*control_)) {
   UseGpu use(core_->device());
-  copies_ = core_->copies = PeerCopies::create(*control_, core_->device());
-  exchange_ = core_->exchange = PeerExchange::create(*control_, core_->device());
+  const PeerRanks peers = PeerRanks::find(*control_);
+  copies_ = core_->copies = PeerCopies::create(*control_, peers, core_->device());
+  exchange_ = core_->exchange = PeerExchange::create(*control_, peers, core_->device());
   two_shot_ = core_->two_shot =
       exchange_ ? TwoShotSums::create(*control_, core_->device(), choice_.ways) : nullptr;
   if (!two_shot_ && choice_.memory == SharedMemory::kPeers) choice_.memory = SharedMemory::kPool;

@@ -37,28 +37,26 @@ struct PeerCopies::Lane {
 PeerCopies::PeerCopies(int rank, int device) : rank_(rank), device_(device) {}
 PeerCopies::~PeerCopies() = default;
 
-std::shared_ptr<PeerCopies> PeerCopies::create(Communicator& control, int device) {
+std::shared_ptr<PeerCopies> PeerCopies::create(Communicator& control, const PeerRanks& peers,
+                                               int device) {
+  if (!peers.any_two()) return nullptr;
   std::shared_ptr<PeerCopies> made(new PeerCopies(control.rank(), device));
   const size_t ranks = size_t(control.size()), bytes = ranks * 2 * sizeof(uint32_t);
   PeerMemory own;
-  if (ranks > 1 && stream_words_work()) {
+  if (peers.has_any() && stream_words_work()) {
     void* memory = nullptr;
-    own = share_memory(&memory, bytes, control);
+    own = share_memory(&memory, bytes);
     made->words_ = static_cast<uint32_t*>(memory);
     own.is_shared = own.is_shared && cudaStreamCreateWithFlags(
                                          &made->releases_, cudaStreamNonBlocking) == cudaSuccess;
   }
   const std::vector<PeerMemory> all = control.all_gather_object(own);
-  for (const PeerMemory& other : all) {
-    made->near_.push_back(may_map(own, other));
-    made->words_from_.push_back(other.handle);
+  for (size_t r = 0; r < ranks; ++r) {
+    made->near_.push_back(own.is_shared && all[r].is_shared && peers.has(int(r)));
+    made->words_from_.push_back(all[r].handle);
   }
-  const bool any = std::count(made->near_.begin(), made->near_.end(), true) > 0;
   made->mapped_words_.resize(ranks);
-  if (any) return made;
-  if (made->words_) cudaFree(made->words_);
-  if (made->releases_) cudaStreamDestroy(made->releases_);
-  return nullptr;
+  return made;
 }
 
 bool PeerCopies::may_take(const Call& call) const {
@@ -255,6 +253,7 @@ void PeerCopies::run_round(std::span<const Call> messages) {
 // End -------------------------------------------------------------------------------------------
 
 void PeerCopies::release(double seconds) noexcept {
+  if (!releases_) return;
   const RelaxedMode relaxed;
   cudaSetDevice(device_);
   set_words(words_, near_.size() * 2, releases_, seconds);
@@ -277,7 +276,7 @@ void PeerCopies::close(Communicator& control) {
   control.barrier();  // the others have closed what is freed here
   if (captured_) return;
   for (void* m : own) cudaFree(m);
-  cudaStreamDestroy(releases_);
+  if (releases_) cudaStreamDestroy(releases_);
 }
 
 }  // namespace catena::comm::nccl

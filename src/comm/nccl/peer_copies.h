@@ -25,9 +25,10 @@ class PeerCopies {
   // Smaller messages are left to NCCL.
   static constexpr int64_t kLeastBytes = 512 << 10;
 
-  // Collective. Null where no two ranks can do it: they must share a host, be processes of their
-  // own and allow direct copies (CATENA_P2P). `control` moves host data between the same ranks.
-  static std::shared_ptr<PeerCopies> create(Communicator& control, int device);
+  // Collective. Null, on all ranks, where no two can do it. `control` moves host data between the
+  // same ranks, `peers` are those of the communicator.
+  static std::shared_ptr<PeerCopies> create(Communicator& control, const PeerRanks& peers,
+                                            int device);
   // Frees nothing: work that failed may use it. See close().
   ~PeerCopies();
   PeerCopies(const PeerCopies&) = delete;

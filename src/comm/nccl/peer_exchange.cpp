@@ -5,7 +5,9 @@
 
 namespace catena::comm::nccl {
 
-std::shared_ptr<PeerExchange> PeerExchange::create(Communicator& control, int device) {
+std::shared_ptr<PeerExchange> PeerExchange::create(Communicator& control, const PeerRanks& peers,
+                                                   int device) {
+  if (!peers.all()) return nullptr;
   std::shared_ptr<PeerExchange> made(new PeerExchange);
   made->region_ = PeerRegion::create(control, exchange_bytes(control.size()));
   if (!made->region_) return nullptr;

@@ -17,8 +17,10 @@ namespace catena::comm::nccl {
 class PeerExchange {
  public:
   // Collective. Null unless all ranks can do it: at most kMostRanks processes of one host that may
-  // write into each other's GPUs (CATENA_P2P). `control` moves host data between the same ranks.
-  static std::shared_ptr<PeerExchange> create(Communicator& control, int device);
+  // write into each other's GPUs (CATENA_P2P). `control` moves host data between the same ranks,
+  // `peers` are those of the communicator.
+  static std::shared_ptr<PeerExchange> create(Communicator& control, const PeerRanks& peers,
+                                              int device);
   // Frees nothing: work that failed may use it. See close().
   ~PeerExchange() = default;
   PeerExchange(const PeerExchange&) = delete;

@@ -9,20 +9,51 @@
 
 namespace catena::comm::nccl {
 
-PeerMemory share_memory(void** memory, size_t bytes, const Communicator& control) {
+PeerRanks PeerRanks::find(Communicator& control) {
+  struct Place {
+    bool copies = false;
+    int host = 0;
+    pid_t process = 0;
+  };
+  const Place own{copies_directly(), control.topology().hosts[size_t(control.rank())], getpid()};
+  const std::vector<Place> places = control.all_gather_object(own);
+  const auto reach = [](const Place& a, const Place& b) {
+    return a.copies && b.copies && a.host == b.host && a.process != b.process;
+  };
+  PeerRanks found;
+  for (size_t a = 0; a < places.size(); ++a) {
+    found.has_.push_back(reach(own, places[a]));
+    for (size_t b = 0; b < a; ++b) {
+      const bool is_near = reach(places[a], places[b]);
+      found.any_two_ = found.any_two_ || is_near;
+      found.all_ = found.all_ && is_near;
+    }
+  }
+  return found;
+}
+
+bool PeerRanks::has_any() const { return std::find(has_.begin(), has_.end(), true) != has_.end(); }
+
+namespace {
+
+// On a stream of its own: a wait for the whole GPU would break the capture of another thread.
+bool clear_memory(void* memory, size_t bytes) {
+  cudaStream_t stream = nullptr;
+  if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) return false;
+  const bool is_clear = cudaMemsetAsync(memory, 0, bytes, stream) == cudaSuccess &&
+                        cudaStreamSynchronize(stream) == cudaSuccess;
+  cudaStreamDestroy(stream);
+  return is_clear;
+}
+
+}  // namespace
+
+PeerMemory share_memory(void** memory, size_t bytes) {
   PeerMemory own;
-  own.host = control.topology().hosts[size_t(control.rank())];
-  own.process = getpid();
-  own.is_shared = copies_directly() && cudaMalloc(memory, bytes) == cudaSuccess &&
-                  cudaMemset(*memory, 0, bytes) == cudaSuccess &&
-                  cudaDeviceSynchronize() == cudaSuccess &&
+  own.is_shared = cudaMalloc(memory, bytes) == cudaSuccess && clear_memory(*memory, bytes) &&
                   cudaIpcGetMemHandle(&own.handle, *memory) == cudaSuccess;
   if (!own.is_shared) cudaGetLastError();
   return own;
-}
-
-bool may_map(const PeerMemory& own, const PeerMemory& other) {
-  return own.is_shared && other.is_shared && other.host == own.host && other.process != own.process;
 }
 
 void* map_memory(const cudaIpcMemHandle_t& handle) {
@@ -52,7 +83,7 @@ std::unique_ptr<PeerRegion> PeerRegion::create(Communicator& control, size_t byt
   made->rank_ = control.rank();
   made->seen_.resize(size_t(ranks));
   void* memory = nullptr;
-  const PeerMemory own = share_memory(&memory, bytes, control);
+  const PeerMemory own = share_memory(&memory, bytes);
   made->seen_[size_t(made->rank_)] = static_cast<char*>(memory);
   const bool mapped = made->map(control.all_gather_object(own));
   // Where this rank has mapped the memory of each; and that it has.
@@ -78,7 +109,7 @@ bool PeerRegion::map(const std::vector<PeerMemory>& all) {
   for (int r = 0; r < ranks(); ++r) {
     if (r == rank_) continue;
     const PeerMemory& other = all[size_t(r)];
-    if (!may_map(own, other)) return false;
+    if (!own.is_shared || !other.is_shared) return false;
     char*& place = seen_[size_t(r)];
     place = static_cast<char*>(map_memory(other.handle));
     if (!place) return false;

@@ -1,8 +1,6 @@
 // GPU memory that other processes of the host may write (CUDA IPC).
 #pragma once
 
-#include <sys/types.h>
-
 #include <memory>
 #include <vector>
 
@@ -14,17 +12,29 @@ namespace catena::comm::nccl {
 // What a rank tells all others of such memory of its own.
 struct PeerMemory {
   bool is_shared = false;
-  int host = 0;
-  pid_t process = 0;
   cudaIpcMemHandle_t handle{};
 };
 
-// New memory of the current GPU, zeroed, at `*memory`. It is not shared where direct copies are
-// turned off (copies_directly) or CUDA refuses; there may be memory to be freed even then.
-PeerMemory share_memory(void** memory, size_t bytes, const Communicator& control);
-// Whether `own` rank's process may map the memory of `other`: a process of its own on the same
-// host.
-bool may_map(const PeerMemory& own, const PeerMemory& other);
+// The ranks that may map each other's memory, as seen from one of them: processes of their own on
+// the same host, none of which has direct copies turned off (copies_directly).
+class PeerRanks {
+ public:
+  // Collective. Asked before memory is made, which would be in vain without it.
+  static PeerRanks find(Communicator& control);
+  bool has(int rank) const { return has_[size_t(rank)]; }
+  bool has_any() const;
+  // Whether any two ranks of the communicator may, and whether all may: equal on all ranks.
+  bool any_two() const { return any_two_; }
+  bool all() const { return all_; }
+
+ private:
+  std::vector<bool> has_;
+  bool any_two_ = false, all_ = true;
+};
+
+// New memory of the current GPU, zeroed, at `*memory`. It is not shared where CUDA refuses; there
+// may be memory to be freed even then.
+PeerMemory share_memory(void** memory, size_t bytes);
 // Memory of another process, or null. Also of a GPU that this process does not see.
 void* map_memory(const cudaIpcMemHandle_t& handle);
 // Whether all ranks say yes. Collective.
@@ -37,8 +47,8 @@ void stop_blocks(BlockState* states, size_t blocks, int device, cudaStream_t str
 // Memory of one size on the GPU of each rank of a communicator, which all ranks have mapped.
 class PeerRegion {
  public:
-  // Collective: new memory of the current GPU, zeroed. Null unless there are 2 to kMostRanks ranks,
-  // all of which can map the memory of all others.
+  // Collective: new memory of the current GPU, zeroed, for 2 to kMostRanks ranks that may all map
+  // each other's memory (PeerRanks). Null unless CUDA lets them.
   static std::unique_ptr<PeerRegion> create(Communicator& control, size_t bytes);
   // Frees nothing: work that failed may use it. See close().
   ~PeerRegion() = default;
