@@ -33,11 +33,10 @@ struct SharedBlocks::Block {
     int before = 0;
     cudaGetDevice(&before);
     cudaSetDevice(device);
-    // What was queued may use it. At the end of the process there is no device any more.
-    if (cudaDeviceSynchronize() == cudaSuccess) {
-      if (region) region->free();
-      if (window) window->free();
-    }
+    // What was queued may use it. cudaFree waits for that without breaking captures; NCCL's memory
+    // is freed at once. At the end of the process there is no device any more.
+    if (region) region->free();
+    if (window && cudaDeviceSynchronize() == cudaSuccess) window->free();
     cudaGetLastError();
     cudaSetDevice(before);
   }
