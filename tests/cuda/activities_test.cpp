@@ -1,6 +1,7 @@
 // CUPTI's records as spans, with records made up here: no GPU and no CUPTI is needed.
 #include "backends/cuda/trace/activities.h"
 
+#include <cupti_runtime_cbid.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -116,7 +117,12 @@ TEST(CuptiActivities, SpansKnowWhenTheyWereAskedFor) {
   add(activities, first);
   auto call = record_of<CUpti_ActivityAPI>(CUPTI_ACTIVITY_KIND_RUNTIME, 40, 44);
   call.correlationId = 5;
+  call.cbid = CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020;
   add(activities, call);
+  auto query = record_of<CUpti_ActivityAPI>(CUPTI_ACTIVITY_KIND_RUNTIME, 50, 54);
+  query.correlationId = 6;
+  query.cbid = CUPTI_RUNTIME_TRACE_CBID_cudaStreamQuery_v3020;
+  add(activities, query);
   add(activities, second);
   add(activities, other);
   const DeviceActivity activity = activities.take();

@@ -1,13 +1,38 @@
 #include "backends/cuda/trace/activities.h"
 
 #ifdef CATENA_HAS_CUPTI
+#include <cupti_runtime_cbid.h>
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 
 namespace catena::gpu {
 namespace {
+
+// Calls of the runtime that ask for work; there are many more records, of queries and allocations.
+constexpr CUpti_CallbackId kRuntimeCalls[] = {
+    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060,
+    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_v9000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy2DAsync_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyPeerAsync_v4000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020,
+#if CUPTI_API_VERSION >= 130000
+    CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_v13000,
+#endif
+};
+
+// Of the driver's calls only such are recorded.
+bool asks_for_work(const CUpti_ActivityAPI& record) {
+  return record.kind != CUPTI_ACTIVITY_KIND_RUNTIME ||
+         std::find(std::begin(kRuntimeCalls), std::end(kRuntimeCalls), record.cbid) !=
+             std::end(kRuntimeCalls);
+}
 
 using tracing::Category;
 using tracing::DeviceSpan;
@@ -113,7 +138,7 @@ void Activities::keep_kernel(const CUpti_ActivityKernel9& record) {
 }
 
 void Activities::keep_call(const CUpti_ActivityAPI& record) {
-  if (record.start == 0) return;
+  if (record.start == 0 || !asks_for_work(record)) return;
   push_into_ring(calls_, oldest_call_, limit_ * kCallsPerSpan,
                  {record.correlationId, static_cast<int64_t>(record.start)});
 }

@@ -69,7 +69,6 @@ Cupti load_cupti() {
   get(api.register_timestamp, "cuptiActivityRegisterTimestampCallback");
   get(api.enable, "cuptiActivityEnable");
   get(api.disable, "cuptiActivityDisable");
-  get(api.enable_runtime_call, "cuptiActivityEnableRuntimeApi");
   get(api.enable_driver_call, "cuptiActivityEnableDriverApi");
   get(api.flush, "cuptiActivityFlushAll");
   get(api.flush_period, "cuptiActivityFlushPeriod");

@@ -16,7 +16,6 @@ struct Cupti {
   decltype(&cuptiActivityRegisterTimestampCallback) register_timestamp = nullptr;
   decltype(&cuptiActivityEnable) enable = nullptr;
   decltype(&cuptiActivityDisable) disable = nullptr;
-  decltype(&cuptiActivityEnableRuntimeApi) enable_runtime_call = nullptr;
   decltype(&cuptiActivityEnableDriverApi) enable_driver_call = nullptr;
   decltype(&cuptiActivityFlushAll) flush = nullptr;
   decltype(&cuptiActivityFlushPeriod) flush_period = nullptr;

@@ -6,7 +6,6 @@
 #ifdef CATENA_HAS_CUPTI
 #include <cuda_runtime_api.h>
 #include <cupti_driver_cbid.h>
-#include <cupti_runtime_cbid.h>
 #include <time.h>
 
 #include <chrono>
@@ -39,22 +38,10 @@ constexpr auto kHurry = std::chrono::seconds(1);  // for either
 
 constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
                                          CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
-                                         CUPTI_ACTIVITY_KIND_MEMSET};
+                                         CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_RUNTIME};
 
-// Calls that ask for work. All calls would be many more records, of queries and allocations.
-constexpr CUpti_CallbackId kRuntimeCalls[] = {
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060,
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_v9000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy2DAsync_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyPeerAsync_v4000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020,
-#if CUPTI_API_VERSION >= 130000
-    CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_v13000,
-#endif
-};
+// Those of the runtime cannot be chosen: single ones that are enabled once a context is there give
+// no records (CUPTI 13.0).
 constexpr CUpti_CallbackId kDriverCalls[] = {
     CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
     CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel, CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch};
@@ -145,7 +132,6 @@ bool CuptiTracer::check(CUptiResult result, const char* call) {
 // By these a span is found to belong to a step. Without them spans go by their own time, so a
 // failure is no problem worth a word.
 void CuptiTracer::watch_calls(bool on) {
-  for (const CUpti_CallbackId call : kRuntimeCalls) cupti().enable_runtime_call(call, on);
   for (const CUpti_CallbackId call : kDriverCalls) cupti().enable_driver_call(call, on);
 }
 
