@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "catena/comm/internals.h"
+#include "catena/comm/transport.h"
 #include "catena/core/graph.h"
 
 namespace catena::parallel {
@@ -164,6 +166,16 @@ void ParameterGathers::start_following(size_t index) {
   if (!arena(next).has_whole_data() && !is_coming(next)) start(next);
 }
 
+// In the order in which they will be used.
+void ParameterGathers::start_all() {
+  if (const uint64_t capture = capture_on(comm_)) {
+    gathered_in_ = capture;
+    watch_launches();
+  }
+  for (const size_t a : by_use_)
+    if (!arena(a).has_whole_data() && !is_coming(a)) start(a);
+}
+
 // Units -------------------------------------------------------------------------------------------
 
 void ParameterGathers::free_unit(size_t unit) {
@@ -216,6 +228,7 @@ void ParameterGathers::before_use(ParameterState& parameter) {
   if (stays_) return watch_kept_values();
   if (by_units()) note_use(units_[index]);
   if (arena(index).has_whole_data()) return wait_until_here(index);
+  if (!by_units() && !is_coming(index)) start_all();
   arrive(index);
   if (by_units()) return start_following(index);
   const bool any = std::any_of(arrivals_.begin(), arrivals_.end(),
@@ -250,6 +263,20 @@ void ParameterGathers::settle() {
   recent_.clear();
 }
 
+// A step that will be replayed gathers as it begins what the step before has updated.
+void ParameterGathers::prepare_for_capture() {
+  settle();
+  const bool may_capture =
+      comm_.device().is_cuda() && comm::internals(comm_).transport().control() != nullptr;
+  if (!by_units() && options_.gather_ahead && may_capture) let_go();
+}
+
+// Until the next use of a parameter.
+void ParameterGathers::let_go() {
+  for (size_t a = 0; a < arena_count(); ++a) arena(a).keep_own_data(false);
+  watch_uses(true);
+}
+
 void ParameterGathers::before_rule() {
   settle();
   if (!order_.empty()) before_ = std::exchange(order_, {});
@@ -257,23 +284,27 @@ void ParameterGathers::before_rule() {
 }
 
 // A replay reads values that an eager step may have left on their way, and writes those of this
-// rank behind the back of what was gathered before.
+// rank behind the back of what was gathered before: now, or by the next use if it gathers what it
+// reads.
 void ParameterGathers::watch_launches() {
   const uint64_t capture = capture_on(comm_);
   if (capture == 0 || std::exchange(capture_, capture) == capture) return;
-  cuda::add_launch_hook([this, alive = std::weak_ptr<bool>(alive_)] {
-    if (alive.lock()) settle();
+  const bool gathers_first = gathered_in_ == capture;
+  cuda::add_launch_hook([this, gathers_first, alive = std::weak_ptr<bool>(alive_)] {
+    if (!alive.lock()) return;
+    settle();
+    if (gathers_first) let_go();
   });
 }
 
 void ParameterGathers::after_rule() {
   attach_again();
   if (by_units()) return;
-  const bool is_ahead = options_.gather_ahead && !cuda::is_capturing(comm_.device());
-  if (is_ahead) {
-    for (size_t a = 0; a < arena_count(); ++a) arena(a).keep_own_data(false);
-    watch_uses(true);
-  }
+  const uint64_t capture = capture_on(comm_);
+  const bool gathers_first = capture != 0 && gathered_in_ == capture;
+  const bool is_ahead = options_.gather_ahead && capture == 0;
+  if (is_ahead || gathers_first) let_go();
+  if (gathers_first) return;
   std::vector<size_t> spread;
   for (const size_t a : by_use_)
     if (arena(a).covers().size() != arena(a).size()) spread.push_back(a);
@@ -298,8 +329,7 @@ void ParameterGathers::gather_now(const std::vector<size_t>& arenas) {
 void ParameterGathers::gather_all() {
   attach_again();
   if (optimizer_ == nullptr) return;
-  for (const size_t a : by_use_)
-    if (!arena(a).has_whole_data() && !is_coming(a)) start(a);
+  start_all();
   finish();
   recent_.clear();
   stays_ = true;

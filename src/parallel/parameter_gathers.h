@@ -30,6 +30,7 @@ class ParameterGathers final : public BackwardObserver {
   void attach(Optimizer& optimizer, int number);
   // zero_grads; the gradients of an update are there; its rule has run.
   void step_begins();
+  void prepare_for_capture();
   void before_rule();
   void after_rule();
   // All values are here until the next update. Collective unless they are.
@@ -64,6 +65,8 @@ class ParameterGathers final : public BackwardObserver {
   Array memory_for(const optimizers::ParameterArena& arena);
   void gather_now(const std::vector<size_t>& arenas);
   void start(size_t index);
+  void start_all();
+  void let_go();
   void arrive(size_t index);
   void start_following(size_t index);
   void wait_until_here(size_t index) const;
@@ -91,6 +94,7 @@ class ParameterGathers final : public BackwardObserver {
   bool is_new_ = false;                 // no step has begun since setup: and until that
   int64_t count_ = 0;
   uint64_t capture_ = 0;          // the last that an update was part of
+  uint64_t gathered_in_ = 0;      // the last that gathered values for their first use
   uint64_t capture_of_kept_ = 0;  // the last that used values which stay
   int64_t times_freed_ = 0;       // how often values that stayed have gone
   // The streams that used values or memory of units last: in no capture, and in the last one.

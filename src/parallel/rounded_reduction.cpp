@@ -4,6 +4,7 @@
 #include "bucket_reduction.h"
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
+#include "catena/array/reduction.h"
 
 namespace catena::parallel {
 
@@ -26,11 +27,11 @@ Array rounded(const BucketReduction& bucket, int64_t length) {
   return result;
 }
 
-// Row after row, into float32.
-Array sum_of_rows(const Array& rows) {
-  Array sum = rows[0].astype(Dtype::kFloat32);
-  for (int64_t r = 1; r < rows.length(); ++r) add(sum, rows[r].astype(Dtype::kFloat32), sum);
-  return sum;
+// The sum or mean of the rows, added in float32, into `out` where it is one of that dtype.
+Array total(const Array& rows, bool mean, const Array& out) {
+  ReduceOptions options{.axes = 0, .dtype = Dtype::kFloat32};
+  if (out.defined() && out.dtype() == Dtype::kFloat32) options.out = out;
+  return mean ? catena::mean(rows, options) : catena::sum(rows, options);
 }
 
 }  // namespace
@@ -39,10 +40,13 @@ void reduce_rounded(Communicator& comm, const BucketReduction& bucket) {
   const int64_t ranks = comm.size(), elements = bucket.gradient.size();
   const int64_t piece = (elements + ranks - 1) / ranks;  // exact where the ranks keep parts
   const Array pieces = rounded(bucket, piece * ranks);
-  const Array sum = sum_of_rows(comm.all_to_all(pieces).reshape({ranks, piece}));
-  if (bucket.op.kind == comm::Reduction::kMean) divide(sum, double(ranks), sum);
-  if (bucket.own.defined()) return bucket.own.assign(sum);
-  comm.all_gather(sum.astype(*bucket.travels_as), pieces);
+  const bool is_mean = bucket.op.kind == comm::Reduction::kMean;
+  const Array result = total(comm.all_to_all(pieces).reshape({ranks, piece}), is_mean, bucket.own);
+  if (bucket.own.defined()) {
+    if (result.raw_data() != bucket.own.raw_data()) bucket.own.assign(result);
+    return;
+  }
+  comm.all_gather(result.astype(*bucket.travels_as), pieces);
   bucket.gradient.assign(pieces(Slice(0, elements)));
 }
 

@@ -42,7 +42,7 @@ void ShardedStates::after_setup(Optimizer& optimizer) {
   gathers_->attach(optimizer, number);
 }
 
-void ShardedStates::prepare_for_capture(Optimizer&) { gathers_->settle(); }
+void ShardedStates::prepare_for_capture(Optimizer&) { gathers_->prepare_for_capture(); }
 
 void ShardedStates::run(optimizers::UpdateContext&) { gathers_->after_rule(); }
 void ShardedStates::discard(Optimizer&) { gathers_->step_begins(); }

@@ -1,6 +1,8 @@
 // States spread over processes against states that each holds, in the job of suite_main.cpp.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "parallel/sharded_training.h"
 
 namespace catena::parallel {
@@ -64,6 +66,26 @@ TEST(ProcessSharding, SumsOf16BitsAreEqualOnAllRanks) {
     job.options.reduce_dtype = dtype::bfloat16;
     const ShardedResult result = train_sharded(*comm, job);  // checks that ranks are equal
     EXPECT_LE(largest_difference(result.values, expected), 0.05) << shown(sharding);
+  }
+}
+
+// Gathers by copy engines against those of NCCL. Other transports have one way.
+TEST(ProcessSharding, TheWayOfGathersDoesNotShow) {
+  if (!create_communicator()->device().is_cuda()) GTEST_SKIP() << "SKIPPED: needs GPUs";
+  for (const bool ahead : {false, true}) {
+    for (const bool replays : {false, true}) {
+      ShardedJob job{.dtype = dtype::float32,
+                     .options = sharded(Sharding::kStates, ahead),
+                     .end = 8,
+                     .replays = replays};
+      std::vector<Values> results;
+      for (const char* least : {"1", "1000000000"}) {
+        setenv("CATENA_COPIED_GATHER", least, 1);
+        results.push_back(train_sharded(*create_communicator(), job).values);
+      }
+      unsetenv("CATENA_COPIED_GATHER");
+      EXPECT_EQ(results[0], results[1]) << shown(job.options) << (replays ? ", replayed" : "");
+    }
   }
 }
 

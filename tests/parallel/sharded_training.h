@@ -111,8 +111,10 @@ inline Variable mean_loss(DeepNet& net, const Batch& batch) {
 
 // This rank's samples [begin, end) of a step's batch, in as many passes as the job says. The loss
 // is the mean over them.
-inline void run_passes(DeepNet& net, const Batch& batch, int64_t passes, Communicator* comm) {
-  if (batch.size() == 0) return;
+// With `runs_empty` also without samples: ranks that gather parameters as they use them all do.
+inline void run_passes(DeepNet& net, const Batch& batch, int64_t passes, Communicator* comm,
+                       bool runs_empty = false) {
+  if (batch.size() == 0 && !runs_empty) return;
   for (int64_t k = 0; k < passes; ++k) {
     std::optional<parallel::NoSync> apart;
     if (comm != nullptr && k + 1 < passes) apart.emplace(*comm);
@@ -158,7 +160,8 @@ inline ShardedResult train_sharded(Communicator& comm, const ShardedJob& job) {
   optimizer.set_batch_weight(end - begin, job.samples);
   const auto step = [&] {
     optimizer.zero_grads();
-    run_passes(net, batch, job.passes, &comm);
+    run_passes(net, batch, job.passes, &comm,
+               job.options.sharding == parallel::Sharding::kParameters);
     if (job.clip_norm > 0 && !job.replays) result.norms.push_back(optimizer->compute_grads_norm());
     optimizer.update();
   };

@@ -44,7 +44,9 @@ struct BucketOptions {
   // order of their first use, and a function waits for the bucket of its own parameters only. Until
   // then their values are not here: reading them otherwise is a ValueError that names the
   // parameter, unless MultiNodeOptimizer::gather_parameters() was called. Off, the update's stream
-  // waits for all of them. In a captured update they are gathered as if it were off.
+  // waits for all of them. A step that is captured after prepare_for_capture() gathers them as it
+  // begins, where they are first used; without it, or over a communicator that a graph cannot
+  // record, its update gathers them as if this were off.
   bool gather_ahead = false;
 
   // Float16 or bfloat16: gradients travel in 16 bits, half the bytes of float32, and are added in

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "catena/core/log.h"
+#include "copy_gathers.h"
 #include "peer_copies.h"
 #include "peer_exchange.h"
 #include "two_shot.h"
@@ -93,6 +94,8 @@ void Core::abort() {
   if (two_shot) abort_in_thread([part = std::exchange(two_shot, nullptr)] { part->release(); });
   if (copies)
     abort_in_thread([copies = std::exchange(copies, nullptr)] { copies->release(kReleaseTime); });
+  if (gathers)
+    abort_in_thread([part = std::exchange(gathers, nullptr)] { part->release(kReleaseTime); });
   if (!comm) return;
   const auto done = std::make_shared<std::atomic<bool>>(false);
   // Detached: it returns when no graph holds calls any more.

@@ -24,6 +24,7 @@ inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+class CopyGathers;
 class PeerCopies;
 class PeerExchange;
 class TwoShotSums;
@@ -40,6 +41,7 @@ class Core {
   std::shared_ptr<PeerCopies> copies;      // null: NCCL moves all messages
   std::shared_ptr<PeerExchange> exchange;  // null: NCCL makes small collectives too
   std::shared_ptr<TwoShotSums> two_shot;   // null: NCCL makes all larger sums
+  std::shared_ptr<CopyGathers> gathers;    // null: NCCL makes all large gathers
   int device() const { return device_; }
   double timeout() const { return timeout_; }
   void set_owner(const Communicator* owner) { owner_ = owner; }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "catena/core/log.h"
+#include "copy_gathers.h"
 #include "peer_copies.h"
 #include "peer_exchange.h"
 #include "two_shot.h"
@@ -122,6 +123,8 @@ NcclTransport::NcclTransport(CommunicatorPtr control, std::shared_ptr<Core> core
       exchange_ ? TwoShotSums::create(*control_, core_->device(), choice_.ways) : nullptr;
   if (!two_shot_ && choice_.memory == SharedMemory::kPeers) choice_.memory = SharedMemory::kPool;
   blocks_ = std::make_unique<SharedBlocks>(core_->device(), choice_.memory);
+  if (choice_.memory == SharedMemory::kPeers && choice_.ways.copied_gather > 0)
+    gathers_ = core_->gathers = CopyGathers::create(*control_, core_->device());
   core_->describe(ways());
   if (rank() == 0 && control_->size() > 1) logging::info("nccl: ", ways());
 }
@@ -151,6 +154,9 @@ std::string NcclTransport::ways() const {
                                                         : message("; up to ", most);
     text += message(" in two steps by ", choice_.ways.blocks, " blocks");
   }
+  if (gathers_)
+    text +=
+        message("; gathers of arenas from ", choice_.ways.copied_gather, " bytes by copy engines");
   return text + message("; memory of arenas: ", name_of(choice_.memory));
 }
 
@@ -218,12 +224,14 @@ void NcclTransport::close() {
   if (copies_) copies_->close(*control_);
   if (exchange_) exchange_->close(*control_);
   // Graphs that hold sums may write into blocks of other ranks.
-  const bool captured = two_shot_ && two_shot_->captured();
+  const bool captured = (two_shot_ && two_shot_->captured()) || (gathers_ && gathers_->captured());
   blocks_->close(!all_agree(*control_, !captured), *core_, *control_);
   if (two_shot_) two_shot_->close(*control_);
+  if (gathers_) gathers_->close(*control_);
   core_->copies = nullptr;
   core_->exchange = nullptr;
   core_->two_shot = nullptr;
+  core_->gathers = nullptr;
   core_->close();
 }
 
@@ -255,11 +263,20 @@ std::vector<Call> NcclTransport::run_copies(std::span<const Call> calls) {
   return others;
 }
 
-// By kernels of our own between the GPUs of one host, in a group or not. Under the mutex.
+// Whether copy engines make the call; where the others' outputs are.
+bool NcclTransport::copies_gather(const Call& call, SeenBy& outputs) const {
+  const int ranks = control_->size();
+  return gathers_ && CopyGathers::takes(call, ranks, choice_.ways.copied_gather) &&
+         blocks_->find_others(call.out(), size_t(bytes_of(call) * ranks), outputs);
+}
+
+// By means of our own between the GPUs of one host, in a group or not. Under the mutex.
 bool NcclTransport::run_by_peers(const Call& call) {
   const int64_t exchanged =
       call.op == CommOp::kAllGather ? choice_.ways.gather : choice_.ways.exchange;
-  if (exchange_ && PeerExchange::takes(call, exchanged)) {
+  if (SeenBy outputs; copies_gather(call, outputs)) {
+    gathers_->run(call, outputs);
+  } else if (exchange_ && PeerExchange::takes(call, exchanged)) {
     exchange_->run(call);
   } else if (two_shot_ && two_shot_->takes(call)) {
     const int slices = call.op == CommOp::kAllGather ? control_->size() : 1;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "call_order.h"
 #include "catena/array/creation.h"
 #include "catena/core/log.h"
 #include "stream_words.h"
@@ -32,6 +33,7 @@ struct PeerCopies::Lane {
   uint32_t* await = nullptr;    // the word of this rank that the other one sets
   std::vector<void*> outgrown;  // earlier memory
   Stream stream;                // for groups with several messages of the lane
+  CallOrder order;              // of its messages, which may be on several streams
 };
 
 PeerCopies::PeerCopies(int rank, int device) : rank_(rank), device_(device) {}
@@ -228,6 +230,7 @@ void PeerCopies::run_round(std::span<const Call> messages) {
   for (const Call& call : messages) {
     captured_ |= records_graph(call.stream);
     queued.push_back({lane_of(call), call, native(call.stream)});
+    queued.back().lane.order.enter(call.stream);
   }
   for (const Queued& q : queued) {
     if (!q.lane.sends) continue;
@@ -248,6 +251,7 @@ void PeerCopies::run_round(std::span<const Call> messages) {
     wait_for_word(q.stream, q.lane.await);
     write_word(q.stream, q.lane.await, 0);
   }
+  for (const Queued& q : queued) q.lane.order.leave(q.call.stream);
 }
 
 // End -------------------------------------------------------------------------------------------

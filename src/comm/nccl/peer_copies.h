@@ -19,7 +19,7 @@ namespace catena::comm::nccl {
 
 // Messages that go this way are in order with the others of their sender and receiver that do. As
 // with NCCL a send is complete once its recv has the data, and messages may be captured. Messages
-// on different streams do not wait for each other. Not thread-safe, but for release().
+// of other pairs on other streams are not waited for. Not thread-safe, but for release().
 class PeerCopies {
  public:
   // Smaller messages are left to NCCL.

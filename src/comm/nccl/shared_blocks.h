@@ -25,12 +25,16 @@ class SharedBlocks {
   // Where the other ranks see these bytes, if they lie in a block that they have mapped. The other
   // ranks' addresses are of their places in the same block.
   bool find(const void* data, size_t bytes, SeenBy& seen) const;
+  // Where such bytes of the other ranks are, at the same place of the same block, as this rank sees
+  // them.
+  bool find_others(const void* data, size_t bytes, SeenBy& others) const;
   // Collective, with all work done, under the core's mutex. With `keep` blocks stay mapped, and
   // their memory is kept, until the process ends.
   void close(bool keep, Core& core, Communicator& control);
 
  private:
   struct Block;
+  const Block* block_of(const void* data, size_t bytes) const;
   std::shared_ptr<Block> reuse(size_t bytes, Communicator& control);
   std::shared_ptr<Block> make(size_t bytes, Core& core, Communicator& control);
 

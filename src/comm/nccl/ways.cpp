@@ -16,6 +16,7 @@ namespace {
 
 constexpr int64_t kKibibyte = 1 << 10, kMebibyte = 1 << 20;
 constexpr int64_t kAnySize = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMostInTwoSteps = 16 * kMebibyte;
 constexpr int kMostTwoShotBlocks = 128;
 
 // The index of what the variable says among `words`, 0 without one.
@@ -36,11 +37,14 @@ int word_from_environment(const char* name, std::initializer_list<std::string_vi
 // Beyond 16 MiB two steps are faster than NCCL only while nothing else runs: their blocks take
 // multiprocessors from the products of a backward pass.
 Ways measured_ways(int ranks) {
-  const int64_t small = ranks <= 2 ? 256 * kKibibyte : 64 * kKibibyte;
-  return {.exchange = small,
-          .gather = small,
-          .two_shot = 16 * kMebibyte,
-          .blocks = ranks <= 2 ? 48 : 32};
+  const auto small = [&](int most_ranks) {
+    return ranks <= most_ranks ? 256 * kKibibyte : 64 * kKibibyte;
+  };
+  return {.exchange = small(4),
+          .gather = small(2),
+          .two_shot = kMostInTwoSteps,
+          .blocks = ranks <= 2 ? 48 : 32,
+          .copied_gather = kMostInTwoSteps + 1};
 }
 
 SharedMemory measured_memory(int) { return SharedMemory::kPeers; }
@@ -53,10 +57,10 @@ Choice choice_of_environment(int ranks) {
   switch (word_from_environment("CATENA_ALL_REDUCE", {"auto", "exchange", "two-shot", "nccl"})) {
     case 1:
       ways.exchange = ways.gather = int64_t(kMostBytes);
-      ways.two_shot = 0;
+      ways.two_shot = ways.copied_gather = 0;
       break;
     case 2:
-      ways.exchange = ways.gather = 0;
+      ways.exchange = ways.gather = ways.copied_gather = 0;
       ways.two_shot = kAnySize;
       break;
     case 3:
@@ -67,6 +71,8 @@ Choice choice_of_environment(int ranks) {
   }
   if (const auto blocks = count_from_environment("CATENA_TWO_SHOT_BLOCKS"))
     ways.blocks = std::min(*blocks, kMostTwoShotBlocks);
+  if (const auto bytes = count_from_environment("CATENA_COPIED_GATHER"))
+    ways.copied_gather = *bytes;
   const int memory =
       word_from_environment("CATENA_SHARED_MEMORY", {"auto", "pool", "peers", "window"});
   if (memory > 0) choice.memory = SharedMemory(memory - 1);

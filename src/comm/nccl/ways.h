@@ -9,10 +9,11 @@ namespace catena::comm::nccl {
 
 // Bytes of one rank. All else goes to NCCL.
 struct Ways {
-  int64_t exchange = 0;  // sums up to this many: peer_exchange.h
-  int64_t gather = 0;    // gathers up to this many: the same
-  int64_t two_shot = 0;  // larger ones up to this many: two_shot.h
-  int blocks = 0;        // of its kernel, at most
+  int64_t exchange = 0;       // sums up to this many: peer_exchange.h
+  int64_t gather = 0;         // gathers up to this many: the same
+  int64_t two_shot = 0;       // larger ones up to this many: two_shot.h
+  int blocks = 0;             // of its kernel, at most
+  int64_t copied_gather = 0;  // gathers of arenas from so many of all ranks on: copy_gathers.h
 };
 
 // Where arrays lie that go through many collectives.
@@ -28,7 +29,8 @@ SharedMemory measured_memory(int ranks);
 
 // The same, unless the environment of rank 0 says otherwise: CATENA_ALL_REDUCE (auto, exchange,
 // two-shot or nccl: calls go this way as far as it takes them), CATENA_TWO_SHOT_BLOCKS (a
-// number) and CATENA_SHARED_MEMORY (auto, pool, peers or window). Collective.
+// number), CATENA_COPIED_GATHER (bytes) and CATENA_SHARED_MEMORY (auto, pool, peers or window).
+// Collective.
 struct Choice {
   Ways ways;
   SharedMemory memory = SharedMemory::kPool;
