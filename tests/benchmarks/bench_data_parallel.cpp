@@ -14,6 +14,7 @@
 #include "catena/comm/factory.h"
 #include "catena/core/config.h"
 #include "catena/core/graph.h"
+#include "catena/core/memory.h"
 #include "catena/functions/loss/softmax_cross_entropy.h"
 #include "catena/parallel/multi_node_optimizer.h"
 #include "rank_timing.h"
@@ -100,7 +101,7 @@ class Bench : public RankBench {
     catena::cuda::Graph graph = captured(optimizer, step);
     return slowest(sampling, [&] { graph.launch(); });
   }
-  double taken_gib(size_t free_before);
+  double most_gib(size_t bytes);
 
   bool quick_;
 };
@@ -130,24 +131,36 @@ void Bench::mnist(Precision precision, double goal) {
   row(r);
 }
 
-// The most memory of its device that a rank has taken since there were so many bytes free.
-double Bench::taken_gib(size_t free_before) {
-  catena::synchronize(device_);
-  const double taken = double(free_before) - double(catena::memory_info(device_).free);
-  return comm_.all_reduce_value(taken, catena::comm::Reduction::kMax) / double(1 << 30);
+// The most that a rank has.
+double Bench::most_gib(size_t bytes) {
+  return comm_.all_reduce_value(double(bytes), catena::comm::Reduction::kMax) / double(1 << 30);
+}
+
+// Of an optimizer's arenas, those that are in memory of the communicator.
+size_t bytes_outside_of_pool(catena::Optimizer& optimizer) {
+  size_t bytes = 0;
+  for (const auto& arena : optimizer.layout().arenas())
+    for (const Array& block : {arena.data().memory, arena.gradient().memory})
+      if (block.storage()->deleter == nullptr) bytes += block.storage()->bytes;
+  return bytes;
 }
 
 void Bench::linear_stack(const Way& way, bool with_memory) {
   const int64_t width = !on_gpu() ? 128 : quick_ ? 1024 : 4096, batch = on_gpu() ? 1024 : 32;
   if (on_gpu()) catena::config().matmul_precision = Precision::kTf32;
   const Sampling sampling{5, quick_ ? 3 : 7, on_gpu() ? 20 : 3};
-  const size_t free_before = catena::memory_info(device_).free;
+  const size_t free_before = catena::memory_info(device_).free,
+               used_before = catena::memory_statistics(device_).in_use;
   LinearStack shared(device_, 8, width, batch);
   auto averaged = catena::create_multi_node_optimizer(make_rule(way.rule), comm_, way.options);
   averaged.setup(shared.model());
   catena::Optimizer& optimizer = averaged.actual_optimizer();
   const auto step = [&] { shared.step(optimizer); };
-  const double eager = slowest(sampling, step) * 1e3, taken = taken_gib(free_before);
+  const double eager = slowest(sampling, step) * 1e3;
+  catena::synchronize(device_);
+  const double taken = most_gib(free_before - catena::memory_info(device_).free);
+  const double of_arrays = most_gib(catena::memory_statistics(device_).peak_in_use - used_before +
+                                    bytes_outside_of_pool(optimizer));
   std::optional<double> replayed;
   const bool may_capture = way.options.sharding != Sharding::kParameters;
   if (on_gpu() && may_capture) replayed = slowest_replay(sampling, optimizer, step) * 1e3;
@@ -170,11 +183,15 @@ void Bench::linear_stack(const Way& way, bool with_memory) {
     r.value = *replayed;
     row(r);
   }
-  if (with_memory)
-    row({.name = name + ", memory of a rank",
-         .precision = precision(),
-         .value = taken,
-         .unit = "GiB"});
+  if (!with_memory) return;
+  Row memory{.name = name + ", arrays of a rank at most",
+             .precision = precision(),
+             .value = of_arrays,
+             .unit = "GiB"};
+  row(memory);
+  memory.name = name + ", memory that a rank takes from its device";
+  memory.value = taken;
+  row(memory);
 }
 
 // Weak scaling: the same work of each rank, about 50 ms on an H200.
