@@ -162,8 +162,7 @@ void Bench::linear_stack(const Way& way, bool with_memory) {
   const double of_arrays = most_gib(catena::memory_statistics(device_).peak_in_use - used_before +
                                     bytes_outside_of_pool(optimizer));
   std::optional<double> replayed;
-  const bool may_capture = way.options.sharding != Sharding::kParameters;
-  if (on_gpu() && may_capture) replayed = slowest_replay(sampling, optimizer, step) * 1e3;
+  if (on_gpu()) replayed = slowest_replay(sampling, optimizer, step) * 1e3;
 
   LinearStack alone(device_, 8, width, batch);
   const auto own = make_rule(way.rule);
