@@ -8,8 +8,8 @@
 namespace catena::optimizers {
 namespace {
 
-// Fills ranges of a block, added in their order, with zeros. Those that lie close together become
-// one fill, with what lies between them: the launch of another one would take longer.
+// Fills ranges of a block, added in their order, with zeros. Those that are close together become
+// one fill, with what is between them: the launch of another one would take longer.
 class Clearing {
  public:
   explicit Clearing(const Block& block) : block_(block) {}

@@ -48,10 +48,10 @@ MultiNodeOptimizer::~MultiNodeOptimizer() {
 }
 
 void MultiNodeOptimizer::setup(Parameterized& model) {
+  reducer_->check_options();  // before arenas are made, together where ranks share memory
   CATENA_CHECK(ValueError, slice_count() == 0 || !has_synchronised_layer(model),
                "setup: the model has a SyncBatchNormalization, whose results depend on the number "
                "of ranks with slices; use BatchNormalization, which normalizes each slice");
-  reducer_->check_options();  // before arenas are made, together where ranks share memory
   optimizer_->setup(model);
 }
 
@@ -63,7 +63,7 @@ void MultiNodeOptimizer::setup(const Parameters& parameters) {
 void MultiNodeOptimizer::set_batch_weight(int64_t n_local, int64_t n_global) {
   CATENA_CHECK(ValueError, slice_count() == 0,
                "set_batch_weight: the optimizer has .slices = ", slice_count(),
-               ", whose loop weighs them: call slices(n_local, n_global) in its place");
+               ", whose loop weighs them: call slices(n_local, n_global) instead");
   reducer_->set_batch_weight(n_local, n_global);
 }
 

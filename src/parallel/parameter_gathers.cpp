@@ -93,7 +93,7 @@ void ParameterGathers::attach(Optimizer& optimizer, int number) {
     return first_declared(arenas[a]) < first_declared(arenas[b]);
   });
   stays_ = is_new_ = by_units();
-  watch_uses(by_units());
+  watch_uses(by_units() || (options_.gather_ahead && comm_.device().is_cuda()));
 }
 
 void ParameterGathers::attach_again() {
@@ -113,9 +113,13 @@ void ParameterGathers::start(size_t index) {
   const comm::CallTag tag{comm::TagKind::kBucket, static_cast<uint16_t>(number_),
                           static_cast<int32_t>(index)};
   const Array whole = memory_for(a);
+  const uint64_t capture = capture_on(comm_);
   const Event event = comm_.all_gather_async(a.own_data(), whole, comm_.side_stream(), tag);
-  arrivals_[index] = {whole, event, capture_on(comm_)};
+  arrivals_[index] = {whole, event, capture};
   ++count_;
+  if (capture == 0 || by_units()) return;
+  gathered_in_ = capture;
+  watch_launches();
 }
 
 // New memory is the side stream's, which writes it behind all that the current one has done with
@@ -168,10 +172,6 @@ void ParameterGathers::start_following(size_t index) {
 
 // In the order in which they will be used.
 void ParameterGathers::start_all() {
-  if (const uint64_t capture = capture_on(comm_)) {
-    gathered_in_ = capture;
-    watch_launches();
-  }
   for (const size_t a : by_use_)
     if (!arena(a).has_whole_data() && !is_coming(a)) start(a);
 }
@@ -196,19 +196,42 @@ void ParameterGathers::note_stream() {
   last = user;
 }
 
-// A graph that uses values while all are here has no gathers: it must not run once they are gone.
-void ParameterGathers::watch_kept_values() {
-  const uint64_t capture = by_units() ? capture_on(comm_) : 0;
-  if (capture == 0 || std::exchange(capture_of_kept_, capture) == capture) return;
+// A unit that a capture has gathered is in memory of its graph, and one that was gathered before is
+// not gathered by the graph.
+void ParameterGathers::leave_other_capture(size_t index) {
+  const uint64_t capture = capture_on(comm_);
+  if (!by_units() || presences_[index].capture == capture) return;
+  CATENA_CHECK(
+      ValueError, capture == 0, "Graph::capture: the values of parameter '",
+      optimizer_->layout().name(size_t(arena(index).slots()[0].index)),
+      "' were gathered before the capture, and an update lets them go; call "
+      "prepare_for_capture() of the optimizer before Graph::capture, and the graph gathers "
+      "them itself");
+  arena(index).keep_own_data(true);
+}
+
+// A graph that uses values while they are here has no gathers: it must not run once they are gone.
+void ParameterGathers::watch_kept_values(size_t index) {
+  const uint64_t capture = capture_on(comm_);
+  if (capture == 0 || presences_[index].capture == capture) return;
+  if (std::exchange(capture_of_kept_, capture) == capture) return;
   const auto check = [this, alive = std::weak_ptr<bool>(alive_), freed = times_freed_] {
     if (!alive.lock()) return;
-    CATENA_CHECK(ValueError, freed == times_freed_,
-                 "Graph::launch: the graph uses values of parameters that setup or "
-                 "gather_parameters() had brought before the capture, and that an update has let "
-                 "go; call prepare_for_capture() of the optimizer before Graph::capture, and the "
-                 "graph gathers them itself");
+    if (!by_units()) finish();
+    const bool are_here = by_units() ? freed == times_freed_ : all_are_here();
+    CATENA_CHECK(ValueError, are_here,
+                 "Graph::launch: the graph uses values of parameters that were here when it was "
+                 "captured, and that an update has let go; call prepare_for_capture() of the "
+                 "optimizer before Graph::capture, and the graph gathers them itself, or "
+                 "gather_parameters() before Graph::launch");
   };
   cuda::add_launch_hook(check);
+}
+
+bool ParameterGathers::all_are_here() const {
+  for (size_t a = 0; a < arena_count(); ++a)
+    if (!arena(a).has_whole_data()) return false;
+  return true;
 }
 
 void ParameterGathers::note_use(size_t unit) {
@@ -225,10 +248,16 @@ void ParameterGathers::before_use(ParameterState& parameter) {
   if (found == arena_of_.end() || has_moved_) return;
   const size_t index = found->second;
   note_stream();
-  if (stays_) return watch_kept_values();
+  if (stays_ || arena(index).has_whole_data()) {
+    if (!stays_) leave_other_capture(index);
+    wait_until_here(index);
+    watch_kept_values(index);
+    if (stays_) return;
+  }
   if (by_units()) note_use(units_[index]);
-  if (arena(index).has_whole_data()) return wait_until_here(index);
-  if (!by_units() && !is_coming(index)) start_all();
+  if (arena(index).has_whole_data()) return;
+  // A capture gathers what it uses: nothing would wait for the rest, unless it is a step.
+  if (!by_units() && !is_coming(index) && capture_on(comm_) == 0) start_all();
   arrive(index);
   if (by_units()) return start_following(index);
   const bool any = std::any_of(arrivals_.begin(), arrivals_.end(),
@@ -243,6 +272,7 @@ void ParameterGathers::step_begins() {
   if (is_new_) settle();
   order_.clear();
   place_ = 0;
+  if (!by_units() && options_.gather_ahead) start_all();  // a rank without samples uses none
   if (!by_units() || stays_ || before_.empty()) return;
   const size_t first = before_.front();
   if (!arena(first).has_whole_data() && !is_coming(first)) start(first);

@@ -72,7 +72,9 @@ class ParameterGathers final : public BackwardObserver {
   void wait_until_here(size_t index) const;
   void note_use(size_t unit);
   void note_stream();
-  void watch_kept_values();
+  void leave_other_capture(size_t index);
+  void watch_kept_values(size_t index);
+  bool all_are_here() const;
   void free_unit(size_t unit);
   void attach_again();
   void watch_launches();

@@ -39,7 +39,8 @@ class UpdateStage {
 
   // The optimizer was set up with a model, or has got the stage when it was.
   virtual void after_setup(Optimizer&) {}
-  // Device values that a captured update needs are to be made now.
+  // Device values that a captured update needs are to be made now. Values of parameters may go
+  // until their next use.
   virtual void prepare_for_capture(Optimizer&) {}
   // What backward is to begin from instead of the loss.
   virtual Variable scaled(const Variable& loss) { return loss; }

@@ -58,6 +58,7 @@ class ShardedStates : public optimizers::UpdateStage {
   optimizers::ArenaCuts cuts() const override;
   void after_setup(Optimizer& optimizer) override;
   // Values are where a captured step must find them: gather_parameters() before it does not count.
+  // With kParameters and gather_ahead they go, until the next use or gather_parameters().
   void prepare_for_capture(Optimizer& optimizer) override;
   void run(optimizers::UpdateContext& update) override;
   void discard(Optimizer& optimizer) override;

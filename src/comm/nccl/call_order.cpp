@@ -21,7 +21,7 @@ void CallOrder::enter(const Stream& stream) {
   captured_ |= capture != 0;
   Last& last = last_of(capture);
   if (last.stream.defined() && last.stream != stream && last.capture == capture) {
-    changes_streams_ = true;
+    records_ends_ = true;
     if (last.end)
       stream.wait(last.end);
     else if (capture_of(last.stream) == capture)
@@ -31,7 +31,7 @@ void CallOrder::enter(const Stream& stream) {
 }
 
 void CallOrder::leave(const Stream& stream) {
-  if (changes_streams_) last_of(capture_of(stream)).end = stream.record();
+  if (records_ends_) last_of(capture_of(stream)).end = stream.record();
 }
 
 }  // namespace catena::comm::nccl

@@ -7,8 +7,12 @@ namespace catena::comm::nccl {
 
 class CallOrder {
  public:
+  // With `records_ends` the end of each call is recorded, which takes an event; without, only once
+  // calls have changed streams.
+  explicit CallOrder(bool records_ends = false) : records_ends_(records_ends) {}
+
   // Around the kernels of a call on `stream`, which waits for the call before, and not for what
-  // else the stream of that one holds.
+  // else the stream of that one holds, if its end was recorded.
   void enter(const Stream& stream);
   void leave(const Stream& stream);
   // Whether a graph holds a call.
@@ -25,7 +29,7 @@ class CallOrder {
 
   Last last_, last_captured_;
   bool captured_ = false;
-  bool changes_streams_ = false;  // ends are recorded: calls on one stream need none
+  bool records_ends_;  // calls on one stream need none
 };
 
 }  // namespace catena::comm::nccl

@@ -2,8 +2,7 @@
 //
 // A rank says to all others that its array may be written, which is when its stream has come to the
 // call. When all have said so, it copies its part to each and says that it has come. The stream
-// goes on when the parts of all others have come and its own has left. Only this stream waits for
-// words: a wait can hold up other streams that share its queue of the GPU.
+// goes on when the parts of all others have come and its own has left.
 #include "copy_gathers.h"
 
 #include "stream_words.h"
@@ -33,7 +32,8 @@ std::shared_ptr<CopyGathers> CopyGathers::create(Communicator& control, int devi
       PeerRegion::create(control, size_t(kWordKinds) * size_t(kMostRanks) * sizeof(uint32_t));
   if (!made->region_) return nullptr;
   made->device_ = device;
-  for (Lane& lane : made->lanes_) {
+  for (int q = 1; q < control.size(); ++q) {
+    Lane& lane = made->lanes_[size_t(made->after(q))];
     CATENA_NCCL_CUDA(cudaStreamCreateWithFlags(&lane.stream, cudaStreamNonBlocking));
     CATENA_NCCL_CUDA(cudaEventCreateWithFlags(&lane.end, cudaEventDisableTiming));
   }
@@ -71,10 +71,10 @@ void CopyGathers::run(const Call& call, const SeenBy& outputs) {
   }
   char* const own = static_cast<char*>(call.out()) + size_t(rank) * bytes;
   if (own != call.in()) copy(own, call.in(), bytes, stream);
-  for (int q = 1; q < ranks; ++q) {
-    take_word(stream, word(Word::kHasCome, rank, after(q)));
+  // The copies first: in a graph they could come behind the words in one queue of the GPU.
+  for (int q = 1; q < ranks; ++q)
     CATENA_NCCL_CUDA(cudaStreamWaitEvent(stream, lanes_[size_t(after(q))].end));
-  }
+  for (int q = 1; q < ranks; ++q) take_word(stream, word(Word::kHasCome, rank, after(q)));
   order_.leave(call.stream);
 }
 
@@ -89,7 +89,8 @@ void CopyGathers::close(Communicator& control) {
   if (captured()) return control.barrier();
   region_->close(control);
   region_->free();
-  for (const Lane& lane : lanes_) {
+  for (int q = 1; q < control.size(); ++q) {
+    const Lane& lane = lanes_[size_t(after(q))];
     cudaStreamDestroy(lane.stream);
     cudaEventDestroy(lane.end);
   }

@@ -24,7 +24,7 @@ class CopyGathers {
   CopyGathers(const CopyGathers&) = delete;
   CopyGathers& operator=(const CopyGathers&) = delete;
 
-  // Whether it makes this call, if its output lies in a block of SharedBlocks: a gather of the
+  // Whether it makes this call, if its output is in a block of SharedBlocks: a gather of the
   // values of an optimizer's arena, of at least `least` bytes over all ranks. Arenas have their
   // blocks on all ranks or on none, each at the same place; of other arrays that is not known.
   static bool takes(const Call& call, int ranks, int64_t least);
@@ -48,15 +48,15 @@ class CopyGathers {
 
   std::unique_ptr<PeerRegion> region_;
   int device_ = 0;
-  // Copies to another rank. Streams of CUDA's own: the runtime's change its current GPU, which
-  // communicators set behind its back.
+  // Copies to another rank. Plain CUDA streams: catena's set the runtime's idea of the current GPU,
+  // which a communicator then changes without telling it.
   struct Lane {
     cudaStream_t stream = nullptr;
     cudaEvent_t end = nullptr;
   };
   std::array<Lane, kMostRanks> lanes_;
   cudaEvent_t begin_ = nullptr;
-  CallOrder order_;
+  CallOrder order_{true};
   cudaStream_t releases_ = nullptr;
 };
 

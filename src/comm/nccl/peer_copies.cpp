@@ -33,7 +33,7 @@ struct PeerCopies::Lane {
   uint32_t* await = nullptr;    // the word of this rank that the other one sets
   std::vector<void*> outgrown;  // earlier memory
   Stream stream;                // for groups with several messages of the lane
-  CallOrder order;              // of its messages, which may be on several streams
+  CallOrder order{true};        // of its messages, which may be on several streams
 };
 
 PeerCopies::PeerCopies(int rank, int device) : rank_(rank), device_(device) {}

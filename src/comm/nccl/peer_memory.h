@@ -9,7 +9,7 @@
 
 namespace catena::comm::nccl {
 
-// What a rank tells all others of such memory of its own.
+// What a rank says to all others about memory that they may map.
 struct PeerMemory {
   bool is_shared = false;
   cudaIpcMemHandle_t handle{};

@@ -12,7 +12,7 @@
 namespace catena::comm::nccl {
 
 // Blocks are reused, for they are costly to make. They outlive this object, and the communicator,
-// as long as an array lies in them.
+// as long as an array is in them.
 class SharedBlocks {
  public:
   SharedBlocks(int device, SharedMemory kind) : device_(device), kind_(kind) {}
@@ -22,7 +22,7 @@ class SharedBlocks {
   // Collective: a block of so many bytes; null unless all ranks can have it, and when ranks ask for
   // different sizes. Its contents do not matter. Without the core's mutex.
   StoragePtr allocate(size_t bytes, Core& core, Communicator& control);
-  // Where the other ranks see these bytes, if they lie in a block that they have mapped. The other
+  // Where the other ranks see these bytes, if they are in a block that they have mapped. The other
   // ranks' addresses are of their places in the same block.
   bool find(const void* data, size_t bytes, SeenBy& seen) const;
   // Where such bytes of the other ranks are, at the same place of the same block, as this rank sees

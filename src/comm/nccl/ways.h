@@ -9,14 +9,15 @@ namespace catena::comm::nccl {
 
 // Bytes of one rank. All else goes to NCCL.
 struct Ways {
-  int64_t exchange = 0;       // sums up to this many: peer_exchange.h
-  int64_t gather = 0;         // gathers up to this many: the same
-  int64_t two_shot = 0;       // larger ones up to this many: two_shot.h
-  int blocks = 0;             // of its kernel, at most
-  int64_t copied_gather = 0;  // gathers of arenas from so many of all ranks on: copy_gathers.h
+  int64_t exchange = 0;  // sums up to this many: peer_exchange.h
+  int64_t gather = 0;    // gathers up to this many: the same
+  int64_t two_shot = 0;  // larger ones up to this many: two_shot.h
+  int blocks = 0;        // of its kernel, at most
+  int64_t copied_gather =
+      0;  // gathers of arenas of at least so many over all ranks: copy_gathers.h
 };
 
-// Where arrays lie that go through many collectives.
+// Where arrays are that go through many collectives.
 enum class SharedMemory : uint8_t {
   kPool,   // where all arrays do
   kPeers,  // in memory that the GPUs of the host have mapped, so that sums are written into it
