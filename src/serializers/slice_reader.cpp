@@ -117,15 +117,18 @@ int64_t copy_common(const TensorSlice& source, const char* from, const TensorSli
 
 namespace {
 
+// IoError where the system does not tell.
 bool exists(const std::string& path) {
   struct stat status {};
-  return ::stat(path.c_str(), &status) == 0;
+  if (::stat(path.c_str(), &status) == 0) return true;
+  CATENA_CHECK(IoError, errno == ENOENT, "reading '", path, "': ", std::strerror(errno));
+  return false;
 }
 
 std::string read_existing(const std::string& folder, const char* name) {
   const std::string path = folder + "/" + name;
-  CATENA_CHECK(IoError, exists(folder), "there is no checkpoint '", folder, "'");
-  CATENA_CHECK(IoError, exists(path), "'", folder, "' has no file '", name, "': ",
+  CATENA_CHECK(serializers::DamageError, exists(folder), "there is no checkpoint '", folder, "'");
+  CATENA_CHECK(serializers::DamageError, exists(path), "'", folder, "' has no file '", name, "': ",
                name == std::string(kCompleteName)
                    ? "its save did not end, or it was not copied as a whole"
                    : "it was removed, or not copied");
@@ -138,12 +141,14 @@ SliceReader::SliceReader(const std::string& folder) : folder_(folder) {
   const std::string complete = read_existing(folder, kCompleteName);
   unsigned long long bytes = 0;
   unsigned crc = 0;
-  CATENA_CHECK(IoError, std::sscanf(complete.c_str(), "%llu %x", &bytes, &crc) == 2, "'", folder,
-               "/", kCompleteName, "': expected the size and the checksum of ", kIndexName);
+  CATENA_CHECK(serializers::DamageError,
+               std::sscanf(complete.c_str(), "%llu %x", &bytes, &crc) == 2, "'", folder, "/",
+               kCompleteName, "': expected the size and the checksum of ", kIndexName);
   const std::string text = read_existing(folder, kIndexName);
-  CATENA_CHECK(IoError, text.size() == bytes && crc_of(text.data(), text.size()) == crc, "'",
-               folder, "/", kIndexName, "' is damaged: it has ", text.size(),
-               " bytes, written were ", bytes, ", or another checksum");
+  CATENA_CHECK(serializers::DamageError,
+               text.size() == bytes && crc_of(text.data(), text.size()) == crc, "'", folder, "/",
+               kIndexName, "' is damaged: it has ", text.size(), " bytes, written were ", bytes,
+               ", or another checksum");
   index_ = parse_index(text, folder + "/" + kIndexName);
   files_.resize(index_.files.size());
   check_files();
@@ -153,12 +158,18 @@ void SliceReader::check_files() const {
   for (const SliceFile& file : index_.files) {
     const std::string path = folder_ + "/" + file.name;
     struct stat status {};
-    CATENA_CHECK(IoError, ::stat(path.c_str(), &status) == 0, "'", path, "', which the checkpoint ",
-                 "needs, cannot be read: ", std::strerror(errno),
-                 "; copy the whole folder. On several hosts it must be on a file system that all ",
-                 "of them share");
-    CATENA_CHECK(IoError, status.st_size == file.bytes, "'", path, "' has ", status.st_size,
-                 " bytes, written were ", file.bytes, ": it is ",
+    if (::stat(path.c_str(), &status) != 0) {
+      const bool is_missing = errno == ENOENT;
+      const std::string text = message(
+          "'", path, "', which the checkpoint needs, cannot be read: ", std::strerror(errno));
+      CATENA_CHECK(
+          serializers::DamageError, !is_missing, text,
+          "; copy the whole folder. On several hosts it must be on a file system that all ",
+          "of them share");
+      fail<IoError>(text);
+    }
+    CATENA_CHECK(serializers::DamageError, status.st_size == file.bytes, "'", path, "' has ",
+                 status.st_size, " bytes, written were ", file.bytes, ": it is ",
                  status.st_size < file.bytes ? "truncated" : "damaged");
   }
 }
@@ -172,11 +183,16 @@ const io::InputFile& SliceReader::open(int64_t file) const {
 
 std::vector<char> SliceReader::bytes_of(const SliceRecord& record) const {
   const io::InputFile& file = open(record.file);
+  const uint64_t end = uint64_t(record.offset) + uint64_t(record.slice.bytes());
+  CATENA_CHECK(serializers::DamageError, end <= file.size(), "'", file.path(),
+               "' is truncated: it ", "has ", file.size(), " bytes, '", record.slice.name,
+               "' ends at ", end);
   std::vector<char> bytes(size_t(record.slice.bytes()));
   file.read_at(uint64_t(record.offset), bytes.data(), bytes.size());
-  CATENA_CHECK(IoError, crc_of(bytes.data(), bytes.size()) == record.crc, "'", file.path(),
-               "' is damaged: bytes ", record.offset, " to ", record.offset + record.slice.bytes(),
-               ", of '", record.slice.name, "', have another checksum than when they were written");
+  CATENA_CHECK(serializers::DamageError, crc_of(bytes.data(), bytes.size()) == record.crc, "'",
+               file.path(), "' is damaged: bytes ", record.offset, " to ",
+               record.offset + record.slice.bytes(), ", of '", record.slice.name,
+               "', have another checksum than when they were written");
   return bytes;
 }
 
@@ -200,8 +216,8 @@ Array SliceReader::read(const TensorSlice& wanted) const {
     const std::vector<char> bytes = bytes_of(record);
     count += copy_common(record.slice, bytes.data(), wanted, static_cast<char*>(result.raw_data()));
   }
-  CATENA_CHECK(IoError, count == wanted.elements.size(), "'", folder_, "' has ", count, " of ",
-               wanted.elements.size(), " elements of '", wanted.name, "'");
+  CATENA_CHECK(serializers::DamageError, count == wanted.elements.size(), "'", folder_, "' has ",
+               count, " of ", wanted.elements.size(), " elements of '", wanted.name, "'");
   return result;
 }
 

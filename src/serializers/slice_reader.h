@@ -10,14 +10,22 @@
 
 namespace catena::serializers {
 
+// The checkpoint is not the one that was written: something is missing, is shorter or longer, or
+// has another checksum. Other errors of reading (of the disk, too many open files, no memory) say
+// nothing about it.
+class DamageError : public IoError {
+ public:
+  using IoError::IoError;
+};
+
 class SliceReader {
  public:
-  // Reads the index. IoError naming what is missing or damaged, unless the folder is that of a
-  // complete save and all files have their sizes.
+  // Reads the index. DamageError naming what is missing or damaged, unless the folder is that of a
+  // complete save and all files have their sizes. IoError for what cannot be read.
   explicit SliceReader(const std::string& folder);
 
   // Reads share `share` of `shares` of what was written, of about equal bytes, and checks it.
-  // IoError naming file and tensor when it is damaged.
+  // DamageError naming file and tensor when it is damaged.
   void check_pieces(int share, int shares) const;
 
   const std::string& folder() const { return folder_; }
@@ -27,8 +35,8 @@ class SliceReader {
     return index_.tensors.at(name).front().slice;
   }
   // The elements as a 1-d array on cpu:0, in the order of the slice; the tensor must be there, in
-  // this shape and dtype. Reads the pieces that have some of them, and checks these. IoError naming
-  // file and tensor when they are damaged, or elements are missing.
+  // this shape and dtype. Reads the pieces that have some of them, and checks these. DamageError
+  // naming file and tensor when they are damaged, or elements are missing.
   Array read(const TensorSlice& wanted) const;
   // A tensor in its shape.
   Array read_whole(const std::string& name) const;

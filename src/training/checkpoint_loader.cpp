@@ -10,10 +10,12 @@
 namespace catena::training {
 
 using serializers::Checkpoint;
+using serializers::DamageError;
 using serializers::SliceReader;
 
 // The newest folder that is whole, as far as its index and the sizes of its files tell, and why
-// newer ones are not. `damaged`: the bytes of these were read, and what is wrong with them.
+// newer ones are not. `damaged`: the bytes of these were read, and what is wrong with them. What
+// cannot be read may be whole: an error, so that no older one is taken for the newest.
 std::string CheckpointLoader::newest(const Damaged& damaged,
                                      std::vector<std::string>& skipped) const {
   skipped.clear();
@@ -25,9 +27,9 @@ std::string CheckpointLoader::newest(const Damaged& damaged,
     const std::string folder = path_ + "/" + name_of_step(step);
     const auto known = damaged.find(folder);
     try {
-      CATENA_CHECK(IoError, known == damaged.end(), known->second);
+      CATENA_CHECK(serializers::DamageError, known == damaged.end(), known->second);
       return SliceReader(folder).folder();
-    } catch (const IoError& error) {
+    } catch (const DamageError& error) {
       skipped.push_back(error.what());
     }
   }
@@ -106,12 +108,24 @@ CheckpointLoader::Opened CheckpointLoader::open(const Checkpoint& state, const s
 }
 
 // What is wrong with the bytes of a checkpoint, which the ranks read in shares, before anything of
-// it is loaded; "" if they are what was written. The same on all ranks.
+// it is loaded; "" if they are what was written. The same on all ranks. Throws, on all, where a
+// rank cannot read them.
 std::string CheckpointLoader::damage_of(const SliceReader& reader) const {
-  const std::vector<std::string> errors =
-      ranks_.gather(error_of_call([&] { reader.check_pieces(ranks_.rank(), ranks_.size()); }));
-  for (size_t rank = 0; rank < errors.size(); ++rank)
-    if (!errors[rank].empty()) return ranks_.named(int(rank), errors[rank].substr(1));
+  std::string damage;
+  std::string error = error_of_call([&] {
+    try {
+      reader.check_pieces(ranks_.rank(), ranks_.size());
+    } catch (const DamageError& found) {
+      damage = found.what();
+    }
+  });
+  if (!error.empty())
+    error +=
+        message("; '", reader.folder(), "' may be whole, but cannot be read; nothing was loaded");
+  ranks_.throw_first("CheckpointFolder::load", ranks_.gather(error));
+  const std::vector<std::string> all = ranks_.gather(damage);
+  for (size_t rank = 0; rank < all.size(); ++rank)
+    if (!all[rank].empty()) return ranks_.named(int(rank), all[rank]);
   return "";
 }
 

@@ -732,6 +732,39 @@ TEST(CheckpointFolder, AFolderThatCannotBeReadOrWrittenDoesNotPassForAnEmptyOne)
   EXPECT_FALSE(CheckpointFolder(folder / "new").has_checkpoint());
 }
 
+// What cannot be read is not damaged: the older one is not taken, whose next save would remove the
+// newer one.
+TEST(CheckpointFolder, WhatCannotBeReadIsAnErrorOnAllRanksAndNoOlderOneIsLoaded) {
+  const TempFolder folder;
+  comm::run_threads(3, [&](Communicator& comm) {
+    Session run(1);
+    CheckpointFolder checkpoints(folder.path(), &comm);
+    checkpoints.save(run.state, 1);
+    checkpoints.save(run.state, 2);
+  });
+  fs::permissions(folder.path(), fs::perms(0755));
+  const auto load = [&](const std::function<void(const std::function<int64_t()>&)>& check) {
+    comm::run_threads(3, [&](Communicator& comm) {
+      Session run(1);
+      CheckpointFolder checkpoints(folder.path(), &comm);
+      check([&] { return checkpoints.load(run.state); });
+    });
+  };
+  for (const char* name : {"/rank-00001.slices", "/index.json"}) {
+    const std::string file = newest_folder(folder, 2) + name;
+    fs::permissions(file, fs::perms(0));
+    {
+      const WithoutPrivileges scope;
+      load([&](const auto& call) {
+        expect_contains(error_of<IoError>([&] { call(); }),
+                        {"rank ", file.c_str(), "Permission denied"});
+      });
+    }
+    fs::permissions(file, fs::perms(0600));
+  }
+  load([](const auto& call) { EXPECT_EQ(call(), 2); });
+}
+
 TEST(CheckpointFolder, AnErrorOfOneRankIsAnErrorOfAll) {
   const TempFolder folder;
   comm::run_threads(2, [&](Communicator& comm) {
