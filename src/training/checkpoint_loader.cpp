@@ -99,7 +99,10 @@ CheckpointLoader::Opened CheckpointLoader::open(const Checkpoint& state, const s
       names.push_back(all.substr(at, end - at));
   const serializers::SliceIndex& index = opened.reader->index();
   const std::string unknown = unknown_in(index, entries_of(state), names);
-  std::vector<std::string> problems = ranks_.gather(opened.parts->problems(index));
+  std::string own_problems;
+  error = error_of_call([&] { own_problems = opened.parts->problems(index); });
+  ranks_.throw_first("CheckpointFolder::load", ranks_.gather(error));
+  std::vector<std::string> problems = ranks_.gather(own_problems);
   for (std::string& each : problems)
     if (!(each += unknown).empty())
       each = message("I'", folder, "' is not a checkpoint of this program:", each);

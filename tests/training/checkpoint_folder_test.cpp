@@ -765,6 +765,27 @@ TEST(CheckpointFolder, WhatCannotBeReadIsAnErrorOnAllRanksAndNoOlderOneIsLoaded)
   load([](const auto& call) { EXPECT_EQ(call(), 2); });
 }
 
+// A check of an entry, of a program's own type of error, on one rank.
+TEST(CheckpointFolder, ACheckOfAnEntryThatThrowsOnOneRankIsAnErrorOfAll) {
+  const TempFolder folder;
+  comm::run_threads(2, [&](Communicator& comm) {
+    functions::Linear layer(2, 2);
+    serializers::Checkpoint state;
+    serializers::Checkpoint::Spread spread;
+    spread.parts = [&] {
+      return serializers::TensorParts{serializers::part_of("W", layer.W.data(), layer.W)};
+    };
+    spread.check_values = [&](const auto&) {
+      if (comm.rank() == 1) throw std::runtime_error("not this one");
+    };
+    state.add("layer", spread);
+    CheckpointFolder checkpoints(folder.path(), &comm);
+    checkpoints.save(state, 1);
+    expect_contains(error_of<IoError>([&] { checkpoints.load(state); }),
+                    {"CheckpointFolder::load: rank 1: not this one"});
+  });
+}
+
 TEST(CheckpointFolder, AnErrorOfOneRankIsAnErrorOfAll) {
   const TempFolder folder;
   comm::run_threads(2, [&](Communicator& comm) {
