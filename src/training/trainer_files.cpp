@@ -206,8 +206,10 @@ RankState Trainer::own_state() {
 }
 
 void Trainer::average_statistics() {
-  if (averaged_ == iteration_) return;
+  // Parameters may have changed since without an update: those of a checkpoint that was loaded,
+  // say.
   for (parallel::MultiNodeOptimizer& each : ranks_) each.gather_parameters();
+  if (averaged_ == iteration_) return;
   parallel::average_persistents(model_, comm_);
   averaged_ = iteration_;
 }
