@@ -79,7 +79,10 @@ void Trainer::remove_checkpoints() {
   if (options_.out.empty()) return;
   std::error_code ignored;
   if (is_root()) std::filesystem::remove(file_path(), ignored);
-  CheckpointFolder(folder_path(), comm_).clear();
+  if (folder_)  // which may be saving
+    folder_->clear();
+  else
+    CheckpointFolder(folder_path(), comm_).clear();
 }
 
 // On rank 0: whether the newest checkpoint is in the folder, and not in the file.
