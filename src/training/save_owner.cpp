@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "array/io/file_io.h"
 #include "catena/core/error.h"
@@ -22,13 +24,24 @@ std::string this_process() {
   return message("process ", ::getpid(), " on ", host);
 }
 
+// owner_of() of another process holds the lock for a moment. Without the limit a file system whose
+// locks hang would keep the save.
+void lock_soon(int file) {
+  constexpr int kTries = 1000;
+  for (int k = 0; k < kTries; ++k) {
+    if (::flock(file, LOCK_EX | LOCK_NB) == 0) return;
+    if (errno != EWOULDBLOCK && errno != EINTR) return;  // no locks here
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 }  // namespace
 
 SaveOwner::SaveOwner(const std::string& unfinished) {
   const std::string path = owner_file(unfinished), text = this_process();
   file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   CATENA_CHECK(IoError, file_ >= 0, "cannot make '", path, "': ", std::strerror(errno));
-  (void)::flock(file_, LOCK_EX | LOCK_NB);
+  lock_soon(file_);
   // For errors only: they do without it.
   [[maybe_unused]] const auto written = ::write(file_, text.data(), text.size());
 }
@@ -66,8 +79,8 @@ void require_no_other_save(const std::string& folder) {
 
 std::string advice_on_two_folders(const std::string& folder) {
   return message(": another CheckpointFolder saves to '", folder,
-                 "'; give each run a folder of its own, make one CheckpointFolder for it, and give "
-                 "it the communicator of all ranks");
+                 "'; give each run another folder, make one CheckpointFolder for it, and give it "
+                 "the communicator of all ranks");
 }
 
 }  // namespace catena::training

@@ -437,7 +437,7 @@ TEST(CheckpointFolder, ASecondOneThatSavesAtTheSameTimeIsNamed) {
                              std::function<void()>([&] { second.clear(); })})
       expect_contains(error_of<IoError>(call),
                       {"is being written by", process.c_str(), "another CheckpointFolder saves to",
-                       "give each run a folder of its own"});
+                       "give each run another folder"});
     first.wait();
     second.save(run.state, 2);  // one after the other
     EXPECT_EQ(first.load(run.state), 2);
