@@ -141,7 +141,7 @@ void StagedSlices::copy(const TensorParts& parts, const std::vector<Piece>& piec
   for (const Event& event : copied_) event.synchronize();
   copied_.clear();
   staged_.clear();
-  bytes_ = 0;
+  bytes_ = written_ = 0;
   for (const Piece& piece : pieces) {
     const int64_t offset = aligned(bytes_);
     staged_.push_back({piece.slice, offset});
@@ -187,6 +187,7 @@ std::vector<SliceRecord> StagedSlices::write(const std::string& path,
       const int64_t chunk = std::min(kChunk, bytes - at);
       record.crc = crc_of(place(staged.offset + at), size_t(chunk), record.crc);
       out.write(place(staged.offset + at), chunk);
+      written_ += chunk;
     }
     out.flush_behind();
     records.push_back(std::move(record));

@@ -31,6 +31,8 @@ class StagedSlices {
   std::vector<SliceRecord> write(const std::string& path, const std::atomic<bool>& cancelled);
   // Of the file that was written, gaps included.
   int64_t bytes() const { return bytes_; }
+  // As far as write() has come, from any thread.
+  int64_t written() const { return written_; }
 
  private:
   class Memory;
@@ -44,6 +46,7 @@ class StagedSlices {
   std::unique_ptr<Memory> memory_;
   std::vector<Staged> staged_;
   int64_t bytes_ = 0;
+  std::atomic<int64_t> written_{0};
   std::vector<Stream> streams_;  // of each GPU
   std::vector<Event> copied_;    // on these
 };

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <random>
+#include <thread>
 
 #include "catena/core/log.h"
 #include "training/checkpoint_loader.h"
@@ -79,8 +80,17 @@ class CheckpointFolder::Impl {
   void make_plan(const TensorParts& parts, const std::vector<Arrival>& all);
   std::string begin_folder(int64_t step, std::shared_ptr<SaveOwner>& owner) const;
   void start_writer(const TensorParts& parts, SavePlan plan);
+  // How a save has ended on all ranks. Given up: a rank has not ended.
+  struct SaveEnd {
+    std::vector<std::string> errors;
+    bool is_given_up = false;
+  };
+  SaveEnd meet_until_end();
   Ending ending_here() const;
-  void end_writer(const std::vector<std::string>& errors);
+  // `to_end`: seconds that the thread has to end, once it waits for nothing but the disk.
+  static constexpr double kToEndItself = 10, kAfterGivingUp = 1;
+  [[noreturn]] void end_writer(const std::vector<std::string>& errors,
+                               double to_end = kAfterGivingUp);
 
   std::string path_;
   FolderRanks ranks_;
@@ -165,9 +175,10 @@ std::vector<Arrival> CheckpointFolder::Impl::meet(const Arrival& own) const {
 bool CheckpointFolder::Impl::begin(const Checkpoint& state, int64_t step, bool is_behind) {
   const auto start = CheckpointWriter::Clock::now();
   Arrival own;
-  own.alike = message("the step\t", step, "\n.when_busy\t",
-                      options_.when_busy == WhenBusy::kSkip ? "kSkip" : "kWait",
-                      "\nthe list of entries\t", list_of_entries(state));
+  own.alike =
+      message("the step\t", step, "\n.when_busy\t",
+              options_.when_busy == WhenBusy::kSkip ? "kSkip" : "kWait", "\n.keep\t", options_.keep,
+              "\n.timeout\t", options_.timeout, "\nthe list of entries\t", list_of_entries(state));
   const TensorParts parts = parts_for_save(state, own);
   if (step < 0) own.error = message("Vexpected a step of at least 0, got ", step);
   own.is_busy = writer_ && writer_->is_running();
@@ -181,7 +192,7 @@ bool CheckpointFolder::Impl::begin(const Checkpoint& state, int64_t step, bool i
   }
   const bool failed = std::any_of(save_errors.begin(), save_errors.end(),
                                   [](const std::string& error) { return !error.empty(); });
-  if (failed) end_writer(save_errors);
+  if (failed) end_writer(save_errors, kToEndItself);
   ranks_.throw_first("CheckpointFolder", errors_of(all));
   require_alike(ranks_.call(), alike_of(all));
   if (is_busy && is_behind && options_.when_busy == WhenBusy::kSkip) return false;
@@ -217,25 +228,30 @@ void CheckpointFolder::Impl::start_writer(const TensorParts& parts, SavePlan pla
 
 // The ranks meet while they wait: the limit of a job for calls that make no progress (catena-run
 // --timeout) is not one for saves, and an error of one rank ends the others' waiting.
-void CheckpointFolder::Impl::wait() {
-  if (ranks_.comm() == nullptr && !writer_) return;
+CheckpointFolder::Impl::SaveEnd CheckpointFolder::Impl::meet_until_end() {
+  if (ranks_.comm() == nullptr && !writer_) return {};
   Patience patience(options_.timeout);
-  std::vector<std::string> errors;
-  for (bool is_over = false; !is_over;) {
+  for (;;) {
     const Ending own = ending_here();
     const std::vector<Ending> all = endings_of(ranks_.gather(own.text(patience.is_over())));
-    errors.clear();
+    std::vector<std::string> errors;
     for (const Ending& one : all) errors.push_back(one.error);
     const auto failed = std::find_if(errors.begin(), errors.end(),
                                      [](const std::string& error) { return !error.empty(); });
     const bool has_failed = failed != errors.end();
     if (has_failed && writer_) writer_->cancel(ranks_.named(int(failed - errors.begin()), *failed));
     const int late = first_late(all);
-    is_over = late < 0 || all[0].gives_up;
-    if (is_over && late >= 0 && !has_failed)
-      errors[size_t(late)] = late_part(late, writer_->plan());
+    if (late < 0) return {errors, false};
+    if (all[0].gives_up) {
+      if (!has_failed) errors[size_t(late)] = text_of_late(late, all, writer_->plan());
+      return {errors, true};
+    }
     patience.look(all, has_failed);
   }
+}
+
+void CheckpointFolder::Impl::wait() {
+  const std::vector<std::string> errors = meet_until_end().errors;
   const bool has_failed = std::any_of(errors.begin(), errors.end(),
                                       [](const std::string& error) { return !error.empty(); });
   if (has_failed) end_writer(errors);
@@ -249,15 +265,23 @@ Ending CheckpointFolder::Impl::ending_here() const {
   std::optional<std::string> error = "";
   if (writer_ && ranks_.comm()) error = writer_->wait_for_end(kMoment);
   if (writer_ && !ranks_.comm()) error = writer_->wait_for_end();
-  return {error.has_value(), false, error.value_or("")};
+  return {.has_ended = error.has_value(),
+          .has_part = !writer_ || writer_->has_part(),
+          .written = writer_ ? writer_->written() : 0,
+          .error = error.value_or("")};
 }
 
-// Throws, on all ranks; those that wait for others do not any longer.
-void CheckpointFolder::Impl::end_writer(const std::vector<std::string>& errors) {
+// Throws, on all ranks; those that wait for others do not any longer. A thread whose disk does not
+// answer is left to itself, with the memory that it writes.
+void CheckpointFolder::Impl::end_writer(const std::vector<std::string>& errors, double to_end) {
   const auto first = std::find_if(errors.begin(), errors.end(),
                                   [](const std::string& error) { return !error.empty(); });
   const std::string text = ranks_.named(int(first - errors.begin()), *first);
   if (writer_) writer_->cancel(text);
+  if (writer_ && !writer_->wait_for_end(to_end)) {
+    std::thread([left = std::move(writer_)]() mutable { left.reset(); }).detach();
+    staged_ = std::make_shared<StagedSlices>();
+  }
   writer_.reset();
   fail<IoError>("CheckpointFolder: the checkpoint of step ", step_, " in '", path_,
                 "' was not written: ", text, "; those before it are still there");
@@ -283,8 +307,9 @@ bool CheckpointFolder::Impl::has_checkpoint() const {
 }
 
 void CheckpointFolder::Impl::clear() {
-  if (writer_) writer_->wait_for_end();
-  writer_.reset();
+  const SaveEnd end = meet_until_end();
+  if (end.is_given_up) end_writer(end.errors);
+  writer_.reset();    // how it has ended does not matter: its checkpoint is removed too
   ranks_.gather("");  // nobody writes any more
   ranks_.decided_by_first("CheckpointFolder::clear", [&] {
     remove_all_steps(path_);

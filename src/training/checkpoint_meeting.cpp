@@ -37,13 +37,19 @@ std::vector<std::string> alike_of(const std::vector<Arrival>& all) {
 }
 
 std::string Ending::text(bool gives_up) const {
-  return message(int(has_ended), int(gives_up), error);
+  return message(int(has_ended), int(gives_up), int(has_part), written, " ", error);
 }
 
 std::vector<Ending> endings_of(const std::vector<std::string>& texts) {
   std::vector<Ending> all;
-  for (const std::string& text : texts)
-    all.push_back({text.at(0) == '1', text.at(1) == '1', text.substr(2)});
+  for (const std::string& text : texts) {
+    const size_t space = text.find(' ');
+    all.push_back({.has_ended = text.at(0) == '1',
+                   .gives_up = text.at(1) == '1',
+                   .has_part = text.at(2) == '1',
+                   .written = std::stoll(text.substr(3, space - 3)),
+                   .error = text.substr(space + 1)});
+  }
   return all;
 }
 
@@ -53,20 +59,27 @@ int first_late(const std::vector<Ending>& all) {
   return all[0].has_ended ? -1 : 0;
 }
 
+std::string text_of_late(int late, const std::vector<Ending>& all, const SavePlan& plan) {
+  if (late == 0 && all[0].has_part) return late_completion(plan);
+  if (std::any_of(all.begin(), all.end(), [](const Ending& one) { return one.has_part; }))
+    return late_part(late, plan);
+  return message("no rank has written anything for ", plan.timeout, " s; does the file system of '",
+                 plan.folder, "' answer? If it is slower, raise CheckpointFolderOptions::timeout");
+}
+
 double seconds_since(CheckpointWriter::Clock::time_point start) {
   return std::chrono::duration<double>(CheckpointWriter::Clock::now() - start).count();
 }
 
-bool Patience::is_over() const { return has_begun_ && seconds_since(since_) > seconds_; }
+bool Patience::is_over() const { return signs_ >= 0 && seconds_since(since_) > seconds_; }
 
 void Patience::look(const std::vector<Ending>& all, bool has_failed) {
   constexpr double kAfterAFailure = 10;
   if (has_failed) seconds_ = std::min(seconds_, kAfterAFailure);
-  const auto ended =
-      std::count_if(all.begin(), all.end(), [](const Ending& one) { return one.has_ended; });
-  if (ended == ended_) return;
-  ended_ = ended;
-  has_begun_ = true;
+  int64_t signs = 0;
+  for (const Ending& one : all) signs += one.written + int(one.has_part) + int(one.has_ended);
+  if (signs == signs_) return;
+  signs_ = signs;
   since_ = CheckpointWriter::Clock::now();
 }
 

@@ -27,6 +27,8 @@ std::vector<std::string> alike_of(const std::vector<Arrival>& all);
 struct Ending {
   bool has_ended = false;
   bool gives_up = false;  // of rank 0: nobody waits any longer
+  bool has_part = true;   // its part is written
+  int64_t written = 0;    // bytes of it
   std::string error;
 
   std::string text(bool gives_up) const;
@@ -35,6 +37,8 @@ std::vector<Ending> endings_of(const std::vector<std::string>& texts);
 // The first rank that the others wait for; rank 0, which waits for them itself, if there is no
 // other. -1: none.
 int first_late(const std::vector<Ending>& all);
+// The error of that rank.
+std::string text_of_late(int late, const std::vector<Ending>& all, const SavePlan& plan);
 
 // How long rank 0 lets ranks wait for others that neither end nor fail: a disk that does not answer
 // would keep them for ever.
@@ -43,13 +47,13 @@ class Patience {
   explicit Patience(double seconds) : seconds_(seconds) {}
 
   bool is_over() const;
-  // Begins anew with each rank that ends.
+  // Begins with the first look, and anew with each sign of life of any rank: bytes that it has
+  // written, and its end.
   void look(const std::vector<Ending>& all, bool has_failed);
 
  private:
   double seconds_;
-  std::ptrdiff_t ended_ = 0;
-  bool has_begun_ = false;  // with the first rank that has ended
+  int64_t signs_ = -1;  // of life; none before the first look
   CheckpointWriter::Clock::time_point since_;
 };
 

@@ -50,6 +50,12 @@ std::string late_part(int rank, const SavePlan& plan) {
                  "'? If its disk is slower, raise CheckpointFolderOptions::timeout");
 }
 
+std::string late_completion(const SavePlan& plan) {
+  return message("rank 0 has written its part, but not completed the checkpoint within ",
+                 plan.timeout, " s; does the file system of '", plan.folder,
+                 "' answer? If it is slower, raise CheckpointFolderOptions::timeout");
+}
+
 CheckpointWriter::CheckpointWriter(SavePlan plan, std::shared_ptr<serializers::StagedSlices> staged)
     : plan_(std::move(plan)), staged_(std::move(staged)), thread_([this] { run(); }) {}
 
@@ -67,6 +73,7 @@ void CheckpointWriter::run() {
     error = explained(e.what());
   }
   end_part(error);
+  has_part_ = true;
   try {
     if (error.empty() && plan_.rank == 0) complete();
   } catch (const std::exception& e) {
@@ -122,13 +129,20 @@ void CheckpointWriter::complete() {
                    .tensors = {}};
   gather_parts(index);
   write_index(index);
+  require_not_cancelled();  // the ranks were told that it failed
   publish(plan_.folder, plan_.unfinished, plan_.step);
   SaveOwner::remove_from(plan_.folder + "/" + name_of_step(plan_.step));
   remove_others(plan_.folder, plan_.step, plan_.keep);
 }
 
+void CheckpointWriter::require_not_cancelled() {
+  const std::lock_guard lock(mutex_);
+  if (cancelled_) fail<IoError>(cancel_reason_);
+}
+
 void CheckpointWriter::gather_parts(SliceIndex& index) {
   auto since = Clock::now();
+  uintmax_t size = 0;  // of the file that is being written: a sign of life
   auto pause = std::chrono::milliseconds(1);
   for (int rank = 0; rank < plan_.ranks;) {
     if (take_part_of(rank, index)) {
@@ -138,6 +152,11 @@ void CheckpointWriter::gather_parts(SliceIndex& index) {
     }
     std::error_code unknown;
     const bool is_there = std::filesystem::exists(plan_.unfinished, unknown) || unknown;
+    const std::string file = plan_.unfinished + "/" + name_of_part(rank, kPartFile);
+    if (const uintmax_t now = std::filesystem::file_size(file, unknown); now != size) {
+      size = now;
+      since = Clock::now();
+    }
     CATENA_CHECK(IoError, is_there, "waited for the part of rank ", rank);
     CATENA_CHECK(IoError, Clock::now() < since + std::chrono::duration<double>(plan_.timeout),
                  late_part(rank, plan_));

@@ -32,8 +32,10 @@ struct SavePlan {
   std::shared_ptr<SaveOwner> owner = {};  // of the unfinished one, on rank 0
 };
 
-// The error of a rank that is late.
+// The error of a rank that is late with its part; and that of rank 0 where its part is written and
+// the checkpoint is not complete.
 std::string late_part(int rank, const SavePlan& plan);
+std::string late_completion(const SavePlan& plan);
 
 // One save of one rank.
 class CheckpointWriter {
@@ -53,6 +55,9 @@ class CheckpointWriter {
   // The same for so many seconds; nothing where it has not ended.
   std::optional<std::string> wait_for_end(double seconds);
   bool is_running() const { return !done_; }
+  // Signs of life: the bytes of this rank's part that are written, and whether it is there.
+  int64_t written() const { return staged_ ? staged_->written() : 0; }
+  bool has_part() const { return has_part_; }
   const SavePlan& plan() const { return plan_; }
   // Another rank has failed: waits no longer for it.
   void cancel(const std::string& reason);
@@ -65,6 +70,7 @@ class CheckpointWriter {
   void gather_parts(serializers::SliceIndex& index);
   bool take_part_of(int rank, serializers::SliceIndex& index);
   void write_index(const serializers::SliceIndex& index) const;
+  void require_not_cancelled();
   void end_part(const std::string& error);
   std::string explained(const std::string& error) const;
 
@@ -72,7 +78,7 @@ class CheckpointWriter {
   std::shared_ptr<serializers::StagedSlices> staged_;
   std::string given_error_;
   Clock::time_point start_ = Clock::now();
-  std::atomic<bool> cancelled_{false}, done_{false};
+  std::atomic<bool> cancelled_{false}, has_part_{false}, done_{false};
   std::atomic<double> seconds_{0};
   std::mutex mutex_;
   std::condition_variable changed_;

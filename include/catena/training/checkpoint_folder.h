@@ -36,7 +36,7 @@ enum class WhenBusy : uint8_t { kWait, kSkip };
 struct CheckpointFolderOptions {
   int keep = 2;  // complete checkpoints that stay; a save removes older ones
   WhenBusy when_busy = WhenBusy::kWait;  // what save_async does then
-  double timeout = 600;  // seconds for which ranks that have written wait for one that has not
+  double timeout = 600;  // seconds for which ranks wait while none writes anything or ends
 };
 
 // A folder has a folder for each checkpoint, "step-000000000100", which appears with everything in
@@ -85,8 +85,10 @@ class CheckpointFolder {
   bool save_async(const serializers::Checkpoint& state, int64_t step);
   // Waits until the last checkpoint is complete, however long that takes: the ranks exchange a few
   // bytes four times a second, so that a save may be longer than the limit of the job for calls
-  // (catena-run --timeout). IoError, once, if it could not be written; and for a rank that has not
-  // written its part .timeout seconds after the one that ended last before it.
+  // (catena-run --timeout). IoError, once, on all ranks, if it could not be written, or if no rank
+  // has written anything or ended for .timeout seconds; it names the rank that is late. A thread
+  // whose disk does not answer is then left behind with its copy of the state. Rank 0's keeps its
+  // folder locked until it ends: a save before that throws that this process is still saving.
   void wait();
   // Takes the host memory that the first save_async() would, and touches it. Waits for a save.
   void reserve(const serializers::Checkpoint& state);
@@ -107,8 +109,9 @@ class CheckpointFolder {
   // The same for one step. IoError for one that is not whole; nothing was loaded then.
   void load(const serializers::Checkpoint& state, int64_t step);
 
-  // Removes all checkpoints, those of saves that did not end included. Waits for a save. IoError
-  // for one that cannot be removed.
+  // Removes all checkpoints, those of saves that did not end included. All ranks call it. Waits for
+  // a save as wait() does, whose error counts only where a rank is late. IoError for one that
+  // cannot be removed.
   void clear();
 
   // Of the last save, on this rank.
