@@ -4,13 +4,10 @@
 
 #include "catena/array/creation.h"
 #include "catena/optimizers/optimizer.h"
+#include "optimizers/state_problems.h"
 
 namespace catena::optimizers {
 namespace {
-
-bool has_loss_scale(const std::map<std::string, Array>& state) {
-  return state.contains("loss_scale/value");
-}
 
 ShardedArray whole(const std::string& name, const Array& array) {
   return {name, array.shape(), array.dtype(), {}, {0, array.size()}, array, {}};
@@ -172,35 +169,11 @@ NamedArrays Optimizer::state() {
 // What does not fit, a line each, in a state that is to be loaded into `own` and the numbers.
 std::string Optimizer::problems_of(const ShardedArrays& own,
                                    const std::map<std::string, Array>& given) const {
-  std::string problems;
-  std::map<std::string, Array> unknown = given;
-  bool own_loss_scale = false;
-  ShardedArrays expected = own;
-  for (const auto& [name, array] : numbers()) expected.push_back(whole(name, array));
-  for (const ShardedArray& array : expected) {
-    const auto found = given.find(array.name);
-    unknown.erase(array.name);
-    own_loss_scale = own_loss_scale || array.name == "loss_scale/value";
-    if (found == given.end()) {
-      problems += message("\n  missing: ", array.name, " ", array.shape);
-    } else if (found->second.shape() != array.shape || found->second.dtype() != array.dtype) {
-      problems += message("\n  ", array.name, ": expected ", array.shape, " ", array.dtype,
-                          ", got ", found->second.shape(), " ", found->second.dtype());
-    }
-  }
-  bool other_masters = false;
-  for (const auto& [name, array] : unknown) {
-    problems += message("\n  unknown: ", name, " ", array.shape());
-    other_masters = other_masters || name.starts_with("master/");
-  }
-  if (other_masters)
-    problems += "\nMaster copies belong to 16-bit parameters; those of this model are not";
-  if (has_loss_scale(unknown))
-    problems += "\nThe state was saved with a loss scale: call add_loss_scale before it is loaded";
-  else if (!has_loss_scale(given) && own_loss_scale)
-    problems +=
-        "\nThe state was saved without a loss scale: call add_loss_scale after it is loaded";
-  return problems;
+  StateForms expected, forms;
+  for (const ShardedArray& array : own) expected[array.name] = {array.dtype, array.shape};
+  for (const auto& [name, array] : numbers()) expected[name] = {array.dtype(), array.shape()};
+  for (const auto& [name, array] : given) forms[name] = {array.dtype(), array.shape()};
+  return state_problems(expected, forms);
 }
 
 void Optimizer::load_state(const std::map<std::string, Array>& given) {

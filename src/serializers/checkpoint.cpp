@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "optimizers/state_problems.h"
+
 namespace catena::serializers {
 namespace {
 
@@ -110,25 +112,11 @@ namespace {
 // Why these are not the numbers of the optimizer, as Optimizer::load_common_state says it.
 void check_common_state(Optimizer& optimizer,
                         const std::map<std::string, Checkpoint::SavedForm>& saved) {
-  std::string problems;
-  std::set<std::string> known;
-  for (const auto& [name, array] : optimizer.common_state()) {
-    known.insert(name);
-    const auto found = saved.find(name);
-    if (found == saved.end())
-      problems += message("\n  missing: ", name, " ", array.shape());
-    else if (found->second.shape != array.shape() || found->second.dtype != array.dtype())
-      problems += message("\n  ", name, ": expected ", array.shape(), " ", array.dtype(), ", got ",
-                          found->second.shape, " ", found->second.dtype);
-  }
-  for (const auto& [name, form] : saved)
-    if (!known.contains(name)) problems += message("\n  unknown: ", name, " ", form.shape);
-  constexpr const char* kScale = "loss_scale/value";
-  if (saved.contains(kScale) && !known.contains(kScale))
-    problems += "\nThe state was saved with a loss scale: call add_loss_scale before it is loaded";
-  if (!saved.contains(kScale) && known.contains(kScale))
-    problems +=
-        "\nThe state was saved without a loss scale: call add_loss_scale after it is loaded";
+  optimizers::StateForms expected, given;
+  for (const auto& [name, array] : optimizer.common_state())
+    expected[name] = {array.dtype(), array.shape()};
+  for (const auto& [name, form] : saved) given[name] = {form.dtype, form.shape};
+  const std::string problems = optimizers::state_problems(expected, given);
   CATENA_CHECK(IoError, problems.empty(), "these are not the numbers of this optimizer:", problems);
 }
 
