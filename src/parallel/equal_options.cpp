@@ -29,12 +29,10 @@ void check_equal_options(Communicator& comm, const BucketOptions& options, const
   const comm::PurposeScope purpose(&comm, who);
   const auto groups = first_difference(comm.all_gather_bytes(text_of_options(options)));
   if (groups.empty()) return;
-  const std::string text =
+  fail_for_difference(
+      comm, groups,
       message(who, ": the ranks give different BucketOptions: ", describe_values(groups),
-              "; give the multi-node optimizers of all ranks the same options");
-  const int odd = comm::internals(comm).rank_in_job(odd_rank_of(groups));
-  comm::internals(comm).note_failure(text, true, odd);
-  throw ValueError(text);
+              "; give the multi-node optimizers of all ranks the same options"));
 }
 
 }  // namespace catena::parallel

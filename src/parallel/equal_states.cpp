@@ -195,9 +195,7 @@ void check_equal_states(Communicator& comm, Optimizer& optimizer, const char* wh
       is_persistent ? "; a persistent array that each rank changes by its own data is to be "
                       "declared OverRanks::kMean or kPerRank"
                     : "");
-  const int odd = odd_rank_of(groups);
-  comm::internals(comm).note_failure(text, true, comm::internals(comm).rank_in_job(odd));
-  throw ValueError(text);
+  fail_for_difference(comm, groups, text);
 }
 
 }  // namespace catena::parallel

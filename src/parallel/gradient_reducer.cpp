@@ -94,12 +94,10 @@ void GradientReducer::check_structure() const {
   const auto shown = [](const RankGroup& group) {
     return group.line.empty() ? "no more parameters" : group.line;
   };
-  const std::string problem =
+  fail_for_difference(
+      comm_, groups,
       message("setup: the ranks have different models; the first difference is: rank 0 has ",
-              shown(groups[0]), ", rank ", groups[1].ranks[0], " has ", shown(groups[1]));
-  const int odd = comm::internals(comm_).rank_in_job(odd_rank_of(groups));
-  comm::internals(comm_).note_failure(problem, true, odd);
-  throw ValueError(problem);
+              shown(groups[0]), ", rank ", groups[1].ranks[0], " has ", shown(groups[1])));
 }
 
 void GradientReducer::update_buckets() {

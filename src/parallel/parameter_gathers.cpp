@@ -135,7 +135,7 @@ void ParameterGathers::arrive(size_t index) {
   const uint64_t capture = capture_on(comm_);
   if (is_coming(index) && arrivals_[index].capture != capture) {
     CATENA_CHECK(ValueError, capture == 0, "Graph::capture: the values of parameter '",
-                 optimizer_->layout().name(size_t(arena(index).slots()[0].index)),
+                 first_name(index),
                  "' were on their way from the other ranks when the capture began, and a graph "
                  "cannot wait for what was sent before it; call prepare_for_capture() of the "
                  "optimizer before Graph::capture");
@@ -167,13 +167,13 @@ void ParameterGathers::start_following(size_t index) {
   place_ = is_as_before ? place_ + 1 : before_.size();
   if (place_ == before_.size()) return;
   const size_t next = before_[place_];
-  if (!arena(next).has_whole_data() && !is_coming(next)) start(next);
+  if (is_away(next)) start(next);
 }
 
 // In the order in which they will be used.
 void ParameterGathers::start_all() {
   for (const size_t a : by_use_)
-    if (!arena(a).has_whole_data() && !is_coming(a)) start(a);
+    if (is_away(a)) start(a);
 }
 
 // Units -------------------------------------------------------------------------------------------
@@ -202,8 +202,7 @@ void ParameterGathers::leave_other_capture(size_t index) {
   const uint64_t capture = capture_on(comm_);
   if (!by_units() || presences_[index].capture == capture) return;
   CATENA_CHECK(
-      ValueError, capture == 0, "Graph::capture: the values of parameter '",
-      optimizer_->layout().name(size_t(arena(index).slots()[0].index)),
+      ValueError, capture == 0, "Graph::capture: the values of parameter '", first_name(index),
       "' were gathered before the capture, and an update lets them go; call "
       "prepare_for_capture() of the optimizer before Graph::capture, and the graph gathers "
       "them itself");
@@ -275,7 +274,7 @@ void ParameterGathers::step_begins() {
   if (!by_units() && options_.gather_ahead) start_all();  // a rank without samples uses none
   if (!by_units() || stays_ || before_.empty()) return;
   const size_t first = before_.front();
-  if (!arena(first).has_whole_data() && !is_coming(first)) start(first);
+  if (is_away(first)) start(first);
 }
 
 void ParameterGathers::finish() {

@@ -62,6 +62,10 @@ class ParameterGathers final : public BackwardObserver {
   size_t arena_count() const { return arrivals_.size(); }
   optimizers::ParameterArena& arena(size_t index) const { return optimizer_->arena(index); }
   bool is_coming(size_t index) const { return arrivals_[index].whole.defined(); }
+  bool is_away(size_t index) const { return !arena(index).has_whole_data() && !is_coming(index); }
+  const std::string& first_name(size_t index) const {
+    return optimizer_->layout().name(size_t(arena(index).slots()[0].index));
+  }
   Array memory_for(const optimizers::ParameterArena& arena);
   void gather_now(const std::vector<size_t>& arenas);
   void start(size_t index);

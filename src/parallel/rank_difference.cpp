@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "catena/comm/internals.h"
 #include "catena/comm/transport.h"
 
 namespace catena::parallel {
@@ -51,6 +52,13 @@ int odd_rank_of(const std::vector<RankGroup>& groups) {
   const std::vector<int>&a = groups[0].ranks, &b = groups[1].ranks;
   if (a.size() + b.size() < 3) return -1;
   return a.size() == 1 ? a[0] : b.size() == 1 ? b[0] : -1;
+}
+
+void fail_for_difference(Communicator& comm, const std::vector<RankGroup>& groups,
+                         const std::string& text) {
+  const auto internals = comm::internals(comm);
+  internals.note_failure(text, true, internals.rank_in_job(odd_rank_of(groups)));
+  throw ValueError(text);
 }
 
 }  // namespace catena::parallel

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "catena/comm/communicator.h"
+
 namespace catena::parallel {
 
 // Ranks that have the same line.
@@ -25,5 +27,10 @@ std::string describe_values(const std::vector<RankGroup>& groups);
 // The one rank of at least three that differs from all others; -1 if there is none: of two ranks
 // that differ neither is known to be wrong.
 int odd_rank_of(const std::vector<RankGroup>& groups);
+
+// Throws a ValueError with this text on a rank, whose communicator then has failed: the report of
+// the job names the odd rank. All ranks call it.
+[[noreturn]] void fail_for_difference(Communicator& comm, const std::vector<RankGroup>& groups,
+                                      const std::string& text);
 
 }  // namespace catena::parallel

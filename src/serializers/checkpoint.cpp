@@ -105,10 +105,6 @@ void load_whole_arrays(const Checkpoint::Spread& spread,
   if (spread.load_values) spread.load_values(values);
 }
 
-}  // namespace
-
-namespace {
-
 // Why these are not the numbers of the optimizer, as Optimizer::load_common_state says it.
 void check_common_state(Optimizer& optimizer,
                         const std::map<std::string, Checkpoint::SavedForm>& saved) {

@@ -184,17 +184,12 @@ bool CheckpointFolder::Impl::begin(const Checkpoint& state, int64_t step, bool i
   own.is_busy = writer_ && writer_->is_running();
   if (writer_ && !own.is_busy) own.save_error = writer_->wait_for_end();
   const std::vector<Arrival> all = meet(own);
-  std::vector<std::string> save_errors;
-  bool is_busy = false;
-  for (const Arrival& one : all) {
-    save_errors.push_back(one.save_error);
-    is_busy = is_busy || one.is_busy;
-  }
-  const bool failed = std::any_of(save_errors.begin(), save_errors.end(),
-                                  [](const std::string& error) { return !error.empty(); });
-  if (failed) end_writer(save_errors, kToEndItself);
-  ranks_.throw_first("CheckpointFolder", errors_of(all));
-  require_alike(ranks_.call(), alike_of(all));
+  const std::vector<std::string> save_errors = texts_of(all, &Arrival::save_error);
+  if (first_with_error(save_errors) >= 0) end_writer(save_errors, kToEndItself);
+  ranks_.throw_first("CheckpointFolder", texts_of(all, &Arrival::error));
+  require_alike(ranks_.call(), texts_of(all, &Arrival::alike));
+  const bool is_busy =
+      std::any_of(all.begin(), all.end(), [](const Arrival& one) { return one.is_busy; });
   if (is_busy && is_behind && options_.when_busy == WhenBusy::kSkip) return false;
   if (is_busy) wait();
   writer_.reset();
@@ -234,12 +229,10 @@ CheckpointFolder::Impl::SaveEnd CheckpointFolder::Impl::meet_until_end() {
   for (;;) {
     const Ending own = ending_here();
     const std::vector<Ending> all = endings_of(ranks_.gather(own.text(patience.is_over())));
-    std::vector<std::string> errors;
-    for (const Ending& one : all) errors.push_back(one.error);
-    const auto failed = std::find_if(errors.begin(), errors.end(),
-                                     [](const std::string& error) { return !error.empty(); });
-    const bool has_failed = failed != errors.end();
-    if (has_failed && writer_) writer_->cancel(ranks_.named(int(failed - errors.begin()), *failed));
+    std::vector<std::string> errors = texts_of(all, &Ending::error);
+    const int failed = first_with_error(errors);
+    const bool has_failed = failed >= 0;
+    if (has_failed && writer_) writer_->cancel(ranks_.named(failed, errors[size_t(failed)]));
     const int late = first_late(all);
     if (late < 0) return {errors, false};
     if (all[0].gives_up) {
@@ -252,9 +245,7 @@ CheckpointFolder::Impl::SaveEnd CheckpointFolder::Impl::meet_until_end() {
 
 void CheckpointFolder::Impl::wait() {
   const std::vector<std::string> errors = meet_until_end().errors;
-  const bool has_failed = std::any_of(errors.begin(), errors.end(),
-                                      [](const std::string& error) { return !error.empty(); });
-  if (has_failed) end_writer(errors);
+  if (first_with_error(errors) >= 0) end_writer(errors);
   if (writer_) times_.written = writer_->seconds();
   writer_.reset();
 }
@@ -274,9 +265,8 @@ Ending CheckpointFolder::Impl::ending_here() const {
 // Throws, on all ranks; those that wait for others do not any longer. A thread whose disk does not
 // answer is left to itself, with the memory that it writes.
 void CheckpointFolder::Impl::end_writer(const std::vector<std::string>& errors, double to_end) {
-  const auto first = std::find_if(errors.begin(), errors.end(),
-                                  [](const std::string& error) { return !error.empty(); });
-  const std::string text = ranks_.named(int(first - errors.begin()), *first);
+  const int first = first_with_error(errors);
+  const std::string text = ranks_.named(first, errors[size_t(first)]);
   if (writer_) writer_->cancel(text);
   if (writer_ && !writer_->wait_for_end(to_end)) {
     std::thread([left = std::move(writer_)]() mutable { left.reset(); }).detach();
@@ -292,7 +282,7 @@ void CheckpointFolder::Impl::reserve(const Checkpoint& state) {
   Arrival own;
   const TensorParts parts = parts_for_save(state, own);
   const std::vector<Arrival> all = meet(own);
-  ranks_.throw_first("CheckpointFolder", errors_of(all));
+  ranks_.throw_first("CheckpointFolder", texts_of(all, &Arrival::error));
   make_plan(parts, all);
   ranks_.throw_first("CheckpointFolder",
                      ranks_.gather(error_of_call([&] { staged_->reserve(parts, pieces_); })));

@@ -127,9 +127,8 @@ std::string CheckpointLoader::damage_of(const SliceReader& reader) const {
         message("; '", reader.folder(), "' may be whole, but cannot be read; nothing was loaded");
   ranks_.throw_first("CheckpointFolder::load", ranks_.gather(error));
   const std::vector<std::string> all = ranks_.gather(damage);
-  for (size_t rank = 0; rank < all.size(); ++rank)
-    if (!all[rank].empty()) return ranks_.named(int(rank), all[rank]);
-  return "";
+  const int first = first_with_error(all);
+  return first < 0 ? "" : ranks_.named(first, all[size_t(first)]);
 }
 
 // What fails from here on, on any rank, leaves a state that is neither the old nor the new one.

@@ -24,18 +24,6 @@ Arrival Arrival::of(const std::string& text) {
   return arrival;
 }
 
-std::vector<std::string> errors_of(const std::vector<Arrival>& all) {
-  std::vector<std::string> errors;
-  for (const Arrival& one : all) errors.push_back(one.error);
-  return errors;
-}
-
-std::vector<std::string> alike_of(const std::vector<Arrival>& all) {
-  std::vector<std::string> texts;
-  for (const Arrival& one : all) texts.push_back(one.alike);
-  return texts;
-}
-
 std::string Ending::text(bool gives_up) const {
   return message(int(has_ended), int(gives_up), int(has_part), written, " ", error);
 }
@@ -63,8 +51,7 @@ std::string text_of_late(int late, const std::vector<Ending>& all, const SavePla
   if (late == 0 && all[0].has_part) return late_completion(plan);
   if (std::any_of(all.begin(), all.end(), [](const Ending& one) { return one.has_part; }))
     return late_part(late, plan);
-  return message("no rank has written anything for ", plan.timeout, " s; does the file system of '",
-                 plan.folder, "' answer? If it is slower, raise CheckpointFolderOptions::timeout");
+  return late_writing(plan);
 }
 
 double seconds_since(CheckpointWriter::Clock::time_point start) {

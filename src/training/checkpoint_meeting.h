@@ -20,8 +20,6 @@ struct Arrival {
   std::string text() const;
   static Arrival of(const std::string& text);
 };
-std::vector<std::string> errors_of(const std::vector<Arrival>& all);
-std::vector<std::string> alike_of(const std::vector<Arrival>& all);
 
 // How a save goes on one rank. Exchanged as text.
 struct Ending {

@@ -50,10 +50,20 @@ std::string late_part(int rank, const SavePlan& plan) {
                  "'? If its disk is slower, raise CheckpointFolderOptions::timeout");
 }
 
-std::string late_completion(const SavePlan& plan) {
-  return message("rank 0 has written its part, but not completed the checkpoint within ",
-                 plan.timeout, " s; does the file system of '", plan.folder,
+namespace {
+std::string advice_on_silence(const SavePlan& plan) {
+  return message(plan.timeout, " s; does the file system of '", plan.folder,
                  "' answer? If it is slower, raise CheckpointFolderOptions::timeout");
+}
+}  // namespace
+
+std::string late_completion(const SavePlan& plan) {
+  return "rank 0 has written its part, but not completed the checkpoint within " +
+         advice_on_silence(plan);
+}
+
+std::string late_writing(const SavePlan& plan) {
+  return "no rank has written anything for " + advice_on_silence(plan);
 }
 
 CheckpointWriter::CheckpointWriter(SavePlan plan, std::shared_ptr<serializers::StagedSlices> staged)

@@ -36,6 +36,8 @@ struct SavePlan {
 // the checkpoint is not complete.
 std::string late_part(int rank, const SavePlan& plan);
 std::string late_completion(const SavePlan& plan);
+// That of a save in which no rank has a part.
+std::string late_writing(const SavePlan& plan);
 
 // One save of one rank.
 class CheckpointWriter {

@@ -1,5 +1,7 @@
 #include "training/folder_ranks.h"
 
+#include <algorithm>
+
 #include "parallel/rank_difference.h"
 
 namespace catena::training {
@@ -14,6 +16,12 @@ void require_alike(const char* who, const std::vector<std::string>& texts) {
 std::string described(const std::exception& error) {
   const bool is_value_error = dynamic_cast<const ValueError*>(&error) != nullptr;
   return std::string(is_value_error ? "V" : "I") + error.what();
+}
+
+int first_with_error(const std::vector<std::string>& errors) {
+  const auto first = std::find_if(errors.begin(), errors.end(),
+                                  [](const std::string& error) { return !error.empty(); });
+  return first == errors.end() ? -1 : int(first - errors.begin());
 }
 
 std::vector<std::string> FolderRanks::gather(const std::string& own) const {
@@ -33,12 +41,12 @@ std::string FolderRanks::named(int rank, const std::string& error) const {
 }
 
 void FolderRanks::throw_first(const char* who, const std::vector<std::string>& errors) const {
-  for (size_t rank = 0; rank < errors.size(); ++rank) {
-    if (errors[rank].empty()) continue;
-    const std::string text = message(who, ": ", named(int(rank), errors[rank].substr(1)));
-    if (errors[rank][0] == 'V') throw ValueError(text);
-    throw IoError(text);
-  }
+  const int rank = first_with_error(errors);
+  if (rank < 0) return;
+  const std::string& error = errors[size_t(rank)];
+  const std::string text = message(who, ": ", named(rank, error.substr(1)));
+  if (error[0] == 'V') throw ValueError(text);
+  throw IoError(text);
 }
 
 }  // namespace catena::training

@@ -25,6 +25,17 @@ std::string error_of_call(F f) {
   return "";
 }
 
+// The first rank with an error among those of all ranks; -1: none.
+int first_with_error(const std::vector<std::string>& errors);
+
+// One text of what each rank has said.
+template <class T>
+std::vector<std::string> texts_of(const std::vector<T>& all, std::string T::*text) {
+  std::vector<std::string> texts;
+  for (const T& one : all) texts.push_back(one.*text);
+  return texts;
+}
+
 // Those of a communicator; null: one process.
 class FolderRanks {
  public:

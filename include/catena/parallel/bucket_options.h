@@ -52,8 +52,8 @@ struct BucketOptions {
   // Float16 or bfloat16: gradients travel in 16 bits, half the bytes of float32, and are added in
   // float32. Each rank rounds its float32 gradients, weighted if they are, once; every rank gets
   // the pieces of its part from all others, adds them, and, unless it keeps the part (sharding),
-  // rounds the sum once for the way back. Gradients of that very dtype
-  // are not rounded before. Others are reduced as without.
+  // rounds the sum once for the way back. Gradients of that very dtype are not rounded before.
+  // Others are reduced as without.
   //
   // Let u be 2^-8 for bfloat16 and 2^-11 for float16, n the number of ranks, and A the mean over
   // ranks of |gradient|, of one element. While no rounded value is below the dtype's smallest

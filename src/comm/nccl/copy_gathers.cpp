@@ -13,12 +13,6 @@ namespace {
 
 constexpr int kWordKinds = 2;
 
-// Waits for a word and clears it for the next call.
-void take_word(cudaStream_t stream, uint32_t* word) {
-  wait_for_word(stream, word);
-  write_word(stream, word, 0);
-}
-
 void copy(char* to, const void* from, size_t bytes, cudaStream_t stream) {
   CATENA_NCCL_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream));
 }

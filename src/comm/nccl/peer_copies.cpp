@@ -248,8 +248,7 @@ void PeerCopies::run_round(std::span<const Call> messages) {
   }
   for (const Queued& q : queued) {
     if (!q.lane.sends) continue;
-    wait_for_word(q.stream, q.lane.await);
-    write_word(q.stream, q.lane.await, 0);
+    take_word(q.stream, q.lane.await);
   }
   for (const Queued& q : queued) q.lane.order.leave(q.call.stream);
 }

@@ -86,32 +86,26 @@ std::shared_ptr<SharedBlocks::Block> SharedBlocks::make(size_t bytes, Core& core
   return block;
 }
 
-// The block of memory that all ranks have mapped in which these bytes lie.
-const SharedBlocks::Block* SharedBlocks::block_of(const void* data, size_t bytes) const {
-  const auto* const first = static_cast<const char*>(data);
-  for (const std::shared_ptr<Block>& block : blocks_) {
-    const char* const begin = block->data();
-    if (block->region && first >= begin && first + bytes <= begin + block->bytes)
-      return block.get();
-  }
-  return nullptr;
-}
-
 bool SharedBlocks::find(const void* data, size_t bytes, SeenBy& seen) const {
-  const Block* const block = block_of(data, bytes);
-  if (!block) return false;
-  const auto offset = static_cast<const char*>(data) - block->data();
-  for (int r = 0; r < block->region->ranks(); ++r)
-    seen.rank[r] = block->region->own_seen_by(r) + offset;
-  return true;
+  return find_by(&PeerRegion::own_seen_by, data, bytes, seen);
 }
 
 bool SharedBlocks::find_others(const void* data, size_t bytes, SeenBy& others) const {
-  const Block* const block = block_of(data, bytes);
-  if (!block) return false;
-  const auto offset = static_cast<const char*>(data) - block->data();
-  for (int r = 0; r < block->region->ranks(); ++r) others.rank[r] = block->region->of(r) + offset;
-  return true;
+  return find_by(&PeerRegion::of, data, bytes, others);
+}
+
+// In the block of memory that all ranks have mapped in which these bytes are: `place` of each rank.
+bool SharedBlocks::find_by(char* (PeerRegion::*place)(int) const, const void* data, size_t bytes,
+                           SeenBy& found) const {
+  const auto* const first = static_cast<const char*>(data);
+  for (const std::shared_ptr<Block>& block : blocks_) {
+    const char* const begin = block->data();
+    if (!block->region || first < begin || first + bytes > begin + block->bytes) continue;
+    for (int r = 0; r < block->region->ranks(); ++r)
+      found.rank[r] = ((*block->region).*place)(r) + (first - begin);
+    return true;
+  }
+  return false;
 }
 
 void SharedBlocks::close(bool keep, Core& core, Communicator& control) {

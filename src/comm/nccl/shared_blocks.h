@@ -34,7 +34,8 @@ class SharedBlocks {
 
  private:
   struct Block;
-  const Block* block_of(const void* data, size_t bytes) const;
+  bool find_by(char* (PeerRegion::*place)(int) const, const void* data, size_t bytes,
+               SeenBy& found) const;
   std::shared_ptr<Block> reuse(size_t bytes, Communicator& control);
   std::shared_ptr<Block> make(size_t bytes, Core& core, Communicator& control);
 

@@ -49,6 +49,11 @@ void wait_for_word(cudaStream_t stream, const uint32_t* word) {
                "cuStreamWaitValue32");
 }
 
+void take_word(cudaStream_t stream, uint32_t* word) {
+  wait_for_word(stream, word);
+  write_word(stream, word, 0);
+}
+
 void write_word(cudaStream_t stream, uint32_t* word, uint32_t value) {
   check_driver(stream_words().write(stream, address(word), value, CU_STREAM_WRITE_VALUE_DEFAULT),
                "cuStreamWriteValue32");

@@ -46,9 +46,7 @@ void check_equal(Communicator& comm, const std::string& text) {
       message("Pipeline::setup: the ranks have different pipelines; the first difference is: rank ",
               groups[0].ranks[0], " has ", shown(groups[0]), ", rank ", groups[1].ranks[0], " has ",
               shown(groups[1]), "; make model, cut, schedule and options alike on all ranks");
-  const int odd = comm::internals(comm).rank_in_job(odd_rank_of(groups));
-  comm::internals(comm).note_failure(problem, true, odd);
-  throw ValueError(problem);
+  fail_for_difference(comm, groups, problem);
 }
 
 }  // namespace
