@@ -108,10 +108,10 @@ void ParameterGathers::layout_moves() {
 
 // One arena ---------------------------------------------------------------------------------------
 
-void ParameterGathers::start(size_t index) {
+void ParameterGathers::start(size_t index, bool follows) {
   ParameterArena& a = arena(index);
-  const comm::CallTag tag{comm::TagKind::kBucket, static_cast<uint16_t>(number_),
-                          static_cast<int32_t>(index)};
+  const comm::CallTag tag{follows ? comm::TagKind::kFollowing : comm::TagKind::kBucket,
+                          static_cast<uint16_t>(number_), static_cast<int32_t>(index)};
   const Array whole = memory_for(a);
   const uint64_t capture = capture_on(comm_);
   const Event event = comm_.all_gather_async(a.own_data(), whole, comm_.side_stream(), tag);
@@ -170,10 +170,14 @@ void ParameterGathers::start_following(size_t index) {
   if (is_away(next)) start(next);
 }
 
-// In the order in which they will be used.
+// In the order in which they will be used, one behind the other.
 void ParameterGathers::start_all() {
-  for (const size_t a : by_use_)
-    if (is_away(a)) start(a);
+  bool follows = false;
+  for (const size_t a : by_use_) {
+    if (!is_away(a)) continue;
+    start(a, follows);
+    follows = true;
+  }
 }
 
 // Units -------------------------------------------------------------------------------------------

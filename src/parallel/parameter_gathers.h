@@ -68,7 +68,7 @@ class ParameterGathers final : public BackwardObserver {
   }
   Array memory_for(const optimizers::ParameterArena& arena);
   void gather_now(const std::vector<size_t>& arenas);
-  void start(size_t index);
+  void start(size_t index, bool follows = false);
   void start_all();
   void let_go();
   void arrive(size_t index);

@@ -53,6 +53,7 @@ enum class TagKind : uint16_t {
   kAgreement,  // owner: as above; what its steps must agree in
   kObject,     // part: a hash of the type of a host object
   kLayout,     // owner: the optimizer whose parameters have moved
+  kFollowing,  // as kBucket: a gather in a batch, of which one with kBucket was the first
   kUpdates,    // part: the updates that were made before a close; ranks need not agree in it
 };
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "catena/core/log.h"
-#include "copy_gathers.h"
+#include "copy_collectives.h"
 #include "peer_copies.h"
 #include "peer_exchange.h"
 #include "two_shot.h"
@@ -94,8 +94,7 @@ void Core::abort() {
   if (two_shot) abort_in_thread([part = std::exchange(two_shot, nullptr)] { part->release(); });
   if (copies)
     abort_in_thread([copies = std::exchange(copies, nullptr)] { copies->release(kReleaseTime); });
-  if (gathers)
-    abort_in_thread([part = std::exchange(gathers, nullptr)] { part->release(kReleaseTime); });
+  if (copied) abort_in_thread([part = std::exchange(copied, nullptr)] { part->release(); });
   if (!comm) return;
   const auto done = std::make_shared<std::atomic<bool>>(false);
   // Detached: it returns when no graph holds calls any more.

@@ -24,7 +24,7 @@ inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-class CopyGathers;
+class CopyCollectives;
 class PeerCopies;
 class PeerExchange;
 class TwoShotSums;
@@ -38,10 +38,10 @@ class Core {
 
   std::mutex mutex;
   ncclComm_t comm = nullptr;
-  std::shared_ptr<PeerCopies> copies;      // null: NCCL moves all messages
-  std::shared_ptr<PeerExchange> exchange;  // null: NCCL makes small collectives too
-  std::shared_ptr<TwoShotSums> two_shot;   // null: NCCL makes all larger sums
-  std::shared_ptr<CopyGathers> gathers;    // null: NCCL makes all large gathers
+  std::shared_ptr<PeerCopies> copies;       // null: NCCL moves all messages
+  std::shared_ptr<PeerExchange> exchange;   // null: NCCL makes small collectives too
+  std::shared_ptr<TwoShotSums> two_shot;    // null: NCCL makes all larger sums
+  std::shared_ptr<CopyCollectives> copied;  // null: NCCL makes all that is larger
   int device() const { return device_; }
   double timeout() const { return timeout_; }
   void set_owner(const Communicator* owner) { owner_ = owner; }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "catena/core/log.h"
-#include "copy_gathers.h"
+#include "copy_collectives.h"
 #include "peer_copies.h"
 #include "peer_exchange.h"
 #include "two_shot.h"
@@ -123,8 +123,8 @@ NcclTransport::NcclTransport(CommunicatorPtr control, std::shared_ptr<Core> core
       exchange_ ? TwoShotSums::create(*control_, core_->device(), choice_.ways) : nullptr;
   if (!two_shot_ && choice_.memory == SharedMemory::kPeers) choice_.memory = SharedMemory::kPool;
   blocks_ = std::make_unique<SharedBlocks>(core_->device(), choice_.memory);
-  if (choice_.memory == SharedMemory::kPeers && choice_.ways.copied_gather > 0)
-    gathers_ = core_->gathers = CopyGathers::create(*control_, core_->device());
+  if (choice_.memory == SharedMemory::kPeers)
+    copied_ = core_->copied = CopyCollectives::create(*control_, core_->device(), choice_.ways);
   core_->describe(ways());
   if (rank() == 0 && control_->size() > 1) logging::info("nccl: ", ways());
 }
@@ -154,9 +154,13 @@ std::string NcclTransport::ways() const {
                                                         : message("; up to ", most);
     text += message(" in two steps by ", choice_.ways.blocks, " blocks");
   }
-  if (gathers_)
-    text +=
-        message("; gathers of arenas from ", choice_.ways.copied_gather, " bytes by copy engines");
+  if (copied_) {
+    const auto from = [](const char* what, int64_t least) {
+      return least > 0 ? message("; ", what, " of arenas from ", least, " bytes") : std::string();
+    };
+    text += from("sums", choice_.ways.copied_sum) + from("gathers", choice_.ways.copied_gather) +
+            " by copy engines";
+  }
   return text + message("; memory of arenas: ", name_of(choice_.memory));
 }
 
@@ -224,14 +228,14 @@ void NcclTransport::close() {
   if (copies_) copies_->close(*control_);
   if (exchange_) exchange_->close(*control_);
   // Graphs that hold sums may write into blocks of other ranks.
-  const bool captured = (two_shot_ && two_shot_->captured()) || (gathers_ && gathers_->captured());
+  const bool captured = (two_shot_ && two_shot_->captured()) || (copied_ && copied_->captured());
   blocks_->close(!all_agree(*control_, !captured), *core_, *control_);
   if (two_shot_) two_shot_->close(*control_);
-  if (gathers_) gathers_->close(*control_);
+  if (copied_) copied_->close(*control_);
   core_->copies = nullptr;
   core_->exchange = nullptr;
   core_->two_shot = nullptr;
-  core_->gathers = nullptr;
+  core_->copied = nullptr;
   core_->close();
 }
 
@@ -263,19 +267,21 @@ std::vector<Call> NcclTransport::run_copies(std::span<const Call> calls) {
   return others;
 }
 
-// Whether copy engines make the call; where the others' outputs are.
-bool NcclTransport::copies_gather(const Call& call, SeenBy& outputs) const {
-  const int ranks = control_->size();
-  return gathers_ && CopyGathers::takes(call, ranks, choice_.ways.copied_gather) &&
-         blocks_->find_others(call.out(), size_t(bytes_of(call) * ranks), outputs);
+// Whether copy engines make the call; where the others' outputs are, if they are written.
+bool NcclTransport::goes_by_copies(const Call& call, SeenBy& outputs) const {
+  if (!copied_ || !copied_->takes(call)) return false;
+  if (!CopyCollectives::writes_others(call)) return true;
+  const int parts = call.op == CommOp::kAllGather ? control_->size() : 1;
+  return blocks_->find_others(call.out(), size_t(bytes_of(call) * parts), outputs);
 }
 
 // By means of our own between the GPUs of one host, in a group or not. Under the mutex.
 bool NcclTransport::run_by_peers(const Call& call) {
   const int64_t exchanged =
       call.op == CommOp::kAllGather ? choice_.ways.gather : choice_.ways.exchange;
-  if (SeenBy outputs; copies_gather(call, outputs)) {
-    gathers_->run(call, outputs);
+  if (copied_) copied_->note(call);
+  if (SeenBy outputs; goes_by_copies(call, outputs)) {
+    copied_->run(call, outputs);
   } else if (exchange_ && PeerExchange::takes(call, exchanged)) {
     exchange_->run(call);
   } else if (two_shot_ && two_shot_->takes(call)) {

@@ -37,7 +37,7 @@ class NcclTransport : public Transport {
   void close() override;
 
  private:
-  bool copies_gather(const Call& call, SeenBy& outputs) const;
+  bool goes_by_copies(const Call& call, SeenBy& outputs) const;
   bool run_by_peers(const Call& call);
   void run_single(const Call& call);
   void run_group(std::span<const Call> calls);
@@ -54,7 +54,7 @@ class NcclTransport : public Transport {
   std::shared_ptr<PeerExchange> exchange_;  // null: NCCL makes small collectives too
   std::shared_ptr<TwoShotSums> two_shot_;   // null: NCCL makes all larger sums
   std::unique_ptr<SharedBlocks> blocks_;
-  std::shared_ptr<CopyGathers> gathers_;  // null: NCCL makes all large gathers
+  std::shared_ptr<CopyCollectives> copied_;  // null: NCCL makes all that is larger
 };
 
 }  // namespace catena::comm::nccl

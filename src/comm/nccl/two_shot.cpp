@@ -16,7 +16,12 @@ size_t divided(size_t number, size_t by) { return (number + by - 1) / by; }
 size_t in_lines(size_t packs) { return divided(packs, kLinePacks) * kLinePacks; }
 size_t slice_of(size_t packs, int ranks) { return in_lines(divided(packs, size_t(ranks))); }
 
-// Whether the kernel adds such elements. A weight would be rounded to 16 bits.
+bool is_aligned(const void* address) {
+  return reinterpret_cast<uintptr_t>(address) % kPackBytes == 0;
+}
+
+}  // namespace
+
 bool adds_in_float(const Call& call) {
   if (!adds(call)) return false;
   if (call.dtype == Dtype::kFloat32) return true;
@@ -24,17 +29,11 @@ bool adds_in_float(const Call& call) {
   return is_16_bit && call.reduction != Reduction::kWeighted;
 }
 
-bool is_aligned(const void* address) {
-  return reinterpret_cast<uintptr_t>(address) % kPackBytes == 0;
-}
-
 SumType sum_type(Dtype dtype) {
   return dtype == Dtype::kFloat16    ? SumType::kFloat16
          : dtype == Dtype::kBFloat16 ? SumType::kBFloat16
                                      : SumType::kFloat32;
 }
-
-}  // namespace
 
 std::shared_ptr<TwoShotSums> TwoShotSums::create(Communicator& control, int device,
                                                  const Ways& ways) {

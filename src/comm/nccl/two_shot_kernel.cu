@@ -11,9 +11,7 @@
 // One set of places is enough. Before a rank's operands of the next call come, it has passed 3 of
 // this one, so that all others have passed 2, and read what had come; and before its sums come, it
 // has operands of the next call of all others, which have then passed 3.
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
+#include "elements.cuh"
 #include "peer_block.cuh"
 #include "two_shot_kernel.h"
 
@@ -32,25 +30,6 @@ __device__ void wait_for_mark(const uint32_t* place, uint32_t mark, const BlockS
     if (seen == mark || ((tries & 255) == 255 && stopped(state))) return;
   }
 }
-
-// The elements of a pack, as float32 and back. The sum of 16-bit elements is rounded once.
-template <class T>
-struct Elements {
-  static constexpr int kCount = kPackBytes / sizeof(T);
-  float of[kCount];
-  __device__ explicit Elements(const uint4& pack) {
-    const T* from = reinterpret_cast<const T*>(&pack);
-#pragma unroll
-    for (int k = 0; k < kCount; ++k) of[k] = static_cast<float>(from[k]);
-  }
-  __device__ uint4 pack() const {
-    uint4 result;
-    T* to = reinterpret_cast<T*>(&result);
-#pragma unroll
-    for (int k = 0; k < kCount; ++k) to[k] = static_cast<T>(of[k]);
-    return result;
-  }
-};
 
 // The work of one block. kMost: ranks at most, for which loops are unrolled.
 template <class T, int kMost>

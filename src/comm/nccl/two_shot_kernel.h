@@ -4,10 +4,10 @@
 #include <cuda_runtime_api.h>
 
 #include "peer_block.h"
+#include "sum_type.h"
 
 namespace catena::comm::nccl {
 
-constexpr size_t kPackBytes = 16;
 constexpr unsigned kTwoShotThreads = 512;
 
 // What a block of another rank says to the block of this rank with its number, in the memory of
@@ -29,8 +29,6 @@ struct TwoShot {
   size_t signals_at, operands_at, sums_at;
   char* memory[kMostRanks];
 };
-
-enum class SumType : uint8_t { kFloat32, kFloat16, kBFloat16 };
 
 // What a call does with the slices of the array. A reduce-scatter ends with the first step, an
 // all-gather begins with the second one.

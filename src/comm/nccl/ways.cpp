@@ -44,7 +44,8 @@ Ways measured_ways(int ranks) {
           .gather = small(2),
           .two_shot = kMostInTwoSteps,
           .blocks = ranks <= 2 ? 48 : 32,
-          .copied_gather = kMostInTwoSteps + 1};
+          .copied_gather = kMostInTwoSteps + 1,
+          .copied_sum = kMostInTwoSteps + 1};
 }
 
 SharedMemory measured_memory(int) { return SharedMemory::kPeers; }
@@ -57,10 +58,10 @@ Choice choice_of_environment(int ranks) {
   switch (word_from_environment("CATENA_ALL_REDUCE", {"auto", "exchange", "two-shot", "nccl"})) {
     case 1:
       ways.exchange = ways.gather = int64_t(kMostBytes);
-      ways.two_shot = ways.copied_gather = 0;
+      ways.two_shot = ways.copied_gather = ways.copied_sum = 0;
       break;
     case 2:
-      ways.exchange = ways.gather = ways.copied_gather = 0;
+      ways.exchange = ways.gather = ways.copied_gather = ways.copied_sum = 0;
       ways.two_shot = kAnySize;
       break;
     case 3:
@@ -73,6 +74,7 @@ Choice choice_of_environment(int ranks) {
     ways.blocks = std::min(*blocks, kMostTwoShotBlocks);
   if (const auto bytes = count_from_environment("CATENA_COPIED_GATHER"))
     ways.copied_gather = *bytes;
+  if (const auto bytes = count_from_environment("CATENA_COPIED_SUM")) ways.copied_sum = *bytes;
   const int memory =
       word_from_environment("CATENA_SHARED_MEMORY", {"auto", "pool", "peers", "window"});
   if (memory > 0) choice.memory = SharedMemory(memory - 1);

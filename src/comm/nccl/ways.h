@@ -13,8 +13,8 @@ struct Ways {
   int64_t gather = 0;    // gathers up to this many: the same
   int64_t two_shot = 0;  // larger ones up to this many: two_shot.h
   int blocks = 0;        // of its kernel, at most
-  int64_t copied_gather =
-      0;  // gathers of arenas of at least so many over all ranks: copy_gathers.h
+  // Those of arenas of at least so many over all ranks: copy_collectives.h; 0: none.
+  int64_t copied_gather = 0, copied_sum = 0;
 };
 
 // Where arrays are that go through many collectives.
@@ -30,8 +30,8 @@ SharedMemory measured_memory(int ranks);
 
 // The same, unless the environment of rank 0 says otherwise: CATENA_ALL_REDUCE (auto, exchange,
 // two-shot or nccl: calls go this way as far as it takes them), CATENA_TWO_SHOT_BLOCKS (a
-// number), CATENA_COPIED_GATHER (bytes) and CATENA_SHARED_MEMORY (auto, pool, peers or window).
-// Collective.
+// number), CATENA_COPIED_GATHER, CATENA_COPIED_SUM (bytes) and CATENA_SHARED_MEMORY (auto, pool,
+// peers or window). Collective.
 struct Choice {
   Ways ways;
   SharedMemory memory = SharedMemory::kPool;
