@@ -342,7 +342,7 @@ void ParameterGathers::after_rule() {
   for (const size_t a : by_use_)
     if (arena(a).covers().size() != arena(a).size()) spread.push_back(a);
   if (is_ahead) {
-    for (const size_t a : spread) start(a);
+    start_all();
   } else if (!spread.empty()) {
     gather_now(spread);
   }
