@@ -19,6 +19,7 @@ class HookStage : public UpdateStage {
  public:
   UpdatePhase phase() const override { return UpdatePhase::kClip; }
   const char* name() const override { return "hooks"; }
+  bool reads_gradients(const Optimizer& optimizer) const override { return optimizer.has_hooks(); }
   void run(UpdateContext& update) override { update.optimizer().run_hooks(update); }
 };
 
@@ -26,6 +27,7 @@ class RuleStage : public UpdateStage {
  public:
   UpdatePhase phase() const override { return UpdatePhase::kRule; }
   const char* name() const override { return "rule"; }
+  bool reads_gradients(const Optimizer&) const override { return false; }  // not before it says so
   void run(UpdateContext& update) override { update.optimizer().run_rule(update); }
 };
 
@@ -128,12 +130,21 @@ void Optimizer::update() {
   warn_without_gradients();
   UpdateContext update(*this);
   const Stages stages = current_stages();
+  update.waits_by_arena_ = only_rule_reads_gradients();
   finish_gradients(update);
   if (updates_arenas() && !is_capturing()) layout_.adopt_low();
   for (const auto& stage : stages)
     if (stage->phase() != UpdatePhase::kReduce) stage->run(update);
   for (const auto& stage : stages) stage->after_update(*this);
   if (t_ == 1) warn_of_ranks_apart(stages);
+}
+
+// Rules with norms read all gradients before they update the first arena.
+bool Optimizer::only_rule_reads_gradients() const {
+  if (!updates_arenas() || needs_norms()) return false;
+  return std::none_of(stages_.begin(), stages_.end(), [this](const auto& stage) {
+    return stage->phase() != UpdatePhase::kReduce && stage->reads_gradients(*this);
+  });
 }
 
 void Optimizer::run_hooks(UpdateContext& update) {
@@ -148,7 +159,16 @@ void Optimizer::run_rule(UpdateContext& update) {
   if (!updates_arenas() || (needs_norms() && update.decay_ != 0)) update.apply();
   for (size_t i = 0; i < values_.size(); ++i) begin_update(i, update);
   if (updates_arenas() && needs_norms()) update.squares_ = squares_of_all(update);
-  for (size_t i = 0; i < values_.size(); ++i) update_whole(i, update);
+  for (size_t k = 0; k < values_.size(); ++k) {
+    // Gradients of the first arena come last.
+    const size_t i = update.waits_by_arena() ? values_.size() - 1 - k : k;
+    if (update.waits_by_arena()) before_rule_reads(i);
+    update_whole(i, update);
+  }
+}
+
+void Optimizer::before_rule_reads(size_t index) const {
+  for (const auto& stage : stages_) stage->before_rule_reads(index);
 }
 
 namespace {

@@ -320,7 +320,7 @@ void GradientReducer::start_next() {
     arena.slots()[s].parameter.state()->mark_written();
   if (bucket.begin == bucket.end) return;
   if (slices_) {
-    last_ = reduce_slices(bucket);
+    is_started(bucket, reduce_slices(bucket));
     return;
   }
   const Array gradient = arena.gradient().part({bucket.begin, bucket.end});
@@ -331,10 +331,17 @@ void GradientReducer::start_next() {
                             travelling_dtype(arena.dtype(), options_)};
   const bool frees = options_.sharding >= Sharding::kGradients;
   if (scatters(arena)) reduction.own = arena.own_gradient(frees);
-  last_ = start_reduction(comm_, reduction, begin_agreement() ? agreement_.get() : nullptr);
+  is_started(bucket,
+             start_reduction(comm_, reduction, begin_agreement() ? agreement_.get() : nullptr));
   if (!scatters(arena)) return;
   arena.keep_own_gradient(reduction.own);
   collect(index + 2);
+}
+
+void GradientReducer::is_started(const Bucket& bucket, const Event& end) {
+  last_ = end;
+  last_of_arena_.resize(optimizer_->layout().arenas().size());
+  last_of_arena_[bucket.arena] = end;
 }
 
 // Writes down what the ranks must agree on in this step.
@@ -381,9 +388,15 @@ Event GradientReducer::reduce_slices(const Bucket& bucket) {
 void GradientReducer::wait() {
   if (last_) current_stream(comm_.device()).wait(last_);
   last_ = {};
+  last_of_arena_.clear();
 }
 
-void GradientReducer::run(optimizers::UpdateContext&) {
+void GradientReducer::before_rule_reads(size_t index) {
+  if (index < last_of_arena_.size() && last_of_arena_[index])
+    current_stream(comm_.device()).wait(last_of_arena_[index]);
+}
+
+void GradientReducer::run(optimizers::UpdateContext& update) {
   if (slices_) slices_->require_last();
   update_buckets();
   CATENA_CHECK(GradientError, !mixed_ || round_ != Round::kOpen || !anything_kept(),
@@ -391,10 +404,11 @@ void GradientReducer::run(optimizers::UpdateContext&) {
                "this rank keeps a part; call zero_grads() before the passes of a step");
   if (round_ == Round::kOpen) begin_round();
   if (round_ != Round::kReduced) flush();
-  wait();
+  if (!update.waits_by_arena()) wait();
 }
 
 void GradientReducer::after_update(Optimizer&) {
+  wait();
   begin_round();
   if (slices_) slices_->discard();
   in_own_step_ = false;

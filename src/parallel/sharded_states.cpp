@@ -100,6 +100,7 @@ class BeforeRule final : public optimizers::UpdateStage {
       : states_(std::move(states)), gathers_(gathers) {}
   optimizers::UpdatePhase phase() const override { return optimizers::UpdatePhase::kUnscale; }
   const char* name() const override { return "own parameters"; }
+  bool reads_gradients(const Optimizer&) const override { return false; }
   void run(optimizers::UpdateContext&) override { gathers_.before_rule(); }
 
  private:

@@ -89,9 +89,23 @@ void misbehave_early(const std::string& fault) {
   if (fault == "absent") std::exit(0);
 }
 
+// In memory of the communicator, if it has such.
+Array arena(Communicator& comm, int64_t n) {
+  const StoragePtr storage = comm::internals(comm).allocate_shared(size_t(n) * 4);
+  if (!storage) return zeros({n}, {Dtype::kFloat32, comm.device()});
+  const Array x = Array::from_storage(storage, 0, {n}, contiguous_strides({n}, 4), Dtype::kFloat32);
+  x.fill(0);
+  return x;
+}
+
+constexpr int64_t kArena = 5000000;
+
 // The result is on the host when it returns: what is wrong with a call of a GPU shows here.
 void reduce_and_wait(Communicator& comm, const Array& x, Reduction kind = Reduction::kSum) {
-  comm.all_reduce(x, kind);
+  if (x.size() == kArena)
+    comm.all_reduce_async(x, kind, comm.side_stream(), {comm::TagKind::kBucket, 1, 0});
+  else
+    comm.all_reduce(x, kind);
   synchronize(comm.device());
 }
 
@@ -215,13 +229,14 @@ bool misbehave(Communicator& comm, const std::string& fault, const Array& x) {
 }
 
 int run(const std::string& given, const std::string& communicator) {
-  // A fault in a sum of many elements: "kill_large".
-  const bool is_large = given.ends_with("_large");
-  const std::string fault = is_large ? given.substr(0, given.rfind('_')) : given;
+  // A fault in a sum of many elements, "kill_large", or of an optimizer's arena: "kill_arena".
+  const bool is_large = given.ends_with("_large"), is_arena = given.ends_with("_arena");
+  const std::string fault = is_large || is_arena ? given.substr(0, given.rfind('_')) : given;
   if (is_disagreement(fault)) return run_disagreement(communicator, fault);
   misbehave_early(fault);
   const CommunicatorPtr comm = create_communicator(communicator);
-  const Array x = zeros({is_large ? 300000 : 4}, {Dtype::kFloat32, comm->device()});
+  const Array x = is_arena ? arena(*comm, kArena)
+                           : zeros({is_large ? 300000 : 4}, {Dtype::kFloat32, comm->device()});
   reduce_and_wait(*comm, x);
   if (comm->rank() == 1 && misbehave(*comm, fault, x)) return 0;
   if (fault.starts_with("pause")) reduce_with_pauses(*comm, x, fault == "pause_all");

@@ -4,8 +4,6 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cmath>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
@@ -22,22 +20,21 @@
 #include "catena/functions/math.h"
 #include "catena/optimizers/adam.h"
 #include "catena/parallel/multi_node_optimizer.h"
+#include "operands.h"
 
 namespace catena {
 namespace {
 
-using comm::Reduce;
 using comm::Reduction;
-using Floats = std::vector<float>;
+using mpi_test::expected;
+using mpi_test::Floats;
+using mpi_test::made_with;
+using mpi_test::operands;
+using mpi_test::Placed;
+using mpi_test::reduce_at;
 
-// A communicator of all ranks that reads these when it is made.
 CommunicatorPtr made_with(Communicator& all, const char* sums, const char* memory) {
-  setenv("CATENA_ALL_REDUCE", sums, 1);
-  setenv("CATENA_SHARED_MEMORY", memory, 1);
-  const CommunicatorPtr made = all.split(0, all.rank());
-  unsetenv("CATENA_ALL_REDUCE");
-  unsetenv("CATENA_SHARED_MEMORY");
-  return made;
+  return made_with(all, {{"CATENA_ALL_REDUCE", sums}, {"CATENA_SHARED_MEMORY", memory}});
 }
 
 // Communicators take seconds to make where ranks share a GPU: the tests share theirs.
@@ -58,64 +55,6 @@ class ProcessSums : public ::testing::Test {
       GTEST_SKIP() << "SKIPPED: the GPUs do not share memory (" << ways << ")";
   }
   static inline CommunicatorPtr all_, two_shot_;
-};
-
-// Of both signs, so that sums are rounded and depend on their order.
-float operand(int rank, int64_t i) {
-  const auto bits = uint32_t(i * 2654435761u + uint32_t(rank) * 40503u + 12345u) * 2246822519u;
-  return std::ldexp(float(int(bits >> 12) - (1 << 19)), int(bits % 12) - 20);
-}
-float weight_at(int rank) { return rank == 1 ? 0 : 0.3f + 0.1f * float(rank); }
-
-Floats operands(int rank, int64_t n) {
-  Floats x;
-  for (int64_t i = 0; i < n; ++i) x.push_back(operand(rank, i));
-  return x;
-}
-
-// In the order of the ranks, in float32.
-Floats expected(Reduction kind, int ranks, int64_t n) {
-  Floats sums;
-  for (int64_t i = 0; i < n; ++i) {
-    float sum = 0;
-    for (int r = 0; r < ranks; ++r) {
-      volatile float x = operand(r, i);  // no fused multiplication and addition
-      if (kind == Reduction::kWeighted) x = x * weight_at(r);
-      sum = r == 0 ? float(x) : sum + x;
-    }
-    sums.push_back(kind == Reduction::kMean ? sum / float(ranks) : sum);
-  }
-  return sums;
-}
-
-Reduce reduce_at(Reduction kind, int rank) {
-  return kind == Reduction::kWeighted ? comm::weighted(weight_at(rank)) : Reduce(kind);
-}
-
-// `n` elements that begin `offset` elements behind an aligned address, in memory of the pool or of
-// the communicator, with a guard behind them.
-constexpr float kGuard = -77;
-struct Placed {
-  Array whole, view;
-  Placed(Communicator& comm, bool shared, int64_t n, int64_t offset) {
-    const Shape shape{n + offset + 8};
-    StoragePtr storage;
-    if (shared) storage = comm::internals(comm).allocate_shared(size_t(shape[0]) * 4);
-    whole = storage ? Array::from_storage(storage, 0, shape, contiguous_strides(shape, 4),
-                                          Dtype::kFloat32)
-                    : empty(shape, {Dtype::kFloat32, comm.device()});
-    whole.fill(kGuard);
-    view = whole(Slice(offset, offset + n));
-  }
-  // Whether the elements around the view are as they were.
-  bool is_intact() const {
-    const Floats all = whole.to_vector<float>();
-    const auto first = size_t(static_cast<const float*>(view.raw_data()) -
-                              static_cast<const float*>(whole.raw_data()));
-    for (size_t i = 0; i < all.size(); ++i)
-      if ((i < first || i >= first + size_t(view.size())) && all[i] != kGuard) return false;
-    return true;
-  }
 };
 
 void expect_sum(Communicator& comm, Reduction kind, int64_t n, bool in_place, bool shared,

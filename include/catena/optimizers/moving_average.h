@@ -63,6 +63,7 @@ class MovingAverage : public UpdateStage {
   // Before the rule, so that a refused update changes nothing; averages are moved after all stages.
   UpdatePhase phase() const override { return UpdatePhase::kClip; }
   const char* name() const override { return "moving average"; }
+  bool reads_gradients(const Optimizer&) const override { return false; }
   void run(UpdateContext& update) override;
   void after_update(Optimizer& optimizer) override;
   void after_setup(Optimizer& optimizer) override;

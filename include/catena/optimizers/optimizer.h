@@ -147,6 +147,7 @@ class Optimizer : public UpdateRule {
   void add_hook(const std::string& name, Hook hook);
   // IndexError when there is none.
   void remove_hook(const std::string& name);
+  bool has_hooks() const { return !hooks_.empty(); }
 
   // What backward is to begin from: the loss, times the loss scale if there is one.
   Variable scaled(const Variable& loss) const;
@@ -283,6 +284,8 @@ class Optimizer : public UpdateRule {
   void finish_norm(const Array& total);
   void warn_without_gradients();
   void run_hooks(UpdateContext& update);
+  bool only_rule_reads_gradients() const;
+  void before_rule_reads(size_t arena) const;
   void run_rule(UpdateContext& update);
   void begin_update(size_t arena, const UpdateContext& update);
   void update_whole(size_t arena, UpdateContext& update);

@@ -88,6 +88,7 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   const char* name() const override { return "reduce"; }
   void after_setup(Optimizer& optimizer) override;
   void run(optimizers::UpdateContext& update) override;
+  void before_rule_reads(size_t index) override;
   void after_update(Optimizer& optimizer) override;
   void discard(Optimizer& optimizer) override;
   void before_accumulate(Optimizer& optimizer) override;
@@ -109,6 +110,7 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   void begin_declared_round();
   void start_ready_buckets();
   void start_next();
+  void is_started(const Bucket& bucket, const Event& end);
   Event reduce_slices(const Bucket& bucket);
   void collect(size_t bucket);
   comm::Reduce weighted(size_t arena, const Array& gradient) const;
@@ -138,6 +140,7 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   std::unordered_set<const ParameterState*> declared_;
   bool mixed_ = false;  // a pass has added to gradients of which parts had been reduced
   Event last_;          // of the last bucket started
+  std::vector<Event> last_of_arena_;  // likewise; null: none is on its way
   bool weighted_ = false;
   double weight_ = 1;
   std::vector<Array> device_weights_;  // one for each arena on a GPU, in its dtype

@@ -54,6 +54,7 @@ class ShardedStates : public optimizers::UpdateStage {
 
   optimizers::UpdatePhase phase() const override { return optimizers::UpdatePhase::kGather; }
   const char* name() const override { return "sharded states"; }
+  bool reads_gradients(const Optimizer&) const override { return false; }
   Share share() const override { return {comm_.rank(), comm_.size()}; }
   optimizers::ArenaCuts cuts() const override;
   void after_setup(Optimizer& optimizer) override;

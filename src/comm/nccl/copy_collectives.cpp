@@ -1,17 +1,19 @@
 // See copy_collectives.h.
 //
 // In a gather the ranks meet, which says that their arrays may be written, and each copies its part
-// to all others. Those of a batch need one such meeting, so that their copies follow each other
-// without a pause. A meeting behind the copies says that all parts have come.
+// to all others. A meeting behind the copies says that all parts have come. Those of a batch need
+// one meeting to begin.
 //
 // In a sum the ranks meet, each copies its operands of the slices of others to these, and a second
-// meeting says that they have come. The next meeting of all says that they have been added.
+// meeting says that they have come. The next meeting of all says that they have been added. In an
+// all-reduce the sums then go into the arrays of all others, of which the operands have left.
 //
-// Each rank begins with another one, and all go on in the same order on one stream: no GPU is
-// written by two at once, which would halve the speed of both.
+// Each rank begins with another one, and all go on in the same order on one stream, from meeting to
+// meeting: no GPU is written by two at once, which would halve the speed of both.
 #include "copy_collectives.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "slice_sum_kernel.h"
 
@@ -24,10 +26,13 @@ constexpr size_t kPlaces = 60 << 20;  // bytes of a rank for operands of all oth
 // At the head of the memory for meetings: the state of the rank, and the counts of the others.
 constexpr size_t kCountsAt = kLine, kMeetingBytes = 2 * kLine;
 
+size_t in_lines(size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+
 // Of the operands of one rank, so many bytes at a time.
 size_t piece_bytes(int ranks) { return kPlaces / size_t(ranks - 1) / kLine * kLine; }
 
 void copy(void* to, const void* from, size_t bytes, cudaStream_t stream) {
+  if (bytes == 0) return;
   CATENA_NCCL_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream));
 }
 
@@ -72,8 +77,10 @@ bool CopyCollectives::takes(const Call& call) const {
   if (!serves_arena(call)) return false;
   const int64_t bytes = bytes_of(call) * meeting_.ranks;
   if (call.op == CommOp::kAllGather) return least_gather_ > 0 && bytes >= least_gather_;
-  return call.op == CommOp::kReduceScatter && places_ && bytes >= least_sum_ &&
-         adds_in_float(call) && call.reduction != Reduction::kWeighted;
+  const bool adds_plainly = adds_in_float(call) && call.reduction != Reduction::kWeighted;
+  if (!adds_plainly || !places_) return false;
+  if (call.op == CommOp::kAllReduce) return bytes_of(call) >= least_sum_;
+  return call.op == CommOp::kReduceScatter && bytes >= least_sum_;
 }
 
 void CopyCollectives::note(const Call& call) {
@@ -82,15 +89,14 @@ void CopyCollectives::note(const Call& call) {
 
 void CopyCollectives::run(const Call& call, const SeenBy& outputs) {
   order_.enter(call.stream);
-  call.op == CommOp::kAllGather ? gather(call, outputs) : scatter_sum(call);
+  call.op == CommOp::kAllGather ? gather(call, outputs) : sum(call, outputs);
   order_.leave(call.stream);
 }
 
 void CopyCollectives::gather(const Call& call, const SeenBy& outputs) {
   const cudaStream_t stream = native(call.stream);
   const auto bytes = size_t(bytes_of(call)), offset = bytes * size_t(meeting_.rank);
-  if (!is_in_batch_) begin_copies(stream);
-  is_in_batch_ = true;
+  begin_copies(stream, std::exchange(is_in_batch_, true));
   for (int q = 1; q < meeting_.ranks; ++q)
     copy(outputs.rank[after(q)] + offset, call.in(), bytes, copies_);
   char* const own = static_cast<char*>(call.out()) + offset;
@@ -98,28 +104,65 @@ void CopyCollectives::gather(const Call& call, const SeenBy& outputs) {
   end_copies(stream);
 }
 
-void CopyCollectives::scatter_sum(const Call& call) {
+namespace {
+
+// The slices that ranks add. `in` and `out`: where the whole array begins or, if only this rank's
+// slice is there, would begin.
+struct Slices {
+  const char* in;
+  char* out;
+  size_t bytes, slice;  // of the whole; of each slice, but that the last ones may be shorter
+
+  size_t at(int rank, size_t offset) const { return size_t(rank) * slice + offset; }
+  // Of a piece of at most `most` bytes that begins at `offset` of the slice of a rank.
+  size_t piece(int rank, size_t offset, size_t most) const {
+    const size_t first = at(rank, offset);
+    return first >= bytes ? 0 : std::min({most, slice - offset, bytes - first});
+  }
+};
+
+Slices slices_of(const Call& call, int rank, int ranks) {
+  const auto bytes = size_t(bytes_of(call));
+  Slices slices{static_cast<const char*>(call.in()), static_cast<char*>(call.out()), bytes, 0};
+  if (call.op == CommOp::kAllReduce) {
+    slices.slice = in_lines((bytes + size_t(ranks) - 1) / size_t(ranks));
+  } else {
+    slices.bytes = bytes * size_t(ranks);
+    slices.slice = bytes;
+    slices.out -= bytes * size_t(rank);
+  }
+  return slices;
+}
+
+}  // namespace
+
+void CopyCollectives::sum(const Call& call, const SeenBy& outputs) {
+  const int rank = meeting_.rank, ranks = meeting_.ranks;
   const cudaStream_t stream = native(call.stream);
-  const int rank = meeting_.rank;
-  const auto slice = size_t(bytes_of(call)), size = size_t(itemsize(call.dtype));
-  const size_t most = piece_bytes(meeting_.ranks);
-  const auto* const in = static_cast<const char*>(call.in());
+  const Slices slices = slices_of(call, rank, ranks);
+  const size_t most = piece_bytes(ranks);
   SliceSum sum{};
-  sum.ranks = meeting_.ranks;
+  sum.ranks = ranks;
   sum.type = sum_type(call.dtype);
-  sum.divisor = divisor_of(call, meeting_.ranks);
-  for (int r = 0; r < meeting_.ranks; ++r)
+  sum.divisor = divisor_of(call, ranks);
+  for (int r = 0; r < ranks; ++r)
     if (r != rank) sum.operands[r] = place(rank, r);
-  for (size_t begin = 0; begin < slice; begin += most) {
-    const size_t bytes = std::min(most, slice - begin);
-    begin_copies(stream);
-    for (int q = 1; q < meeting_.ranks; ++q)
-      copy(place(after(q), rank), in + size_t(after(q)) * slice + begin, bytes, copies_);
+  for (size_t begin = 0; begin < slices.slice; begin += most) {
+    begin_copies(stream, false);
+    for (int q = 1; q < ranks; ++q)
+      copy(place(after(q), rank), slices.in + slices.at(after(q), begin),
+           slices.piece(after(q), begin, most), copies_);
     end_copies(stream);
-    sum.operands[rank] = in + size_t(rank) * slice + begin;
-    sum.sum = static_cast<char*>(call.out()) + begin;
-    sum.elements = bytes / size;
-    CATENA_NCCL_CUDA(launch_slice_sum(sum, stream));
+    const size_t own = slices.at(rank, begin), bytes = slices.piece(rank, begin, most);
+    sum.operands[rank] = slices.in + own;
+    sum.sum = slices.out + own;
+    sum.elements = bytes / size_t(itemsize(call.dtype));
+    if (bytes > 0) CATENA_NCCL_CUDA(launch_slice_sum(sum, stream));
+    if (!writes_others(call)) continue;
+    begin_copies(stream, true);  // all have sent their operands, which were here
+    for (int q = 1; q < ranks; ++q)
+      copy(outputs.rank[after(q)] + own, slices.out + own, bytes, copies_);
+    end_copies(stream);
   }
 }
 
@@ -128,9 +171,9 @@ char* CopyCollectives::place(int at, int from) const {
   return places_->of(at) + size_t(from < at ? from : from - 1) * piece_bytes(meeting_.ranks);
 }
 
-// The memory of all ranks may be written.
-void CopyCollectives::begin_copies(cudaStream_t stream) {
-  meet(stream);
+// The memory of all ranks may be written, of which the call before may have made sure.
+void CopyCollectives::begin_copies(cudaStream_t stream, bool have_met) {
+  if (!have_met) meet(stream);
   CATENA_NCCL_CUDA(cudaEventRecord(begin_, stream));
   CATENA_NCCL_CUDA(cudaStreamWaitEvent(copies_, begin_));
 }
