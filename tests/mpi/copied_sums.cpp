@@ -50,9 +50,6 @@ class CopiedSums : public ::testing::Test {
   static Array on_gpu(const Floats& values) { return array(values, cpu(0)).to(comm_->device()); }
   // On the side stream, behind which the current one goes on.
   static void end(const Event& event) { current_stream(comm_->device()).wait(event); }
-  static void reduce(const Array& x, Reduction kind) {
-    end(comm_->all_reduce_async(x, kind, comm_->side_stream(), kOfAnArena));
-  }
   static void scatter(const Array& x, Reduction kind, const Array& own) {
     end(comm_->reduce_scatter_async(x, kind, own, comm_->side_stream(), kOfAnArena));
   }
@@ -66,27 +63,16 @@ class CopiedSums : public ::testing::Test {
   static inline CommunicatorPtr all_, comm_;
 };
 
-// Arrays of all ranks are at the same place, which need not be aligned.
-TEST_F(CopiedSums, AreMadeInTheOrderOfTheRanks) {
-  for (const int64_t n : {1, 5, 33, 1000, 16385, 262147}) {
-    for (const int64_t offset : {0, 3}) {
-      for (const Reduction kind : {Reduction::kSum, Reduction::kMean}) {
-        SCOPED_TRACE(::testing::Message() << name(kind) << " of " << n << " from " << offset);
-        const Placed x(*comm_, true, n, offset);
-        x.view.assign(on_gpu(operands(comm_->rank(), n)));
-        reduce(x.view, kind);
-        EXPECT_TRUE(x.view.to_vector<float>() == expected(kind, comm_->size(), n));
-        EXPECT_TRUE(x.is_intact());
-      }
-    }
-  }
-}
-
-TEST_F(CopiedSums, MayBeScatteredAndGathered) {
+// Arenas of all ranks are at the same place, which need not be aligned.
+TEST_F(CopiedSums, AreMadeInTheOrderOfTheRanksAndGathered) {
   const int rank = comm_->rank(), ranks = comm_->size();
   for (const int64_t part : {1, 6, 100, 5000, 30003}) {
     const Placed all(*comm_, true, part * ranks, part % 4), own(*comm_, false, part, rank % 3);
     all.view.assign(on_gpu(operands(rank, part * ranks)));
+    scatter(all.view, Reduction::kSum, own.view);
+    EXPECT_TRUE(own.view.to_vector<float>() ==
+                part_of(expected(Reduction::kSum, ranks, part * ranks), part, rank))
+        << part;
     scatter(all.view, Reduction::kMean, own.view);
     const Floats sums = expected(Reduction::kMean, ranks, part * ranks);
     EXPECT_TRUE(own.view.to_vector<float>() == part_of(sums, part, rank)) << part;
@@ -106,19 +92,20 @@ TEST_F(CopiedSums, MayBeScatteredAndGathered) {
 
 // More than there is room for at a time.
 TEST_F(CopiedSums, GoPieceByPiece) {
-  const int64_t n = (140 << 20) / 4 + 7;
-  const Placed x(*comm_, true, n, 1);
-  const Array pattern = arange(0, double(n), 1, {Dtype::kInt32, comm_->device()});
-  const Array small = subtract(remainder(pattern, 2039), 1000).astype(Dtype::kFloat32);
+  const int ranks = comm_->size();
+  const int64_t part = (140 << 20) / 4 / ranks + 7;
+  const Placed x(*comm_, true, part * ranks, 1), own(*comm_, false, part, 0);
+  const Array places = arange(0, double(part * ranks), 1, {Dtype::kInt32, comm_->device()});
+  const Array small = subtract(remainder(places, 2039), 1000).astype(Dtype::kFloat32);
   x.view.assign(small * float(comm_->rank() + 1));
-  reduce(x.view, Reduction::kSum);
-  const float times = float(comm_->size() * (comm_->size() + 1) / 2);
-  EXPECT_TRUE(all(equal(x.view, small * times)).item<bool>());
-  EXPECT_TRUE(x.is_intact());
+  scatter(x.view, Reduction::kSum, own.view);
+  const Array of_part = small(Slice(comm_->rank() * part, (comm_->rank() + 1) * part));
+  EXPECT_TRUE(all(equal(own.view, of_part * float(ranks * (ranks + 1) / 2))).item<bool>());
+  EXPECT_TRUE(own.is_intact());
 }
 
 TEST_F(CopiedSums, OfSixteenBitsAreRoundedOnce) {
-  const int64_t n = 70001;
+  const int64_t part = 20002, n = part * comm_->size();
   for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBFloat16}) {
     const auto small = [&](int rank) { return array(operands(rank, n), cpu(0)).astype(dtype); };
     const auto seen = [](const Array& a) {
@@ -129,12 +116,10 @@ TEST_F(CopiedSums, OfSixteenBitsAreRoundedOnce) {
       const Floats x = seen(small(r));
       for (size_t i = 0; i < sums.size(); ++i) sums[i] += x[i];
     }
-    const StoragePtr storage = comm::internals(*comm_).allocate_shared(size_t(n) * 2);
-    ASSERT_TRUE(storage);
-    const Array x = Array::from_storage(storage, 0, {n}, contiguous_strides({n}, 2), dtype);
-    x.assign(small(comm_->rank()).to(comm_->device()));
-    reduce(x, Reduction::kSum);
-    EXPECT_TRUE(seen(x) == seen(array(sums, cpu(0)).astype(dtype))) << dtype;
+    const Array own = empty({part}, {dtype, comm_->device()});
+    scatter(small(comm_->rank()).to(comm_->device()), Reduction::kSum, own);
+    EXPECT_TRUE(seen(own) == part_of(seen(array(sums, cpu(0)).astype(dtype)), part, comm_->rank()))
+        << dtype;
   }
 }
 
@@ -165,7 +150,8 @@ TEST_F(CopiedSums, GathersFollowEachOtherInBatches) {
         ASSERT_TRUE(all(equal(rows(r), double(100 * round + 10 * int(i) + r))).item<bool>())
             << round << ": arena " << i << ", rank " << r;
     }
-    if (round % 3 == 0) reduce(arenas[0].view, Reduction::kMean);
+    const Array own = arenas[0].view(Slice(rank * kPart, (rank + 1) * kPart));
+    if (round % 3 == 0) scatter(arenas[0].view, Reduction::kMean, own);
   }
 }
 
@@ -174,9 +160,11 @@ TEST_F(CopiedSums, AreReplayed) {
   const int rank = comm_->rank(), ranks = comm_->size();
   constexpr int64_t kPart = 50001;
   const Placed x(*comm_, true, kPart * ranks, 0), y(*comm_, true, kPart * ranks, 2);
-  const Array own = y.view(Slice(rank * kPart, (rank + 1) * kPart));
+  const Slice slice(rank * kPart, (rank + 1) * kPart);
+  const Array own = y.view(slice), own_x = x.view(slice);
   const auto step = [&] {
-    reduce(x.view, Reduction::kMean);
+    scatter(x.view, Reduction::kMean, own_x);
+    gather(own_x, x.view);
     scatter(y.view, Reduction::kMean, own);
     own.assign(own * float(rank + 1));
     gather(own, y.view);

@@ -58,8 +58,8 @@ Outcome launch_fault(const std::string& fault) {
   return launch(std::string(CATENA_TEST_PROGRAM) + " " + fault + " nccl");
 }
 
-// Ranks that share a GPU wait for their turns: the suite is cut into parts then, so that a rank that
-// hangs is noticed in time.
+// Ranks that share a GPU wait for their turns: the suite is cut into parts then, so that a rank
+// that hangs is noticed in time.
 TEST(NcclProcesses, GiveExactResults) {
   CATENA_NEEDS_NCCL(1);
   const int parts = device_count(DeviceType::kCuda) < ranks() ? 3 : 1;

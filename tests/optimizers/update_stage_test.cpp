@@ -3,11 +3,17 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/adamw.h"
 #include "catena/optimizers/hooks.h"
 #include "catena/optimizers/lars.h"
 #include "catena/optimizers/momentum_sgd.h"
+#include "catena/optimizers/moving_average.h"
 #include "catena/optimizers/sgd.h"
 #include "error_text.h"
 #include "optimizers/models.h"
@@ -86,6 +92,43 @@ TEST(UpdateStages, RunInTheOrderOfTheirPhases) {
   EXPECT_EQ(log, Log{"unscale after_setup"});
 }
 
+// Which arenas the rule asks for, if gradients may be on their way until then.
+class Reducing : public UpdateStage {
+ public:
+  UpdatePhase phase() const override { return UpdatePhase::kReduce; }
+  const char* name() const override { return "reducing"; }
+  void run(UpdateContext& update) override { waits_by_arena_ = update.waits_by_arena(); }
+  void before_rule_reads(size_t index) override { asked_.push_back(index); }
+
+  // In an update: the arenas; none if run() had to wait for all.
+  std::vector<size_t> asked_by(Optimizer& optimizer) {
+    asked_.clear();
+    optimizer.update();
+    EXPECT_EQ(waits_by_arena_, !asked_.empty());
+    return asked_;
+  }
+
+ private:
+  bool waits_by_arena_ = false;
+  std::vector<size_t> asked_;
+};
+
+// An arena for each dtype.
+struct TwoArenas : FunctionSet {
+  catena::testing::Pair first{5, 3, Dtype::kFloat32}, second{2, 5, Dtype::kFloat64};
+  CATENA_FUNCTIONS(first, second)
+};
+
+template <class Rule>
+std::vector<size_t> asked_by(Rule&& rule, const std::function<void(Optimizer&)>& prepare = {}) {
+  TwoArenas model;
+  const auto reducing = rule.add_stage(std::make_shared<Reducing>());
+  if (prepare) prepare(rule);
+  rule.setup(model);
+  rule.zero_grads();
+  return reducing->asked_by(rule);
+}
+
 // Multiplies gradients, restricts updates and skips them, as stages may.
 class Restricting : public UpdateStage {
  public:
@@ -112,6 +155,20 @@ const MakeRule kRules[] = {
 const Dtype kDtypes[] = {dtype::float32, dtype::float64, dtype::float16, dtype::bfloat16};
 
 // Ranges in any order that cover an arena once are the whole arena, and a step is counted once.
+// Gradients of the first arena come last in a backward pass.
+TEST(UpdateStages, TheRuleWaitsForEachArenaWhereNothingElseReadsGradients) {
+  using Arenas = std::vector<size_t>;
+  EXPECT_EQ(asked_by(SGD()), (Arenas{1, 0}));
+  EXPECT_EQ(asked_by(Adam(), [](Optimizer& rule) { add_moving_average(rule, 0.9); }),
+            (Arenas{1, 0}));
+  EXPECT_EQ(asked_by(LARS()), Arenas()) << "norms of all gradients";
+  EXPECT_EQ(asked_by(SGD(), [](Optimizer& rule) { rule.add_hook("clip", gradient_clipping(1)); }),
+            Arenas());
+  EXPECT_EQ(
+      asked_by(SGD(), [](Optimizer& rule) { rule.add_stage(std::make_shared<Restricting>()); }),
+      Arenas());
+}
+
 TEST(UpdateStages, ARuleOverRangesIsTheRuleOverTheWhole) {
   for (const MakeRule make : kRules) {
     for (const Dtype dtype : kDtypes) {

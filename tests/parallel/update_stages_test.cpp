@@ -35,6 +35,39 @@ std::map<std::string, std::vector<double>> values_of_state(Optimizer& optimizer)
   return result;
 }
 
+// Counts the arenas for whose gradients alone the rule waits.
+class Waits : public optimizers::UpdateStage {
+ public:
+  optimizers::UpdatePhase phase() const override { return optimizers::UpdatePhase::kReduce; }
+  const char* name() const override { return "waits"; }
+  void run(optimizers::UpdateContext&) override {}
+  void before_rule_reads(size_t) override { ++count; }
+  size_t count = 0;
+};
+
+// While the last gradients travel, the others are used.
+TEST(Updates, BeginBeforeTheLastGradientsHaveCome) {
+  for (const Sharding sharding :
+       {Sharding::kNone, Sharding::kStates, Sharding::kGradients, Sharding::kParameters}) {
+    for (const bool ahead : {false, true}) {
+      comm::run_threads(2, [&](Communicator& comm) {
+        Net net(Dtype::kFloat32, 0);
+        net.to(comm.device());
+        BucketOptions options = kManyBuckets;
+        options.sharding = sharding;
+        options.gather_ahead = ahead && sharding == Sharding::kStates;
+        auto optimizer = create_multi_node_optimizer(AdamW(0.01), comm, options);
+        const auto waits = optimizer.actual_optimizer().add_stage(std::make_shared<Waits>());
+        optimizer.setup(net);
+        optimizer.zero_grads();
+        wide_loss(net, mine(0, Dtype::kFloat32, comm)).backward();
+        optimizer.update();
+        EXPECT_EQ(waits->count, optimizer.actual_optimizer().layout().arenas().size());
+      });
+    }
+  }
+}
+
 class Ranks : public ::testing::TestWithParam<Dtype> {};
 
 // One rank's infinity reaches the others by the reduction itself.

@@ -5,8 +5,7 @@
 // one meeting to begin.
 //
 // In a sum the ranks meet, each copies its operands of the slices of others to these, and a second
-// meeting says that they have come. The next meeting of all says that they have been added. In an
-// all-reduce the sums then go into the arrays of all others, of which the operands have left.
+// meeting says that they have come. The next meeting of all says that they have been added.
 //
 // Each rank begins with another one, and all go on in the same order on one stream, from meeting to
 // meeting: no GPU is written by two at once, which would halve the speed of both.
@@ -26,13 +25,10 @@ constexpr size_t kPlaces = 60 << 20;  // bytes of a rank for operands of all oth
 // At the head of the memory for meetings: the state of the rank, and the counts of the others.
 constexpr size_t kCountsAt = kLine, kMeetingBytes = 2 * kLine;
 
-size_t in_lines(size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
-
 // Of the operands of one rank, so many bytes at a time.
 size_t piece_bytes(int ranks) { return kPlaces / size_t(ranks - 1) / kLine * kLine; }
 
 void copy(void* to, const void* from, size_t bytes, cudaStream_t stream) {
-  if (bytes == 0) return;
   CATENA_NCCL_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream));
 }
 
@@ -77,10 +73,8 @@ bool CopyCollectives::takes(const Call& call) const {
   if (!serves_arena(call)) return false;
   const int64_t bytes = bytes_of(call) * meeting_.ranks;
   if (call.op == CommOp::kAllGather) return least_gather_ > 0 && bytes >= least_gather_;
-  const bool adds_plainly = adds_in_float(call) && call.reduction != Reduction::kWeighted;
-  if (!adds_plainly || !places_) return false;
-  if (call.op == CommOp::kAllReduce) return bytes_of(call) >= least_sum_;
-  return call.op == CommOp::kReduceScatter && bytes >= least_sum_;
+  return call.op == CommOp::kReduceScatter && places_ && bytes >= least_sum_ &&
+         adds_in_float(call) && call.reduction != Reduction::kWeighted;
 }
 
 void CopyCollectives::note(const Call& call) {
@@ -89,7 +83,7 @@ void CopyCollectives::note(const Call& call) {
 
 void CopyCollectives::run(const Call& call, const SeenBy& outputs) {
   order_.enter(call.stream);
-  call.op == CommOp::kAllGather ? gather(call, outputs) : sum(call, outputs);
+  call.op == CommOp::kAllGather ? gather(call, outputs) : scatter_sum(call);
   order_.leave(call.stream);
 }
 
@@ -104,65 +98,27 @@ void CopyCollectives::gather(const Call& call, const SeenBy& outputs) {
   end_copies(stream);
 }
 
-namespace {
-
-// The slices that ranks add. `in` and `out`: where the whole array begins or, if only this rank's
-// slice is there, would begin.
-struct Slices {
-  const char* in;
-  char* out;
-  size_t bytes, slice;  // of the whole; of each slice, but that the last ones may be shorter
-
-  size_t at(int rank, size_t offset) const { return size_t(rank) * slice + offset; }
-  // Of a piece of at most `most` bytes that begins at `offset` of the slice of a rank.
-  size_t piece(int rank, size_t offset, size_t most) const {
-    const size_t first = at(rank, offset);
-    return first >= bytes ? 0 : std::min({most, slice - offset, bytes - first});
-  }
-};
-
-Slices slices_of(const Call& call, int rank, int ranks) {
-  const auto bytes = size_t(bytes_of(call));
-  Slices slices{static_cast<const char*>(call.in()), static_cast<char*>(call.out()), bytes, 0};
-  if (call.op == CommOp::kAllReduce) {
-    slices.slice = in_lines((bytes + size_t(ranks) - 1) / size_t(ranks));
-  } else {
-    slices.bytes = bytes * size_t(ranks);
-    slices.slice = bytes;
-    slices.out -= bytes * size_t(rank);
-  }
-  return slices;
-}
-
-}  // namespace
-
-void CopyCollectives::sum(const Call& call, const SeenBy& outputs) {
+void CopyCollectives::scatter_sum(const Call& call) {
   const int rank = meeting_.rank, ranks = meeting_.ranks;
   const cudaStream_t stream = native(call.stream);
-  const Slices slices = slices_of(call, rank, ranks);
-  const size_t most = piece_bytes(ranks);
+  const auto slice = size_t(bytes_of(call));
+  const auto* const in = static_cast<const char*>(call.in());
   SliceSum sum{};
   sum.ranks = ranks;
   sum.type = sum_type(call.dtype);
   sum.divisor = divisor_of(call, ranks);
   for (int r = 0; r < ranks; ++r)
     if (r != rank) sum.operands[r] = place(rank, r);
-  for (size_t begin = 0; begin < slices.slice; begin += most) {
+  for (size_t begin = 0; begin < slice; begin += piece_bytes(ranks)) {
+    const size_t bytes = std::min(piece_bytes(ranks), slice - begin);
     begin_copies(stream, false);
     for (int q = 1; q < ranks; ++q)
-      copy(place(after(q), rank), slices.in + slices.at(after(q), begin),
-           slices.piece(after(q), begin, most), copies_);
+      copy(place(after(q), rank), in + size_t(after(q)) * slice + begin, bytes, copies_);
     end_copies(stream);
-    const size_t own = slices.at(rank, begin), bytes = slices.piece(rank, begin, most);
-    sum.operands[rank] = slices.in + own;
-    sum.sum = slices.out + own;
+    sum.operands[rank] = in + size_t(rank) * slice + begin;
+    sum.sum = static_cast<char*>(call.out()) + begin;
     sum.elements = bytes / size_t(itemsize(call.dtype));
-    if (bytes > 0) CATENA_NCCL_CUDA(launch_slice_sum(sum, stream));
-    if (!writes_others(call)) continue;
-    begin_copies(stream, true);  // all have sent their operands, which were here
-    for (int q = 1; q < ranks; ++q)
-      copy(outputs.rank[after(q)] + own, slices.out + own, bytes, copies_);
-    end_copies(stream);
+    CATENA_NCCL_CUDA(launch_slice_sum(sum, stream));
   }
 }
 

@@ -1,4 +1,4 @@
-// Sums and gathers of large arrays between GPUs of one host by their copy engines. NCCL's
+// Scattered sums and gathers of large arrays between GPUs of one host by their copy engines. NCCL's
 // kernels would take multiprocessors from the products that run at the same time.
 #pragma once
 
@@ -11,10 +11,9 @@
 
 namespace catena::comm::nccl {
 
-// Elements are added in the order of the ranks, by one rank for all, so that all ranks get the same
-// bits, and a reduce-scatter those of an all-reduce; 16-bit ones in float32. Calls are in order on
-// all streams, and may be captured; graphs that hold calls must not run at the same time, which
-// ends in a timeout. Not thread-safe, but for release().
+// Elements are added in the order of the ranks; 16-bit ones in float32. Calls are in order on all
+// streams, and may be captured; graphs that hold calls must not run at the same time, which ends in
+// a timeout. Not thread-safe, but for release().
 class CopyCollectives {
  public:
   // Collective. Null unless `ways` leaves it something and all ranks can do it: 2 to kMostRanks
@@ -29,18 +28,15 @@ class CopyCollectives {
 
   // Collective: makes the memory that sums need, once arrays are shared for which they are meant.
   void prepare(size_t shared_bytes, Communicator& control);
-  // Whether it makes this call: all-reduces, reduce-scatters and gathers of an optimizer's arenas,
-  // from Ways::copied_sum and copied_gather bytes over all ranks on. Sums and means of float32,
-  // float16 and bfloat16. Outputs that others write into must be in blocks of SharedBlocks; arenas
-  // are there on all ranks or on none, each at the same place, and of other arrays that is not
-  // known.
+  // Whether it makes this call: reduce-scatters and gathers of an optimizer's arenas, from
+  // Ways::copied_sum and copied_gather bytes over all ranks on. Sums and means of float32, float16
+  // and bfloat16. Gathers must go into blocks of SharedBlocks; arenas are there on all ranks or on
+  // none, each at the same place, and of other arrays that is not known.
   bool takes(const Call& call) const;
-  // Whether others write into the output of such a call.
-  static bool writes_others(const Call& call) { return call.op != CommOp::kReduceScatter; }
   // Before each call of the communicator: a batch of gathers ends where another call comes than one
   // that follows (TagKind::kFollowing).
   void note(const Call& call);
-  // `outputs`: of each rank, as this one sees it, if others write into them.
+  // `outputs`: of each rank, as this one sees it, for a gather.
   void run(const Call& call, const SeenBy& outputs);
   // Ends the kernels that wait, with wrong data: for a communicator that has failed. Any thread.
   void release() noexcept;
@@ -53,7 +49,7 @@ class CopyCollectives {
   CopyCollectives() = default;
   void open(int device);
   void gather(const Call& call, const SeenBy& outputs);
-  void sum(const Call& call, const SeenBy& outputs);
+  void scatter_sum(const Call& call);
   void begin_copies(cudaStream_t stream, bool have_met);
   void end_copies(cudaStream_t stream);
   void meet(cudaStream_t stream);

@@ -158,8 +158,8 @@ std::string NcclTransport::ways() const {
     const auto from = [](const char* what, int64_t least) {
       return least > 0 ? message("; ", what, " of arenas from ", least, " bytes") : std::string();
     };
-    text += from("sums", choice_.ways.copied_sum) + from("gathers", choice_.ways.copied_gather) +
-            " by copy engines";
+    text += from("scattered sums", choice_.ways.copied_sum) +
+            from("gathers", choice_.ways.copied_gather) + " by copy engines";
   }
   return text + message("; memory of arenas: ", name_of(choice_.memory));
 }
@@ -269,12 +269,11 @@ std::vector<Call> NcclTransport::run_copies(std::span<const Call> calls) {
   return others;
 }
 
-// Whether copy engines make the call; where the others' outputs are, if they are written.
+// Whether copy engines make the call; where the others' outputs of a gather are.
 bool NcclTransport::goes_by_copies(const Call& call, SeenBy& outputs) const {
   if (!copied_ || !copied_->takes(call)) return false;
-  if (!CopyCollectives::writes_others(call)) return true;
-  const int parts = call.op == CommOp::kAllGather ? control_->size() : 1;
-  return blocks_->find_others(call.out(), size_t(bytes_of(call) * parts), outputs);
+  return call.op != CommOp::kAllGather ||
+         blocks_->find_others(call.out(), size_t(bytes_of(call) * control_->size()), outputs);
 }
 
 // By means of our own between the GPUs of one host, in a group or not. Under the mutex.
