@@ -159,9 +159,7 @@ void Optimizer::run_rule(UpdateContext& update) {
   if (!updates_arenas() || (needs_norms() && update.decay_ != 0)) update.apply();
   for (size_t i = 0; i < values_.size(); ++i) begin_update(i, update);
   if (updates_arenas() && needs_norms()) update.squares_ = squares_of_all(update);
-  for (size_t k = 0; k < values_.size(); ++k) {
-    // Gradients of the first arena come last.
-    const size_t i = update.waits_by_arena() ? values_.size() - 1 - k : k;
+  for (size_t i = 0; i < values_.size(); ++i) {  // the order in which backward passes fill arenas
     if (update.waits_by_arena()) before_rule_reads(i);
     update_whole(i, update);
   }

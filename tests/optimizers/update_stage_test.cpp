@@ -155,12 +155,12 @@ const MakeRule kRules[] = {
 const Dtype kDtypes[] = {dtype::float32, dtype::float64, dtype::float16, dtype::bfloat16};
 
 // Ranges in any order that cover an arena once are the whole arena, and a step is counted once.
-// Gradients of the first arena come last in a backward pass.
+// The first arena has the parameters that were declared last, whose gradients come first.
 TEST(UpdateStages, TheRuleWaitsForEachArenaWhereNothingElseReadsGradients) {
   using Arenas = std::vector<size_t>;
-  EXPECT_EQ(asked_by(SGD()), (Arenas{1, 0}));
+  EXPECT_EQ(asked_by(SGD()), (Arenas{0, 1}));
   EXPECT_EQ(asked_by(Adam(), [](Optimizer& rule) { add_moving_average(rule, 0.9); }),
-            (Arenas{1, 0}));
+            (Arenas{0, 1}));
   EXPECT_EQ(asked_by(LARS()), Arenas()) << "norms of all gradients";
   EXPECT_EQ(asked_by(SGD(), [](Optimizer& rule) { rule.add_hook("clip", gradient_clipping(1)); }),
             Arenas());
