@@ -78,7 +78,7 @@ class Bench : public RankBench {
 
   void mnist(Precision precision, double goal);
   void linear_stack(const Way& way, bool with_memory);
-  void long_step();
+  void long_step(const std::string& name, const BucketOptions& options);
   void slices();
 
  private:
@@ -194,17 +194,17 @@ void Bench::linear_stack(const Way& way, bool with_memory) {
 }
 
 // Weak scaling: the same work of each rank, about 50 ms on an H200.
-void Bench::long_step() {
+void Bench::long_step(const std::string& name, const BucketOptions& options) {
   const int64_t width = !on_gpu() ? 128 : 4096, batch = on_gpu() ? 20 * 1024 : 64;
   if (on_gpu()) catena::config().matmul_precision = Precision::kTf32;
   const Sampling sampling{2, quick_ ? 3 : 5, on_gpu() ? 4 : 3};
   LinearStack alone(device_, 8, width, batch), shared(device_, 8, width, batch);
   const auto own = make_rule("SGD");
   own->setup(alone.model());
-  auto averaged = catena::create_multi_node_optimizer(make_rule("SGD"), comm_);
+  auto averaged = catena::create_multi_node_optimizer(make_rule("SGD"), comm_, options);
   averaged.setup(shared.model());
   Row r{.name = "8 x Linear(" + std::to_string(width) + "), batch " + std::to_string(batch) +
-                " a rank, SGD, eager",
+                " a rank, " + name + ", eager",
         .precision = precision(),
         .unit = "ms",
         .limit_name = kAlone};
@@ -294,7 +294,9 @@ int body(int argc, char** argv) {
   if (only.empty()) {
     bench.mnist(Precision::kFloat32, 130);
     if (comm->device().is_cuda()) bench.mnist(Precision::kTf32, 105);
-    bench.long_step();
+    bench.long_step("SGD", {});
+    bench.long_step("SGD, sharded states, gathered ahead",
+                    {.sharding = Sharding::kStates, .gather_ahead = true});
   }
   int found = 0;
   for (const Way& way : ways()) {
