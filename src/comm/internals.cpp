@@ -109,6 +109,14 @@ StoragePtr CommunicatorInternals::allocate_shared(size_t bytes) const {
   state.throw_if_failed();
   return state.transport->allocate_shared(bytes);
 }
+
+void CommunicatorInternals::prepare_scattered_sums(size_t bytes) const {
+  State& state = State::of(comm_);
+  if (state.closed) return;
+  state.throw_if_failed();
+  state.transport->prepare_scattered_sums(bytes);
+}
+
 std::string CommunicatorInternals::ways() const { return State::of(comm_).transport->ways(); }
 
 void CommunicatorInternals::watch(const Stream& stream) const {

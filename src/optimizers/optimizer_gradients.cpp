@@ -139,7 +139,7 @@ void Optimizer::finish_gradients(UpdateContext& update) {
     if (stage->phase() != UpdatePhase::kReduce) break;
     stage->run(update);
   }
-  layout_.settle_gradients();
+  if (!update.waits_by_arena()) layout_.settle_gradients();
 }
 
 void Optimizer::finish_gradients(const char* who) {

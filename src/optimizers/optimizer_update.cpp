@@ -130,21 +130,30 @@ void Optimizer::update() {
   warn_without_gradients();
   UpdateContext update(*this);
   const Stages stages = current_stages();
-  update.waits_by_arena_ = only_rule_reads_gradients();
+  if (only_rule_reads_gradients()) update.waiting_.assign(stages.begin(), stages.end());
   finish_gradients(update);
   if (updates_arenas() && !is_capturing()) layout_.adopt_low();
-  for (const auto& stage : stages)
-    if (stage->phase() != UpdatePhase::kReduce) stage->run(update);
+  run_stages(stages, update);
   for (const auto& stage : stages) stage->after_update(*this);
   if (t_ == 1) warn_of_ranks_apart(stages);
+}
+
+// Who catches what a stage throws finds the gradients there, as without the rule.
+void Optimizer::run_stages(const Stages& stages, UpdateContext& update) {
+  try {
+    for (const auto& stage : stages)
+      if (stage->phase() != UpdatePhase::kReduce) stage->run(update);
+  } catch (...) {
+    for (size_t i = 0; i < values_.size(); ++i) wait_for_gradients(i, update);
+    throw;
+  }
 }
 
 // Rules with norms read all gradients before they update the first arena.
 bool Optimizer::only_rule_reads_gradients() const {
   if (!updates_arenas() || needs_norms()) return false;
-  return std::none_of(stages_.begin(), stages_.end(), [this](const auto& stage) {
-    return stage->phase() != UpdatePhase::kReduce && stage->reads_gradients(*this);
-  });
+  return std::none_of(stages_.begin(), stages_.end(),
+                      [this](const auto& stage) { return stage->reads_gradients(*this); });
 }
 
 void Optimizer::run_hooks(UpdateContext& update) {
@@ -160,13 +169,16 @@ void Optimizer::run_rule(UpdateContext& update) {
   for (size_t i = 0; i < values_.size(); ++i) begin_update(i, update);
   if (updates_arenas() && needs_norms()) update.squares_ = squares_of_all(update);
   for (size_t i = 0; i < values_.size(); ++i) {  // the order in which backward passes fill arenas
-    if (update.waits_by_arena()) before_rule_reads(i);
+    wait_for_gradients(i, update);
     update_whole(i, update);
   }
 }
 
-void Optimizer::before_rule_reads(size_t index) const {
-  for (const auto& stage : stages_) stage->before_rule_reads(index);
+// Gradients that were cleared meanwhile are zeros behind what was on its way.
+void Optimizer::wait_for_gradients(size_t index, const UpdateContext& update) const {
+  if (!update.waits_by_arena()) return;
+  for (const auto& stage : update.waiting_) stage->before_rule_reads(index);
+  layout_.arenas()[index].settle_gradients();
 }
 
 namespace {

@@ -53,6 +53,7 @@ void GradientReducer::after_setup(Optimizer& optimizer) {
   cut_for_.clear();
   update_buckets();
   begin_round();
+  prepare_sums();
   for (const auto& arena : optimizer.layout().arenas()) {
     comm_.broadcast(arena.data().memory, 0);
     arena.copy_data_to_master();
@@ -179,6 +180,7 @@ bool GradientReducer::is_in_own_step() {
 // call, most likely in their next bucket; the tag says in the report that its parameters moved.
 void GradientReducer::before_layout_moves(Optimizer&) {
   if (optimizer_ == nullptr) return;
+  wait();
   cut_for_.clear();
   const Array moves = ones({1}, {Dtype::kUInt64, comm_.device()});
   comm_.all_reduce_async(moves, comm::Reduction::kSum, current_stream(comm_.device()),
@@ -420,6 +422,14 @@ void GradientReducer::after_update(Optimizer&) {
   comm_.check();
   if (slices_) slices_->check();
   check_state("update");
+}
+
+// The memory that scattered sums need besides the gradients.
+void GradientReducer::prepare_sums() {
+  int64_t most = 0;
+  for (const auto& arena : optimizer_->layout().arenas())
+    if (scatters(arena)) most = std::max(most, arena.size() * int64_t(itemsize(arena.dtype())));
+  if (most > 0) comm::internals(comm_).prepare_scattered_sums(size_t(most));
 }
 
 void GradientReducer::check_state(const char* who) {

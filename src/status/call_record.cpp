@@ -31,8 +31,9 @@ std::string tag_text(const CallTag& tag) {
   const std::string part = std::to_string(tag.part);
   switch (tag.kind) {
     case TagKind::kBucket:
-    case TagKind::kFollowing:
       return " (bucket " + part + " of optimizer " + std::to_string(tag.owner) + ")";
+    case TagKind::kFollowing:
+      return " (bucket " + part + " of optimizer " + std::to_string(tag.owner) + ", in a batch)";
     case TagKind::kAgreement:
       return " (agreement of optimizer " + std::to_string(tag.owner) + ")";
     case TagKind::kLayout:

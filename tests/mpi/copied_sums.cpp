@@ -35,6 +35,7 @@ class CopiedSums : public ::testing::Test {
       comm_ = mpi_test::made_with(*all_, {{"CATENA_COPIED_SUM", "1"},
                                           {"CATENA_COPIED_GATHER", "1"},
                                           {"CATENA_SHARED_MEMORY", "peers"}});
+    if (comm_) comm::internals(*comm_).prepare_scattered_sums(1);
   }
   static void TearDownTestSuite() {
     comm_.reset();
@@ -43,8 +44,11 @@ class CopiedSums : public ::testing::Test {
   void SetUp() override {
     if (!comm_) GTEST_SKIP() << "SKIPPED over " << all_->name() << ": no GPUs";
     const std::string ways = comm::internals(*comm_).ways();
-    if (ways.find("copy engines") == std::string::npos)
+    if (ways.find("mapped by all ranks") == std::string::npos)
       GTEST_SKIP() << "SKIPPED: the GPUs do not share memory (" << ways << ")";
+    ASSERT_NE(ways.find("scattered sums of arenas from 1 bytes; gathers of arenas from 1 bytes by"),
+              std::string::npos)
+        << ways;
   }
 
   static Array on_gpu(const Floats& values) { return array(values, cpu(0)).to(comm_->device()); }

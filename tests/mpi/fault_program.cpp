@@ -90,9 +90,15 @@ void misbehave_early(const std::string& fault) {
   if (fault == "absent") std::exit(0);
 }
 
-// In memory of the communicator, if it has such.
+// In memory of the communicator, if it has such. Sums then go by copy engines.
 Array arena(Communicator& comm, int64_t n) {
-  const StoragePtr storage = comm::internals(comm).allocate_shared(size_t(n) * 4);
+  const comm::CommunicatorInternals inside = comm::internals(comm);
+  inside.prepare_scattered_sums(size_t(n) * 4);
+  const std::string ways = inside.ways();
+  if (ways.find("mapped by all ranks") != std::string::npos &&
+      ways.find("scattered sums of arenas") == std::string::npos)
+    throw std::logic_error("sums do not go by copy engines: " + ways);
+  const StoragePtr storage = inside.allocate_shared(size_t(n) * 4);
   if (!storage) return zeros({n}, {Dtype::kFloat32, comm.device()});
   const Array x = Array::from_storage(storage, 0, {n}, contiguous_strides({n}, 4), Dtype::kFloat32);
   x.fill(0);

@@ -1,8 +1,10 @@
 // States spread over processes against states that each holds, in the job of suite_main.cpp.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 #include "catena/comm/internals.h"
 #include "parallel/sharded_training.h"
@@ -95,6 +97,56 @@ TEST(ProcessSharding, TheWayOfGathersDoesNotShow) {
     unsetenv("CATENA_COPIED_GATHER");
     EXPECT_EQ(results[0], results[1]) << (replays ? "replayed" : "");
   }
+}
+
+// The same of scattered sums, which NCCL adds in an order of its own.
+TEST(ProcessSharding, TheWayOfSumsDoesNotShow) {
+  const CommunicatorPtr all = create_communicator();
+  if (!all->device().is_cuda()) GTEST_SKIP() << "SKIPPED: needs GPUs";
+  for (const Sharding sharding : {Sharding::kStates, Sharding::kGradients}) {
+    for (const bool replays : {false, true}) {
+      const ShardedJob job{.dtype = dtype::float32,
+                           .options = sharded(sharding, true),
+                           .end = 8,
+                           .replays = replays};
+      std::vector<Values> results;
+      for (const char* least : {"1", "1000000000"}) {
+        setenv("CATENA_COPIED_SUM", least, 1);
+        const CommunicatorPtr comm = create_communicator();
+        results.push_back(train_sharded(*comm, job).values);
+      }
+      unsetenv("CATENA_COPIED_SUM");
+      EXPECT_LE(largest_difference(results[0], results[1]), 1e-5) << (replays ? "replayed" : "");
+    }
+  }
+}
+
+// Parameters after steps in which the communicator's stream is late, and a gradient is cleared
+// after the backward pass.
+Values trained_late(Communicator& comm, Sharding sharding, bool late) {
+  Net net(dtype::float32, 0);
+  net.to(comm.device());
+  auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm, {64, 64, 64, sharding});
+  optimizer.setup(net);
+  const std::vector<double> cleared = net.l3.W.data().to_vector<double>();
+  for (int step = 0; step < 3; ++step) {
+    const Batch batch = batch_of(step * comm.size() + comm.rank(), 4, dtype::float32);
+    optimizer.zero_grads();
+    if (late && comm.device().is_cuda())
+      comm.side_stream().launch_host_func(
+          [] { std::this_thread::sleep_for(std::chrono::milliseconds(30)); });
+    loss_of(net, part(batch, 0, 4, comm.device())).backward();
+    net.l3.W.zero_grad();
+    optimizer.update();
+  }
+  EXPECT_EQ(net.l3.W.data().to_vector<double>(), cleared);
+  return values_of(net);
+}
+
+TEST(ProcessSharding, UpdatesWaitForLateGradients) {
+  const CommunicatorPtr comm = create_communicator();
+  for (const Sharding sharding : {Sharding::kNone, Sharding::kStates, Sharding::kGradients})
+    EXPECT_EQ(trained_late(*comm, sharding, true), trained_late(*comm, sharding, false));
 }
 
 }  // namespace

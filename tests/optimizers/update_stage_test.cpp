@@ -97,6 +97,7 @@ class Reducing : public UpdateStage {
  public:
   UpdatePhase phase() const override { return UpdatePhase::kReduce; }
   const char* name() const override { return "reducing"; }
+  bool reads_gradients(const Optimizer&) const override { return reads; }
   void run(UpdateContext& update) override { waits_by_arena_ = update.waits_by_arena(); }
   void before_rule_reads(size_t index) override { asked_.push_back(index); }
 
@@ -107,6 +108,8 @@ class Reducing : public UpdateStage {
     EXPECT_EQ(waits_by_arena_, !asked_.empty());
     return asked_;
   }
+  const std::vector<size_t>& asked() const { return asked_; }
+  bool reads = false;
 
  private:
   bool waits_by_arena_ = false;
@@ -154,7 +157,6 @@ const MakeRule kRules[] = {
 };
 const Dtype kDtypes[] = {dtype::float32, dtype::float64, dtype::float16, dtype::bfloat16};
 
-// Ranges in any order that cover an arena once are the whole arena, and a step is counted once.
 // The first arena has the parameters that were declared last, whose gradients come first.
 TEST(UpdateStages, TheRuleWaitsForEachArenaWhereNothingElseReadsGradients) {
   using Arenas = std::vector<size_t>;
@@ -169,6 +171,46 @@ TEST(UpdateStages, TheRuleWaitsForEachArenaWhereNothingElseReadsGradients) {
       Arenas());
 }
 
+TEST(UpdateStages, OfPhaseReduceMayReadGradients) {
+  const auto add_reader = [](Optimizer& rule) {
+    rule.add_stage(std::make_shared<Reducing>())->reads = true;
+  };
+  EXPECT_EQ(asked_by(SGD(), add_reader), std::vector<size_t>());
+}
+
+// A gradient that was cleared while others travel is zero for the rule.
+TEST(UpdateStages, ClearedGradientsAreZeroWhereTheRuleWaits) {
+  Model model;
+  SGD sgd(1);
+  sgd.add_stage(std::make_shared<Reducing>());
+  sgd.setup(model);
+  sgd.zero_grads();
+  catena::testing::set_gradients(sgd.layout().parameters(), 1);
+  const auto before = all_values(sgd.layout().parameters());
+  model.l1.W.zero_grad();
+  sgd.update();
+  const auto after = all_values(sgd.layout().parameters());
+  int kept = 0;
+  for (size_t k = 0; k < after.size(); ++k) kept += after[k] == before[k];
+  EXPECT_EQ(kept, 1);
+  EXPECT_EQ(model.l1.W.data().to_vector<double>(), before[0]);
+}
+
+// What a stage throws finds gradients that were waited for.
+TEST(UpdateStages, GradientsAreWaitedForWhereAStageThrows) {
+  TwoArenas model;
+  SGD sgd;
+  const auto reducing = sgd.add_stage(std::make_shared<Reducing>());
+  const auto average = add_moving_average(sgd, 0.5);
+  sgd.setup(model);
+  sgd.zero_grads();
+  sgd.update();
+  const MovingAverage::Scope in_use(*average);
+  EXPECT_THROW(sgd.update(), ValueError);
+  EXPECT_EQ(reducing->asked(), (std::vector<size_t>{0, 1, 0, 1}));
+}
+
+// Ranges in any order that cover an arena once are the whole arena, and a step is counted once.
 TEST(UpdateStages, ARuleOverRangesIsTheRuleOverTheWhole) {
   for (const MakeRule make : kRules) {
     for (const Dtype dtype : kDtypes) {

@@ -40,6 +40,7 @@ class Waits : public optimizers::UpdateStage {
  public:
   optimizers::UpdatePhase phase() const override { return optimizers::UpdatePhase::kReduce; }
   const char* name() const override { return "waits"; }
+  bool reads_gradients(const Optimizer&) const override { return false; }
   void run(optimizers::UpdateContext&) override {}
   void before_rule_reads(size_t) override { ++count; }
   size_t count = 0;

@@ -130,6 +130,12 @@ TEST(CallRecords, Formatted) {
                          .tag = {TagKind::kBucket, 2, 0}},
                         10),
             "all_reduce #10 mean float32[10] (bucket 0 of optimizer 2)");
+  EXPECT_EQ(format_call({.op = CommOp::kAllGather,
+                         .dtype = Dtype::kFloat32,
+                         .count = 10,
+                         .tag = {TagKind::kFollowing, 2, 1}},
+                        3),
+            "all_gather #3 float32[10] (bucket 1 of optimizer 2, in a batch)");
   CallRecord odd;
   odd.call.op = static_cast<CommOp>(200);
   odd.call.dtype = static_cast<Dtype>(200);

@@ -58,6 +58,9 @@ class CommunicatorInternals {
   // there. Null where the communicator has none, when it is closed, when ranks ask for different
   // sizes and during a capture; on all ranks alike. It may outlive the communicator.
   StoragePtr allocate_shared(size_t bytes) const;
+  // Collective: makes what the communicator needs for scattered sums of an optimizer's gradients,
+  // of so many bytes at most over all ranks.
+  void prepare_scattered_sums(size_t bytes) const;
   // How collectives on device arrays are made: "NCCL 2.28.3; sums up to ..."; "" where there is one
   // way only.
   std::string ways() const;

@@ -74,6 +74,8 @@ class Transport {
   virtual bool messages_are_independent() const { return false; }
   // See CommunicatorInternals::allocate_shared. Null: from the pool, as all arrays.
   virtual StoragePtr allocate_shared(size_t bytes) { return {}; }
+  // See CommunicatorInternals::prepare_scattered_sums.
+  virtual void prepare_scattered_sums(size_t bytes) {}
   // How collectives are made, for reports: the library's version, sizes; "" when there is one way.
   virtual std::string ways() const { return {}; }
   // The ranks `members` (in the order of their new ranks) form a new group. All ranks call it.

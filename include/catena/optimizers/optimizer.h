@@ -285,7 +285,8 @@ class Optimizer : public UpdateRule {
   void warn_without_gradients();
   void run_hooks(UpdateContext& update);
   bool only_rule_reads_gradients() const;
-  void before_rule_reads(size_t arena) const;
+  void wait_for_gradients(size_t arena, const UpdateContext& update) const;
+  void run_stages(const Stages& stages, UpdateContext& update);
   void run_rule(UpdateContext& update);
   void begin_update(size_t arena, const UpdateContext& update);
   void update_whole(size_t arena, UpdateContext& update);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "catena/array/named_arrays.h"
@@ -35,11 +36,11 @@ class UpdateStage {
   // that reads gradients, such as compute_grads_norm, and must then not work twice.
   virtual void run(UpdateContext& update) = 0;
   // Whether run() reads gradients, or changes what the rule makes of them. If no stage but the rule
-  // does, those of phase kReduce need not wait for gradients that are on their way: the rule calls
+  // does, run() need not wait for gradients that are on their way: the rule calls
   // before_rule_reads() for each arena.
   virtual bool reads_gradients(const Optimizer&) const { return true; }
-  // The current stream of arena `index` is about to read its gradients, of which run() did not wait
-  // (UpdateContext::waits_by_arena).
+  // The current stream of arena `index` is about to read its gradients, for which run() did not
+  // wait (UpdateContext::waits_by_arena).
   virtual void before_rule_reads(size_t index) { (void)index; }
   // All stages have run.
   virtual void after_update(Optimizer&) {}
@@ -114,7 +115,7 @@ class UpdateContext {
   explicit UpdateContext(Optimizer& optimizer) : optimizer_(optimizer) {}
   Optimizer& optimizer() { return optimizer_; }
   // Whether gradients may be on their way until the rule reads them.
-  bool waits_by_arena() const { return waits_by_arena_; }
+  bool waits_by_arena() const { return !waiting_.empty(); }
   // gradient += rate * parameter.
   void add_weight_decay(double rate) { decay_ += rate; }
   // gradient += rate * sign(parameter), after apply().
@@ -146,7 +147,7 @@ class UpdateContext {
   const Array* skip(size_t arena) const { return skip_.empty() ? nullptr : &skip_[arena]; }
 
   Optimizer& optimizer_;
-  bool waits_by_arena_ = false;
+  std::vector<std::shared_ptr<UpdateStage>> waiting_;  // whose before_rule_reads is called
   double decay_ = 0;
   Arrays scale_;    // one 0-d float64 for each arena; empty: one
   Arrays skip_;     // the same; empty: never

@@ -87,6 +87,7 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   optimizers::UpdatePhase phase() const override { return optimizers::UpdatePhase::kReduce; }
   const char* name() const override { return "reduce"; }
   void after_setup(Optimizer& optimizer) override;
+  bool reads_gradients(const Optimizer&) const override { return false; }
   void run(optimizers::UpdateContext& update) override;
   void before_rule_reads(size_t index) override;
   void after_update(Optimizer& optimizer) override;
@@ -106,6 +107,7 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   };
   void check_structure() const;
   void update_buckets();
+  void prepare_sums();
   void begin_round();
   void begin_declared_round();
   void start_ready_buckets();

@@ -24,6 +24,8 @@ constexpr size_t kLine = 128;         // bytes; pieces are whole lines
 constexpr size_t kPlaces = 60 << 20;  // bytes of a rank for operands of all others
 // At the head of the memory for meetings: the state of the rank, and the counts of the others.
 constexpr size_t kCountsAt = kLine, kMeetingBytes = 2 * kLine;
+static_assert(sizeof(BlockState) <= kCountsAt);
+static_assert(kCountsAt + kMostRanks * sizeof(uint32_t) <= kMeetingBytes);
 
 // Of the operands of one rank, so many bytes at a time.
 size_t piece_bytes(int ranks) { return kPlaces / size_t(ranks - 1) / kLine * kLine; }
@@ -63,8 +65,8 @@ void CopyCollectives::open(int device) {
   CATENA_NCCL_CUDA(cudaStreamCreateWithFlags(&releases_, cudaStreamNonBlocking));
 }
 
-void CopyCollectives::prepare(size_t shared_bytes, Communicator& control) {
-  if (places_ || least_sum_ <= 0 || int64_t(shared_bytes) < least_sum_) return;
+void CopyCollectives::prepare(size_t bytes, Communicator& control) {
+  if (places_ || least_sum_ <= 0 || int64_t(bytes) < least_sum_) return;
   places_ = PeerRegion::create(control, kPlaces);
   if (!places_) least_sum_ = 0;
 }
@@ -147,13 +149,12 @@ void CopyCollectives::meet(cudaStream_t stream) {
 
 void CopyCollectives::release() noexcept { stop_blocks(meeting_.state, 1, device_, releases_); }
 
-void CopyCollectives::close(Communicator& control) {
-  if (captured()) return control.barrier();
-  for (PeerRegion* region : {region_.get(), places_.get()}) {
-    if (!region) continue;
-    region->close(control);
-    region->free();
-  }
+void CopyCollectives::close(bool keep, Communicator& control) {
+  if (keep) return control.barrier();
+  for (PeerRegion* region : {region_.get(), places_.get()})
+    if (region) region->close(control);
+  for (PeerRegion* region : {region_.get(), places_.get()})
+    if (region) region->free();
   cudaStreamDestroy(copies_);
   cudaEventDestroy(begin_);
   cudaEventDestroy(end_);

@@ -12,8 +12,8 @@
 namespace catena::comm::nccl {
 
 // Elements are added in the order of the ranks; 16-bit ones in float32. Calls are in order on all
-// streams, and may be captured; graphs that hold calls must not run at the same time, which ends in
-// a timeout. Not thread-safe, but for release().
+// streams, and may be captured; graphs that hold calls must not run at the same time as other
+// calls, which gives wrong sums or ends in a timeout. Not thread-safe, but for release().
 class CopyCollectives {
  public:
   // Collective. Null unless `ways` leaves it something and all ranks can do it: 2 to kMostRanks
@@ -26,22 +26,24 @@ class CopyCollectives {
   CopyCollectives(const CopyCollectives&) = delete;
   CopyCollectives& operator=(const CopyCollectives&) = delete;
 
-  // Collective: makes the memory that sums need, once arrays are shared for which they are meant.
-  void prepare(size_t shared_bytes, Communicator& control);
+  // Collective: makes the memory that sums of so many bytes over all ranks need, if it takes them.
+  void prepare(size_t bytes, Communicator& control);
+  bool makes_sums() const { return places_ != nullptr; }
   // Whether it makes this call: reduce-scatters and gathers of an optimizer's arenas, from
   // Ways::copied_sum and copied_gather bytes over all ranks on. Sums and means of float32, float16
   // and bfloat16. Gathers must go into blocks of SharedBlocks; arenas are there on all ranks or on
   // none, each at the same place, and of other arrays that is not known.
   bool takes(const Call& call) const;
-  // Before each call of the communicator: a batch of gathers ends where another call comes than one
+  // Before each collective of arrays: a batch of gathers ends where another call comes than one
   // that follows (TagKind::kFollowing).
   void note(const Call& call);
   // `outputs`: of each rank, as this one sees it, for a gather.
   void run(const Call& call, const SeenBy& outputs);
   // Ends the kernels that wait, with wrong data: for a communicator that has failed. Any thread.
   void release() noexcept;
-  // Collective, with all work done. Memory that a graph may use is kept until the process ends.
-  void close(Communicator& control);
+  // Collective, with all work done. With `keep`, which all ranks agree on, a graph may use the
+  // memory, which is kept until the process ends.
+  void close(bool keep, Communicator& control);
   // Whether a graph holds calls, which write to other ranks.
   bool captured() const { return order_.captured(); }
 

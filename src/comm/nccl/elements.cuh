@@ -1,4 +1,4 @@
-// The same for the kernels themselves.
+// Elements of a SumType in registers: a pack of 16 bytes as float32, and packed again.
 #pragma once
 
 #include <cuda_bf16.h>

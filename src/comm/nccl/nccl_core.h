@@ -41,7 +41,7 @@ class Core {
   std::shared_ptr<PeerCopies> copies;       // null: NCCL moves all messages
   std::shared_ptr<PeerExchange> exchange;   // null: NCCL makes small collectives too
   std::shared_ptr<TwoShotSums> two_shot;    // null: NCCL makes all larger sums
-  std::shared_ptr<CopyCollectives> copied;  // null: NCCL makes all that is larger
+  std::shared_ptr<CopyCollectives> copied;  // null: NCCL makes large scattered sums and gathers
   int device() const { return device_; }
   double timeout() const { return timeout_; }
   void set_owner(const Communicator* owner) { owner_ = owner; }

@@ -158,7 +158,7 @@ std::string NcclTransport::ways() const {
     const auto from = [](const char* what, int64_t least) {
       return least > 0 ? message("; ", what, " of arenas from ", least, " bytes") : std::string();
     };
-    text += from("scattered sums", choice_.ways.copied_sum) +
+    text += from("scattered sums", copied_->makes_sums() ? choice_.ways.copied_sum : 0) +
             from("gathers", choice_.ways.copied_gather) + " by copy engines";
   }
   return text + message("; memory of arenas: ", name_of(choice_.memory));
@@ -167,9 +167,16 @@ std::string NcclTransport::ways() const {
 StoragePtr NcclTransport::allocate_shared(size_t bytes) {
   UseGpu use(core_->device());
   core_->throw_if_failed();
-  StoragePtr block = blocks_->allocate(bytes, *core_, *control_);
-  if (block && copied_) copied_->prepare(bytes, *control_);
-  return block;
+  return blocks_->allocate(bytes, *core_, *control_);
+}
+
+void NcclTransport::prepare_scattered_sums(size_t bytes) {
+  UseGpu use(core_->device());
+  core_->throw_if_failed();
+  if (!copied_) return;
+  copied_->prepare(bytes, *control_);
+  std::lock_guard lock(core_->mutex);
+  core_->describe(ways());
 }
 
 NcclTransport::~NcclTransport() {
@@ -231,9 +238,10 @@ void NcclTransport::close() {
   if (exchange_) exchange_->close(*control_);
   // Graphs that hold sums may write into blocks of other ranks.
   const bool captured = (two_shot_ && two_shot_->captured()) || (copied_ && copied_->captured());
-  blocks_->close(!all_agree(*control_, !captured), *core_, *control_);
+  const bool keep = !all_agree(*control_, !captured);
+  blocks_->close(keep, *core_, *control_);
   if (two_shot_) two_shot_->close(*control_);
-  if (copied_) copied_->close(*control_);
+  if (copied_) copied_->close(keep, *control_);
   core_->copies = nullptr;
   core_->exchange = nullptr;
   core_->two_shot = nullptr;

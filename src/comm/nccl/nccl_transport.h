@@ -27,6 +27,7 @@ class NcclTransport : public Transport {
   void run(std::span<const Call> calls) override;
   bool messages_are_independent() const override;
   StoragePtr allocate_shared(size_t bytes) override;
+  void prepare_scattered_sums(size_t bytes) override;
   std::string ways() const override;
   std::unique_ptr<Transport> split(const std::vector<int>& members, int new_rank,
                                    int color) override;
@@ -54,7 +55,7 @@ class NcclTransport : public Transport {
   std::shared_ptr<PeerExchange> exchange_;  // null: NCCL makes small collectives too
   std::shared_ptr<TwoShotSums> two_shot_;   // null: NCCL makes all larger sums
   std::unique_ptr<SharedBlocks> blocks_;
-  std::shared_ptr<CopyCollectives> copied_;  // null: NCCL makes all that is larger
+  std::shared_ptr<CopyCollectives> copied_;  // null: NCCL makes large scattered sums and gathers
 };
 
 }  // namespace catena::comm::nccl
