@@ -133,13 +133,14 @@ void Optimizer::update() {
   if (only_rule_reads_gradients()) update.waiting_.assign(stages.begin(), stages.end());
   finish_gradients(update);
   if (updates_arenas() && !is_capturing()) layout_.adopt_low();
-  run_stages(stages, update);
+  run_stages({stages.data(), stages.size()}, update);
   for (const auto& stage : stages) stage->after_update(*this);
   if (t_ == 1) warn_of_ranks_apart(stages);
 }
 
 // Who catches what a stage throws finds the gradients there, as without the rule.
-void Optimizer::run_stages(const Stages& stages, UpdateContext& update) {
+void Optimizer::run_stages(std::span<const std::shared_ptr<UpdateStage>> stages,
+                           UpdateContext& update) {
   try {
     for (const auto& stage : stages)
       if (stage->phase() != UpdatePhase::kReduce) stage->run(update);

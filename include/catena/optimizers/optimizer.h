@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -286,7 +287,7 @@ class Optimizer : public UpdateRule {
   void run_hooks(UpdateContext& update);
   bool only_rule_reads_gradients() const;
   void wait_for_gradients(size_t arena, const UpdateContext& update) const;
-  void run_stages(const Stages& stages, UpdateContext& update);
+  void run_stages(std::span<const std::shared_ptr<UpdateStage>> stages, UpdateContext& update);
   void run_rule(UpdateContext& update);
   void begin_update(size_t arena, const UpdateContext& update);
   void update_whole(size_t arena, UpdateContext& update);
