@@ -338,14 +338,11 @@ void ParameterGathers::after_rule() {
   const bool is_ahead = options_.gather_ahead && capture == 0;
   if (is_ahead || gathers_first) let_go();
   if (gathers_first) return;
+  if (is_ahead) return start_all();
   std::vector<size_t> spread;
   for (const size_t a : by_use_)
     if (arena(a).covers().size() != arena(a).size()) spread.push_back(a);
-  if (is_ahead) {
-    start_all();
-  } else if (!spread.empty()) {
-    gather_now(spread);
-  }
+  if (!spread.empty()) gather_now(spread);
 }
 
 // On the current stream, in one call of the library.

@@ -54,10 +54,6 @@ __global__ void __launch_bounds__(kThreads)
     static_cast<T*>(slice.sum)[i] = sum_of_elements<T>(slice, i);
 }
 
-bool is_aligned(const void* address) {
-  return reinterpret_cast<uintptr_t>(address) % kPackBytes == 0;
-}
-
 template <class T>
 cudaError_t launch(const SliceSum& slice, cudaStream_t stream) {
   bool aligned = is_aligned(slice.sum);

@@ -16,10 +16,6 @@ size_t divided(size_t number, size_t by) { return (number + by - 1) / by; }
 size_t in_lines(size_t packs) { return divided(packs, kLinePacks) * kLinePacks; }
 size_t slice_of(size_t packs, int ranks) { return in_lines(divided(packs, size_t(ranks))); }
 
-bool is_aligned(const void* address) {
-  return reinterpret_cast<uintptr_t>(address) % kPackBytes == 0;
-}
-
 }  // namespace
 
 bool adds_in_float(const Call& call) {
