@@ -52,6 +52,7 @@ class CpuBackend final : public Backend {
   void free_all_blocks(int) override { cpu_pool_free_all(); }
   void free_all_pinned_blocks() override {}
   void set_limit(int index, size_t bytes) override { cpu_pool_set_limit(index, bytes); }
+  void reset_peak(int index) override { cpu_pool_reset_peak(index); }
 
   StreamState* default_stream(int index) override {
     struct Defaults {

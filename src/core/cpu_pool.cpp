@@ -221,5 +221,6 @@ void cpu_pool_free_all() {
 }
 
 void cpu_pool_set_limit(int index, size_t bytes) { g_counters[index].limit = bytes; }
+void cpu_pool_reset_peak(int index) { g_counters[index].peak = g_counters[index].in_use.load(); }
 
 }  // namespace catena

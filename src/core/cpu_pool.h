@@ -9,5 +9,6 @@ namespace catena {
 PoolStatistics cpu_pool_statistics(int index);
 void cpu_pool_free_all();
 void cpu_pool_set_limit(int index, size_t bytes);
+void cpu_pool_reset_peak(int index);
 
 }  // namespace catena

@@ -118,6 +118,10 @@ PoolStatistics memory_statistics(Device device) {
   return backend(device.type()).statistics(device.index());
 }
 PoolStatistics pinned_memory_statistics() { return backend(DeviceType::kCuda).pinned_statistics(); }
+void reset_peak_memory(Device device) {
+  require_device(device);
+  backend(device.type()).reset_peak(device.index());
+}
 void free_all_blocks(Device device) {
   require_device(device);
   backend(device.type()).free_all_blocks(device.index());

@@ -55,6 +55,7 @@ class PretendedGpu final : public Backend {
   void free_all_blocks(int) override {}
   void free_all_pinned_blocks() override {}
   void set_limit(int, size_t) override {}
+  void reset_peak(int) override {}
 
   StreamState* default_stream(int index) override {
     static const std::array<Stream, 8> streams = [this] {

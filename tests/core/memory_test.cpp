@@ -48,6 +48,18 @@ TEST(HostPool, CountsPerDevice) {
   EXPECT_EQ(memory_statistics(cpu(7)).allocations, before.allocations + 1);
 }
 
+TEST(HostPool, ThePeakBeginsAgain) {
+  const StoragePtr kept = allocate(cpu(8), 1000);
+  allocate(cpu(8), 100000);
+  const size_t peak = memory_statistics(cpu(8)).peak_in_use;
+  EXPECT_GE(peak, kept->bytes + 100000);
+  reset_peak_memory(cpu(8));
+  EXPECT_EQ(memory_statistics(cpu(8)).peak_in_use, memory_statistics(cpu(8)).in_use);
+  const size_t more = allocate(cpu(8), 2000)->bytes;
+  EXPECT_EQ(memory_statistics(cpu(8)).peak_in_use, memory_statistics(cpu(8)).in_use + more);
+  EXPECT_THROW(reset_peak_memory(cuda_device(63)), DeviceError);
+}
+
 TEST(HostPool, RefusesBeyondTheLimit) {
   set_memory_limit(cpu(9), 1 << 20);
   EXPECT_NO_THROW(allocate(cpu(9), 1 << 10));

@@ -365,6 +365,9 @@ TEST_F(PoolTest, RandomStressAgainstAModel) {
       }
     } else if (below(50) == 0) {
       pool->free_all_blocks();
+    } else if (below(20) == 0) {
+      pool->reset_peak();
+      model.peak = model.in_use;
     }
     const PoolStatistics s = pool->statistics();
     ASSERT_EQ(s.in_use, model.in_use);

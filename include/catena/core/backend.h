@@ -59,6 +59,7 @@ class Backend {
   virtual void free_all_blocks(int index) = 0;
   virtual void free_all_pinned_blocks() = 0;
   virtual void set_limit(int index, size_t bytes) = 0;
+  virtual void reset_peak(int index) = 0;
 
   // Streams. The caller owns one reference of what is returned.
   virtual StreamState* default_stream(int index) = 0;

@@ -60,8 +60,9 @@ void record_use(const Storage& storage, const Stream& stream);
 struct PoolStatistics {
   size_t in_use = 0;  // bytes held by live storages
   size_t cached = 0;  // bytes kept for reuse
-  size_t peak_in_use = 0;
-  size_t limit = 0;                 // 0: none
+  size_t peak_in_use =
+      0;             // the most that in_use has been, since reset_peak_memory if that was called
+  size_t limit = 0;  // 0: none
   size_t free_blocks = 0;           // pieces that `cached` consists of
   uint64_t allocations = 0;         // requests served
   uint64_t device_allocations = 0;  // requests that went to the device's own allocator
@@ -69,6 +70,8 @@ struct PoolStatistics {
 // The pool of a device, and the pool of page-locked host memory.
 PoolStatistics memory_statistics(Device device);
 PoolStatistics pinned_memory_statistics();
+// peak_in_use begins again at what is in use now: to see what a part of a program needs.
+void reset_peak_memory(Device device);
 // Gives every cached block back to the device's own allocator.
 void free_all_blocks(Device device);
 void free_all_pinned_blocks();

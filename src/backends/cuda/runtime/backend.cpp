@@ -114,6 +114,7 @@ class CudaBackend final : public Backend {
     pinned_pool().free_all_blocks();
   }
   void set_limit(int index, size_t bytes) override { device_pool(index).set_limit(bytes); }
+  void reset_peak(int index) override { device_pool(index).reset_peak(); }
 
   StreamState* default_stream(int index) override { return gpu::default_stream(index); }
   StreamState* create_stream(int index, int priority) override {

@@ -255,6 +255,11 @@ void Pool::set_limit(size_t bytes) {
   statistics_.limit = bytes;
 }
 
+void Pool::reset_peak() {
+  std::lock_guard lock(mutex_);
+  statistics_.peak_in_use = statistics_.in_use;
+}
+
 PoolStatistics Pool::statistics() const {
   std::lock_guard lock(mutex_);
   PoolStatistics result = statistics_;

@@ -112,6 +112,7 @@ class Pool {
   // Waits for recorded uses and returns all free segments to the device.
   void free_all_blocks();
   void set_limit(size_t bytes);
+  void reset_peak();
   PoolStatistics statistics() const;
 
  private:
