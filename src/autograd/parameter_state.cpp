@@ -27,8 +27,9 @@ std::string shown_state(const ParameterState& state) {
 void ParameterState::allocate_gradient() {
   CATENA_CHECK(GradientError, !gradient_is_released_, "the gradient of ", shown_state(*this),
                " is not in this process, which keeps a part of the gradients, until "
-               "zero_grads(); the norm of all is compute_grads_norm(), and "
-               "ParameterArena::make_gradient_whole makes the gradients of an arena whole");
+               "zero_grads(); the norm of all is compute_grads_norm(), "
+               "ParameterArena::make_gradient_whole makes the gradients of an arena whole, and a "
+               "multi-node optimizer with .sharding = Sharding::kNone keeps all");
   const Array& data = variable.data();
   gradient_ = Array::uninitialized(data.shape(), data.dtype(), data.device(), data.order());
 }
@@ -133,7 +134,7 @@ void ParameterState::follow_launches(Dtype dtype, bool updates_write) {
 }
 
 Array ParameterState::low(Dtype dtype) {
-  if (data->is_absent) fail_absent("ParameterState::low");
+  if (data->is_absent) bring("ParameterState::low");
   const Array& values = variable.data();
   if (values.dtype() == dtype) return values;
   CATENA_CHECK(DtypeError, is_float(dtype) && itemsize(dtype) == 2 && is_float(values.dtype()),
@@ -164,6 +165,13 @@ bool ParameterState::before_use() {
   for (const auto& link : told)
     if (link->observer && link->observer->watches_uses()) link->observer->before_use(*this);
   return !data->is_absent;
+}
+
+void ParameterState::bring(const char* who) {
+  const Observers told = observers_;
+  for (const auto& link : told)
+    if (link->observer) link->observer->before_read(*this);
+  if (data->is_absent) fail_absent(who);
 }
 
 void ParameterState::fail_absent(const std::string& who) const {

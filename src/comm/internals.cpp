@@ -117,6 +117,10 @@ void CommunicatorInternals::prepare_scattered_sums(size_t bytes) const {
   state.transport->prepare_scattered_sums(bytes);
 }
 
+bool CommunicatorInternals::moves_by_copies(size_t bytes) const {
+  return State::of(comm_).transport->moves_by_copies(bytes);
+}
+
 std::string CommunicatorInternals::ways() const { return State::of(comm_).transport->ways(); }
 
 void CommunicatorInternals::watch(const Stream& stream) const {

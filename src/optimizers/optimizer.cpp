@@ -75,6 +75,7 @@ void Optimizer::setup(const Parameters& parameters) {
 void Optimizer::setup_named(const ArenaSet::Named& named, const Parameters& ordered,
                             NamedPersistents persistents) {
   for (const auto& [name, p] : named) check_dtype(p.dtype());
+  for (const auto& stage : current_stages()) stage->before_setup(*this, ordered);
   const UpdateStage::Share part = share();
   CATENA_CHECK(ValueError, part.count == 1 || updates_arenas(),
                "setup: the states are to be spread over ", part.count,

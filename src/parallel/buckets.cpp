@@ -42,7 +42,7 @@ void cut(const ParameterArena& arena, size_t index, const BucketOptions& options
 }  // namespace
 
 const char* name(Sharding sharding) {
-  constexpr const char* kNames[] = {"none", "states", "gradients", "parameters"};
+  constexpr const char* kNames[] = {"auto", "none", "states", "gradients", "parameters"};
   return kNames[static_cast<size_t>(sharding)];
 }
 

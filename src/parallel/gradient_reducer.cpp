@@ -43,6 +43,9 @@ GradientReducer::GradientReducer(Communicator& comm, const BucketOptions& option
 
 // Setup -------------------------------------------------------------------------------------------
 
+// Before arenas are made, which ranks do together where they share memory.
+void GradientReducer::before_setup(Optimizer&, const Parameters&) { check_options(); }
+
 void GradientReducer::after_setup(Optimizer& optimizer) {
   stop_observing();
   if (number_ == 0) number_ = comm::internals(comm_).next_optimizer();
@@ -276,6 +279,13 @@ bool GradientReducer::scatters(const optimizers::ParameterArena& arena) const {
   return is_reduced_in_parts(arena, options_);
 }
 
+// Whether that takes no multiprocessors, which rounding would.
+bool GradientReducer::goes_by_copies(const optimizers::ParameterArena& arena) const {
+  const size_t bytes = size_t(arena.size()) * itemsize(arena.dtype());
+  return scatters(arena) && options_.sharding < Sharding::kGradients &&
+         comm::internals(comm_).moves_by_copies(bytes);
+}
+
 // Gives the gradients of a bucket one block, before passes make them elsewhere.
 void GradientReducer::collect(size_t bucket) {
   if (bucket >= buckets_.size()) return;
@@ -326,11 +336,8 @@ void GradientReducer::start_next() {
     return;
   }
   const Array gradient = arena.gradient().part({bucket.begin, bucket.end});
-  BucketReduction reduction{gradient,
-                            {},
-                            weighted(bucket.arena, gradient),
-                            tag,
-                            travelling_dtype(arena.dtype(), options_)};
+  BucketReduction reduction{gradient, {}, weighted(bucket.arena, gradient), tag, {}};
+  if (!goes_by_copies(arena)) reduction.travels_as = travelling_dtype(arena.dtype(), options_);
   const bool frees = options_.sharding >= Sharding::kGradients;
   if (scatters(arena)) reduction.own = arena.own_gradient(frees);
   is_started(bucket,

@@ -16,14 +16,15 @@ MultiNodeOptimizer::MultiNodeOptimizer(Optimizer& optimizer, Communicator& comm,
         ValueError, stage->phase() != optimizers::UpdatePhase::kReduce,
         "create_multi_node_optimizer: the optimizer belongs to a multi-node optimizer already");
   optimizer.add_stage(reducer_);
+  const bool may_choose = !optimizer.is_set_up() && !optimizer.has_memory();
   // Sharding that lets blocks go in each step would ask all ranks for memory in each step.
-  const bool keeps_blocks =
-      options.sharding == Sharding::kNone || options.sharding == Sharding::kStates;
-  if (comm.device().is_cuda() && keeps_blocks && !optimizer.is_set_up() && !optimizer.has_memory())
+  const bool keeps_blocks = options.sharding < Sharding::kGradients;
+  if (comm.device().is_cuda() && keeps_blocks && may_choose)
     optimizer.set_memory(std::make_shared<SharedArenas>(comm));
-  if (options.sharding == Sharding::kNone) return;
+  const bool is_auto = options.sharding == Sharding::kAuto;
+  if (options.sharding == Sharding::kNone || (is_auto && !may_choose)) return;
   sharded_ = optimizer.add_stage(std::make_shared<ShardedStates>(comm, options));
-  if (options.gather_ahead || options.sharding == Sharding::kParameters)
+  if (options.gather_ahead || options.sharding == Sharding::kParameters || is_auto)
     before_rule_ = optimizer.add_stage(ShardedStates::before_rule(sharded_));
 }
 
@@ -48,17 +49,14 @@ MultiNodeOptimizer::~MultiNodeOptimizer() {
 }
 
 void MultiNodeOptimizer::setup(Parameterized& model) {
-  reducer_->check_options();  // before arenas are made, together where ranks share memory
+  reducer_->check_options();  // before the first rank that refuses
   CATENA_CHECK(ValueError, slice_count() == 0 || !has_synchronised_layer(model),
                "setup: the model has a SyncBatchNormalization, whose results depend on the number "
                "of ranks with slices; use BatchNormalization, which normalizes each slice");
   optimizer_->setup(model);
 }
 
-void MultiNodeOptimizer::setup(const Parameters& parameters) {
-  reducer_->check_options();
-  optimizer_->setup(parameters);
-}
+void MultiNodeOptimizer::setup(const Parameters& parameters) { optimizer_->setup(parameters); }
 
 void MultiNodeOptimizer::set_batch_weight(int64_t n_local, int64_t n_global) {
   CATENA_CHECK(ValueError, slice_count() == 0,

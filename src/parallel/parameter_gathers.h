@@ -28,6 +28,8 @@ class ParameterGathers final : public BackwardObserver {
 
   // The optimizer, by whose number errors name its calls, was set up.
   void attach(Optimizer& optimizer, int number);
+  // It holds nothing of an optimizer.
+  void detach();
   // zero_grads; the gradients of an update are there; its rule has run.
   void step_begins();
   void prepare_for_capture();
@@ -43,6 +45,7 @@ class ParameterGathers final : public BackwardObserver {
   int64_t count() const { return count_; }
 
   void before_use(ParameterState& parameter) override;
+  void before_read(ParameterState& parameter) override;
   void gradient_is_final(ParameterState&) override {}
 
  private:
@@ -59,6 +62,10 @@ class ParameterGathers final : public BackwardObserver {
     uint64_t capture = 0;
   };
   bool by_units() const { return options_.sharding == Sharding::kParameters && comm_.size() > 1; }
+  // Whether values come while the next step begins; in captured steps if the options say so.
+  bool gathers_ahead() const {
+    return options_.gather_ahead || options_.sharding == Sharding::kAuto;
+  }
   size_t arena_count() const { return arrivals_.size(); }
   optimizers::ParameterArena& arena(size_t index) const { return optimizer_->arena(index); }
   bool is_coming(size_t index) const { return arrivals_[index].whole.defined(); }
@@ -72,6 +79,7 @@ class ParameterGathers final : public BackwardObserver {
   void start_all();
   void let_go();
   void arrive(size_t index);
+  void arrive_before_capture(size_t index);
   void start_following(size_t index);
   void wait_until_here(size_t index) const;
   void note_use(size_t unit);

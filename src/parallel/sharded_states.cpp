@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "catena/comm/internals.h"
 #include "catena/core/graph.h"
+#include "catena/core/log.h"
+#include "catena/optimizers/moving_average.h"
 #include "catena/parallel/gradient_reducer.h"
 #include "parameter_gathers.h"
 
@@ -24,6 +27,7 @@ ShardedStates::ShardedStates(Communicator& comm, const BucketOptions& options)
     : comm_(comm),
       keep_(comm.weak_from_this().lock()),
       options_(options),
+      is_on_(options.sharding != Sharding::kAuto),
       gathers_(std::make_unique<ParameterGathers>(comm, options)) {}
 ShardedStates::~ShardedStates() = default;
 
@@ -33,8 +37,42 @@ optimizers::ArenaCuts ShardedStates::cuts() const {
   return {[units = options_.units](const std::string& name) { return unit_of(name, units); }};
 }
 
+namespace {
+
+// From where on steps were measured to be faster than with whole states.
+constexpr int64_t kLeastBytes = int64_t(128) << 20;
+
+bool has_moving_average(const Optimizer& optimizer) {
+  const auto& stages = optimizer.stages();
+  return std::any_of(stages.begin(), stages.end(), [](const auto& stage) {
+    return dynamic_cast<const optimizers::MovingAverage*>(stage.get()) != nullptr;
+  });
+}
+
+}  // namespace
+
+bool ShardedStates::is_worthwhile(const Optimizer& optimizer, const Parameters& parameters) const {
+  int64_t bytes = 0;
+  for (const Parameter& p : parameters) bytes += p.size() * int64_t(itemsize(p.dtype()));
+  return bytes >= kLeastBytes && optimizer.updates_arenas() && !has_moving_average(optimizer);
+}
+
+void ShardedStates::before_setup(Optimizer& optimizer, const Parameters& parameters) {
+  if (options_.sharding != Sharding::kAuto) return;
+  const bool may_be = comm_.size() > 1 && options_.slices == 0 &&
+                      comm::internals(comm_).moves_by_copies(size_t(options_.bucket_bytes));
+  const auto here = int(may_be && is_worthwhile(optimizer, parameters));
+  is_on_ = may_be && comm_.all_reduce_value(here, comm::Reduction::kMin) == 1;
+  if (is_on_ && comm_.rank() == 0)
+    logging::info("create_multi_node_optimizer: the states of the optimizer are spread over ",
+                  comm_.size(),
+                  " ranks, which makes Optimizer::state() collective; .sharding = Sharding::kNone "
+                  "keeps them whole");
+}
+
 void ShardedStates::after_setup(Optimizer& optimizer) {
-  optimizer_ = &optimizer;
+  optimizer_ = is_on_ ? &optimizer : nullptr;
+  if (!is_on_) return gathers_->detach();
   int number = 0;
   for (const auto& stage : optimizer.stages())
     if (const auto* reducer = dynamic_cast<const GradientReducer*>(stage.get()))
@@ -42,10 +80,17 @@ void ShardedStates::after_setup(Optimizer& optimizer) {
   gathers_->attach(optimizer, number);
 }
 
-void ShardedStates::prepare_for_capture(Optimizer&) { gathers_->prepare_for_capture(); }
+void ShardedStates::prepare_for_capture(Optimizer&) {
+  if (is_on_) gathers_->prepare_for_capture();
+}
 
-void ShardedStates::run(optimizers::UpdateContext&) { gathers_->after_rule(); }
-void ShardedStates::discard(Optimizer&) { gathers_->step_begins(); }
+void ShardedStates::run(optimizers::UpdateContext&) {
+  if (is_on_) gathers_->after_rule();
+}
+
+void ShardedStates::discard(Optimizer&) {
+  if (is_on_) gathers_->step_begins();
+}
 
 void ShardedStates::gather_parameters() {
   CATENA_CHECK(ValueError, optimizer_ != nullptr,
@@ -61,7 +106,10 @@ int64_t ShardedStates::gathers() const { return gathers_->count(); }
 
 // Sums over ranks ---------------------------------------------------------------------------------
 
-Array ShardedStates::gather_parts(const Array& part) { return comm_.all_gather(part); }
+Array ShardedStates::gather_parts(const Array& part) {
+  const comm::PurposeScope purpose(&comm_, "Optimizer::state, which all ranks call");
+  return comm_.all_gather(part);
+}
 
 bool ShardedStates::sum_parts(const Array& sums) {
   comm_.all_reduce(sums, {}, sums);
@@ -84,6 +132,7 @@ void ShardedStates::finish_found(const Array& flag) {
 
 // Gradients of which parts were kept are gone: they are laid out as this rank had them.
 void ShardedStates::before_layout_moves(Optimizer& optimizer) {
+  if (!is_on_) return;
   for (size_t i = 0; i < optimizer.layout().arenas().size(); ++i) {
     optimizer.arena(i).reopen_gradient();
     optimizer.arena(i).collect_gradient();
@@ -101,7 +150,9 @@ class BeforeRule final : public optimizers::UpdateStage {
   optimizers::UpdatePhase phase() const override { return optimizers::UpdatePhase::kUnscale; }
   const char* name() const override { return "own parameters"; }
   bool reads_gradients(const Optimizer&) const override { return false; }
-  void run(optimizers::UpdateContext&) override { gathers_.before_rule(); }
+  void run(optimizers::UpdateContext&) override {
+    if (states_->is_on()) gathers_.before_rule();
+  }
 
  private:
   std::shared_ptr<ShardedStates> states_;  // keeps gathers_

@@ -49,7 +49,13 @@ std::vector<Way> ways() {
   return {
       {"SGD", "SGD", {}, 4.2},
       {"Adam", "Adam", {}, 4.6},
+      {"SGD, nothing sharded", "SGD", {.sharding = Sharding::kNone}, 4.2},
+      {"Adam, nothing sharded", "Adam", {.sharding = Sharding::kNone}, 4.6},
       {"SGD, gradients sent as bfloat16", "SGD", {.reduce_dtype = catena::Dtype::kBFloat16}, 3.8},
+      {"SGD, nothing sharded, gradients sent as bfloat16",
+       "SGD",
+       {.sharding = Sharding::kNone, .reduce_dtype = catena::Dtype::kBFloat16},
+       3.8},
       {"SGD, sharded states, gathered ahead",
        "SGD",
        {.sharding = Sharding::kStates, .gather_ahead = true},
@@ -200,7 +206,7 @@ void Bench::linear_stack(const Way& way, bool with_memory) {
 void Bench::long_step(const std::string& name, const BucketOptions& options) {
   const int64_t width = !on_gpu() ? 128 : 4096, batch = on_gpu() ? 20 * 1024 : 64;
   if (on_gpu()) catena::config().matmul_precision = Precision::kTf32;
-  const Sampling sampling{2, quick_ ? 3 : 5, on_gpu() ? 4 : 3};
+  const Sampling sampling{2, quick_ ? 3 : 5, on_gpu() ? 10 : 3};
   LinearStack alone(device_, 8, width, batch), shared(device_, 8, width, batch);
   const auto own = make_rule("SGD");
   own->setup(alone.model());
@@ -301,6 +307,7 @@ int body(int argc, char** argv) {
     bench.mnist(Precision::kFloat32, 130);
     if (comm->device().is_cuda()) bench.mnist(Precision::kTf32, 105);
     bench.long_step("SGD", {});
+    bench.long_step("SGD, nothing sharded", {.sharding = Sharding::kNone});
     bench.long_step("SGD, sharded states, gathered ahead",
                     {.sharding = Sharding::kStates, .gather_ahead = true});
   }

@@ -73,6 +73,68 @@ TEST(ProcessSharding, SumsOf16BitsAreEqualOnAllRanks) {
   }
 }
 
+// 201 MB of weights.
+struct LargeNet : FunctionSet {
+  F::Linear l1{4096, 4096}, l2{4096, 4096}, l3{4096, 4096};
+  CATENA_FUNCTIONS(l1, l2, l3)
+  Variable operator()(const Variable& x) { return l3(F::tanh(l2(F::tanh(l1(x))))); }
+};
+
+void fill_with_waves(LargeNet& net) {
+  double frequency = 0.3;
+  for (const Parameter& p : net.parameters()) {
+    const Array numbers = arange(0, p.size(), 1, {dtype::float32, p.device()});
+    p.copy_from((sin(numbers * frequency) * 0.02).reshape(p.shape()));
+    frequency += 0.1;
+  }
+}
+
+// Some rows of the weights after each step, as rank 0 reads them on its own.
+Values large_steps(Communicator& comm, Sharding sharding, bool replays) {
+  LargeNet net;
+  net.to(comm.device());
+  fill_with_waves(net);
+  auto optimizer = create_multi_node_optimizer(make_rule("SGD"), comm, {.sharding = sharding});
+  optimizer.setup(net);
+  const std::string ways = comm::internals(comm).ways();
+  EXPECT_EQ(optimizer->is_sharded(), sharding == Sharding::kAuto &&
+                                         ways.find("by copy engines") != std::string::npos &&
+                                         ways.find("mapped by all ranks") != std::string::npos)
+      << ways;
+  const Variable x(wave({8, 4096}, comm.rank(), dtype::float32).to(comm.device()));
+  const auto step = [&] {
+    optimizer.zero_grads();
+    F::mean(F::square(net(x))).backward();
+    optimizer.update();
+  };
+  step();
+  cuda::Graph graph;
+  if (replays) {
+    optimizer->prepare_for_capture();
+    graph = cuda::Graph::capture(comm.device(), step);
+  }
+  Values values;
+  for (int i = 0; i < 3; ++i) {
+    replays ? graph.launch() : step();
+    if (comm.rank() != 0) continue;
+    for (const Parameter& p : net.parameters())
+      if (p.shape().size() == 2)
+        values.push_back(p.data()(Slice(0, 4096, 500)).to_vector<double>());
+  }
+  optimizer.check_state();
+  return values;
+}
+
+TEST(ProcessSharding, LargeModelsAreShardedWhereCopiesMoveThem) {
+  const CommunicatorPtr comm = create_communicator();
+  if (!comm->device().is_cuda()) GTEST_SKIP() << "SKIPPED: needs GPUs";
+  for (const bool replays : {false, true}) {
+    const Values chosen = large_steps(*comm, Sharding::kAuto, replays),
+                 whole = large_steps(*comm, Sharding::kNone, replays);
+    EXPECT_LE(largest_difference(chosen, whole), 1e-5) << (replays ? "replayed" : "");
+  }
+}
+
 // Gathers by copy engines against those of NCCL. Other transports have one way. The last rank has
 // no samples.
 TEST(ProcessSharding, TheWayOfGathersDoesNotShow) {

@@ -57,6 +57,11 @@ class BackwardObserver {
   // be there when this returns. Only while watch_uses is on.
   virtual void before_use(ParameterState&) {}
 
+  // Somebody else than a function, on the calling thread, asks for values that are not here. May
+  // bring what is on its way already, and then waits for it on the host: nothing is told of further
+  // reads, on whatever stream they are.
+  virtual void before_read(ParameterState&) {}
+
   bool watches_uses() const { return watches_uses_; }  // whether before_use is called
 
  protected:

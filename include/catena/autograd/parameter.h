@@ -33,9 +33,9 @@ class Parameter {
   // handle. The value is a ValueError too where it is not in this process (release_data).
   bool defined() const { return bool(state_); }
   const Array& data() const {
-    const ParameterState& state = known("Parameter::data");
+    ParameterState& state = known("Parameter::data");
     if (state.data->is_absent) [[unlikely]]
-      state.fail_absent("Parameter::data");
+      state.bring("Parameter::data");
     return state.variable.data();
   }
   const Variable& variable() const { return known("Parameter::variable").variable; }

@@ -72,6 +72,9 @@ struct ParameterState : RefCounted {
   // A function is about to use the values: tells the observers that watch uses
   // (BackwardObserver::before_use), which may bring them. Whether they are here then.
   bool before_use();
+  // `who` reads the values, which are not here: tells all observers (BackwardObserver::before_read).
+  // ValueError if they have not brought them.
+  void bring(const char* who);
   // ValueError: `who` needs the values of the parameter, which are not here.
   [[noreturn]] void fail_absent(const std::string& who) const;
 

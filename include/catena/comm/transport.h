@@ -76,6 +76,8 @@ class Transport {
   virtual StoragePtr allocate_shared(size_t bytes) { return {}; }
   // See CommunicatorInternals::prepare_scattered_sums.
   virtual void prepare_scattered_sums(size_t bytes) {}
+  // See CommunicatorInternals::moves_by_copies.
+  virtual bool moves_by_copies(size_t bytes) const { return false; }
   // How collectives are made, for reports: the library's version, sizes; "" when there is one way.
   virtual std::string ways() const { return {}; }
   // The ranks `members` (in the order of their new ranks) form a new group. All ranks call it.

@@ -45,6 +45,8 @@ class UpdateStage {
   // All stages have run.
   virtual void after_update(Optimizer&) {}
 
+  // The optimizer is about to be set up with these parameters: share() and cuts() are asked next.
+  virtual void before_setup(Optimizer&, const Parameters&) {}
   // The optimizer was set up with a model, or has got the stage when it was.
   virtual void after_setup(Optimizer&) {}
   // Device values that a captured update needs are to be made now. Values of parameters may go

@@ -86,6 +86,7 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   void backward_ends() override;
   optimizers::UpdatePhase phase() const override { return optimizers::UpdatePhase::kReduce; }
   const char* name() const override { return "reduce"; }
+  void before_setup(Optimizer& optimizer, const Parameters& parameters) override;
   void after_setup(Optimizer& optimizer) override;
   bool reads_gradients(const Optimizer&) const override { return false; }
   void run(optimizers::UpdateContext& update) override;
@@ -117,6 +118,7 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   void collect(size_t bucket);
   comm::Reduce weighted(size_t arena, const Array& gradient) const;
   bool scatters(const optimizers::ParameterArena& arena) const;
+  bool goes_by_copies(const optimizers::ParameterArena& arena) const;
   bool keeps_parts() const;
   void reopen();
   void free_gradients();

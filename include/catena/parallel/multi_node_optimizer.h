@@ -24,6 +24,9 @@
 
 namespace catena::parallel {
 
+// On GPUs of one host large models are trained with sharded states (Sharding::kAuto), as that is
+// faster there; {.sharding = Sharding::kNone} keeps everything on every rank.
+//
 // With {.sharding = Sharding::kStates} each rank keeps and updates its part of the rule's states
 // and master copies, a share of 1 / size of their memory. Gradients are reduced into that part, and
 // the parameters are gathered after each update: the same bits as without, but for sums over all
@@ -110,7 +113,7 @@ class MultiNodeOptimizer {
   // and writing: what kParameters and gather_ahead want before anything but functions touches them.
   // Nothing otherwise.
   void gather_parameters() {
-    if (sharded_) sharded_->gather_parameters();
+    if (sharded_ && sharded_->is_on()) sharded_->gather_parameters();
   }
   // Collective: ValueError on all ranks, with the first that differs and the ranks, unless all hold
   // the same bits in parameters, persistent arrays that are declared OverRanks::kEqual, states,
@@ -126,8 +129,10 @@ class MultiNodeOptimizer {
   Optimizer* operator->() { return optimizer_; }
   Communicator& comm() { return reducer_->comm(); }
   const GradientReducer& reducer() const { return *reducer_; }
-  // Null without sharding.
-  const ShardedStates* sharded() const { return sharded_.get(); }
+  // Null without sharding; with kAuto until setup has chosen it.
+  const ShardedStates* sharded() const {
+    return sharded_ && sharded_->is_on() ? sharded_.get() : nullptr;
+  }
 
  private:
   std::unique_ptr<Optimizer> owned_;

@@ -35,12 +35,14 @@ class ParameterGathers;  // the library's own
 class ShardedStates : public optimizers::UpdateStage {
  public:
   // The communicator must outlive the stage, which holds it when it is shared. Of the options,
-  // sharding (kNone stands for kStates), sizes, units and gather_ahead matter. By default no arena
-  // is cut.
+  // sharding (kNone stands for kStates, and kAuto leaves it to the stage whether it does anything),
+  // sizes, units and gather_ahead matter. By default no arena is cut.
   explicit ShardedStates(Communicator& comm);
   ShardedStates(Communicator& comm, const BucketOptions& options);
   ~ShardedStates() override;
 
+  // Whether arrays are spread: with kAuto as the last setup has chosen.
+  bool is_on() const { return is_on_; }
   // Collective: brings the values of all parameters, so that anybody may read and write them until
   // the next update. All ranks write the same. Not during a capture.
   void gather_parameters();
@@ -55,8 +57,10 @@ class ShardedStates : public optimizers::UpdateStage {
   optimizers::UpdatePhase phase() const override { return optimizers::UpdatePhase::kGather; }
   const char* name() const override { return "sharded states"; }
   bool reads_gradients(const Optimizer&) const override { return false; }
-  Share share() const override { return {comm_.rank(), comm_.size()}; }
+  Share share() const override { return is_on_ ? Share{comm_.rank(), comm_.size()} : Share{}; }
   optimizers::ArenaCuts cuts() const override;
+  // Collective with kAuto where the communicator may choose it.
+  void before_setup(Optimizer& optimizer, const Parameters& parameters) override;
   void after_setup(Optimizer& optimizer) override;
   // Values are where a captured step must find them: gather_parameters() before it does not count.
   // With kParameters and gather_ahead they go, until the next use or gather_parameters().
@@ -70,11 +74,13 @@ class ShardedStates : public optimizers::UpdateStage {
   void before_layout_moves(Optimizer& optimizer) override;
 
  private:
+  bool is_worthwhile(const Optimizer& optimizer, const Parameters& parameters) const;
   bool has_parts_of_gradients() const;
 
   Communicator& comm_;
   CommunicatorPtr keep_;
   BucketOptions options_;
+  bool is_on_;
   Optimizer* optimizer_ = nullptr;
   std::unique_ptr<ParameterGathers> gathers_;
 };

@@ -179,6 +179,12 @@ void NcclTransport::prepare_scattered_sums(size_t bytes) {
   core_->describe(ways());
 }
 
+bool NcclTransport::moves_by_copies(size_t bytes) const {
+  const auto goes = [bytes](int64_t least) { return least > 0 && bytes >= size_t(least); };
+  return copied_ && choice_.memory == SharedMemory::kPeers && goes(choice_.ways.copied_sum) &&
+         goes(choice_.ways.copied_gather);
+}
+
 NcclTransport::~NcclTransport() {
   unwatch(core_);
   // Not closed: an exception is on its way or the communicator failed.

@@ -28,6 +28,7 @@ class NcclTransport : public Transport {
   bool messages_are_independent() const override;
   StoragePtr allocate_shared(size_t bytes) override;
   void prepare_scattered_sums(size_t bytes) override;
+  bool moves_by_copies(size_t bytes) const override;
   std::string ways() const override;
   std::unique_ptr<Transport> split(const std::vector<int>& members, int new_rank,
                                    int color) override;

@@ -1,0 +1,190 @@
+// Sharding::kAuto: which optimizers spread their states without being told, over ranks of threads
+// whose communicator says that it moves large blocks by copies.
+#include <gtest/gtest.h>
+
+#include "catena/optimizers/moving_average.h"
+#include "comm/loose.h"
+#include "error_text.h"
+#include "parallel/network.h"
+
+namespace catena::parallel {
+namespace {
+
+using catena::testing::Values;
+using catena::testing::values_of;
+
+// Arrays of the host go over the ranks' threads.
+class CopyingTransport final : public comm_suite::LooseTransport {
+ public:
+  CopyingTransport(CommunicatorPtr control, size_t least)
+      : LooseTransport(std::move(control)), least_(least) {}
+  bool moves(DeviceType) const override { return false; }
+  bool moves_by_copies(size_t bytes) const override { return bytes >= least_; }
+
+ private:
+  size_t least_;
+};
+
+constexpr size_t kLeastCopy = size_t(16) << 20;
+
+void over_copies(const std::function<void(Communicator&)>& body, int ranks = 2) {
+  comm::run_threads(ranks, [&](Communicator& control) {
+    const CommunicatorPtr comm = comm::make_communicator(
+        std::make_unique<CopyingTransport>(control.shared_from_this(), kLeastCopy),
+        control.device(), {});
+    body(*comm);
+    comm->close();
+  });
+}
+
+// 1 MiB of float32 weights for each 256 outputs.
+struct Wide : FunctionSet {
+  catena::functions::Linear l1, l2;
+  Wide(Communicator& comm, int64_t mib)
+      : l1(64, 16, {.nobias = true}), l2(1024, mib * 256, {.nobias = true}) {
+    to(comm.device());
+  }
+  CATENA_FUNCTIONS(l1, l2)
+};
+
+constexpr int64_t kLarge = 128;  // MiB
+
+// Gradients that differ between the ranks, without a pass.
+void step(Wide& net, MultiNodeOptimizer& optimizer) {
+  optimizer.zero_grads();
+  for (const Parameter& p : net.parameters())
+    p.set_grad(full(p.shape(), optimizer.comm().rank() + 1.0, {p.dtype(), p.device()}));
+  optimizer.update();
+}
+
+class PoolMemory final : public optimizers::ArenaMemory {
+ public:
+  Array allocate(optimizers::ArenaBlock, int64_t elements, Dtype dtype, Device device) override {
+    return Array::uninitialized({elements}, dtype, device);
+  }
+};
+
+// Whether the optimizer of a model so large is sharded by itself.
+bool is_sharded(Communicator& comm, int64_t mib, std::unique_ptr<Optimizer> rule,
+                const BucketOptions& options = {}) {
+  Wide net(comm, mib);
+  auto optimizer = create_multi_node_optimizer(std::move(rule), comm, options);
+  EXPECT_EQ(optimizer.sharded(), nullptr) << "not chosen yet";
+  optimizer.setup(net);
+  EXPECT_EQ(optimizer.sharded() != nullptr, optimizer->is_sharded());
+  return optimizer->is_sharded();
+}
+
+std::unique_ptr<Optimizer> sgd() { return std::make_unique<optimizers::SGD>(0.5); }
+
+TEST(AutomaticSharding, IsForLargeModelsWhereCopiesMoveThem) {
+  over_copies([](Communicator& comm) {
+    EXPECT_TRUE(is_sharded(comm, kLarge, sgd()));
+    EXPECT_FALSE(is_sharded(comm, kLarge / 4, sgd()));
+    EXPECT_FALSE(is_sharded(comm, kLarge, sgd(), {.bucket_bytes = kLeastCopy / 2}));
+    EXPECT_FALSE(is_sharded(comm, kLarge, sgd(), {.sharding = Sharding::kNone}));
+  });
+  over_copies([](Communicator& comm) { EXPECT_FALSE(is_sharded(comm, kLarge, sgd())); }, 1);
+  comm::run_threads(2, [](Communicator& comm) { EXPECT_FALSE(is_sharded(comm, kLarge, sgd())); });
+}
+
+TEST(AutomaticSharding, IsNotForWhatNeedsWholeArrays) {
+  over_copies([](Communicator& comm) {
+    auto averaged = sgd();
+    optimizers::add_moving_average(*averaged, 0.9);
+    EXPECT_FALSE(is_sharded(comm, kLarge, std::move(averaged)));
+    config().deterministic = true;
+    EXPECT_FALSE(is_sharded(comm, kLarge, sgd(), {.slices = 2}));
+    config().deterministic = false;
+    auto with_memory = sgd();
+    with_memory->set_memory(std::make_shared<PoolMemory>());
+    EXPECT_FALSE(is_sharded(comm, kLarge, std::move(with_memory)));
+    Wide net(comm, kLarge);
+    auto set_up = sgd();
+    set_up->setup(net);
+    const auto optimizer = create_multi_node_optimizer(std::move(set_up), comm);
+    EXPECT_EQ(optimizer.sharded(), nullptr);
+  });
+}
+
+TEST(AutomaticSharding, ChangesNoBits) {
+  for (const char* rule : {"SGD", "Adam"}) {
+    over_copies([&](Communicator& comm) {
+      Values values[2];
+      for (const Sharding sharding : {Sharding::kAuto, Sharding::kNone}) {
+        const bool is_auto = sharding == Sharding::kAuto;
+        Wide net(comm, kLarge);
+        net.l1.W.data().fill(0.25);
+        net.l2.W.data().fill(0.5);
+        auto optimizer = create_multi_node_optimizer(catena::testing::make_rule(rule), comm,
+                                                     {.sharding = sharding});
+        optimizer.setup(net);
+        ASSERT_EQ(optimizer->is_sharded(), is_auto);
+        for (int i = 0; i < 2; ++i) step(net, optimizer);
+        EXPECT_EQ(optimizer.sharded() != nullptr, is_auto);
+        if (is_auto) {
+          EXPECT_TRUE(net.l2.W.state()->data->is_absent) << "gathered ahead";
+        }
+        values[is_auto] = {net.l1.W.data().to_vector<double>(),
+                           net.l2.W.data()(Slice(0, 3)).to_vector<double>(),
+                           net.l2.W.data()(Slice(-3, None)).to_vector<double>()};
+      }
+      EXPECT_EQ(values[0], values[1]) << rule;
+    });
+  }
+}
+
+// A step that is captured gathers before it ends, so that whoever reads values after a replay finds
+// them.
+TEST(AutomaticSharding, CapturedStepsLeaveValuesHere) {
+  over_copies([](Communicator& comm) {
+    Wide net(comm, kLarge);
+    auto optimizer = create_multi_node_optimizer(sgd(), comm);
+    optimizer.setup(net);
+    step(net, optimizer);
+    optimizer->prepare_for_capture();
+    EXPECT_FALSE(net.l2.W.state()->data->is_absent);
+  });
+}
+
+TEST(AutomaticSharding, FollowsTheModelOfTheLastSetup) {
+  over_copies([](Communicator& comm) {
+    Wide small(comm, 1), large(comm, kLarge), again(comm, 1);
+    auto optimizer = create_multi_node_optimizer(sgd(), comm);
+    for (Wide* net : {&small, &large, &again}) {
+      optimizer.setup(*net);
+      EXPECT_EQ(optimizer->is_sharded(), net == &large);
+      step(*net, optimizer);
+      optimizer.check_state();
+    }
+  });
+}
+
+// Models that differ in size are named, whatever their ranks would choose.
+TEST(AutomaticSharding, RanksWithDifferentModelsAreNamed) {
+  std::vector<std::string> errors(2);
+  try {
+    over_copies([&](Communicator& comm) {
+      Wide net(comm, comm.rank() == 0 ? kLarge : 1);
+      auto optimizer = create_multi_node_optimizer(sgd(), comm);
+      errors[size_t(comm.rank())] = error_of<ValueError>([&] { optimizer.setup(net); });
+    });
+  } catch (const Error&) {
+  }
+  for (const std::string& error : errors)
+    expect_contains(error, {"setup", "different models", "/l2/W"});
+}
+
+TEST(AutomaticSharding, ErrorsSayHowToKeepGradientsWhole) {
+  over_copies([](Communicator& comm) {
+    Wide net(comm, kLarge);
+    auto optimizer = create_multi_node_optimizer(sgd(), comm);
+    optimizer.setup(net);
+    step(net, optimizer);
+    expect_contains(error_of<GradientError>([&] { net.l2.W.grad(); }),
+                    {"/l2/W", "Sharding::kNone", "zero_grads()"});
+  });
+}
+
+}  // namespace
+}  // namespace catena::parallel
