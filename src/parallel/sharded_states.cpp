@@ -54,7 +54,7 @@ bool has_moving_average(const Optimizer& optimizer) {
 bool ShardedStates::is_worthwhile(const Optimizer& optimizer, const Parameters& parameters) const {
   int64_t bytes = 0;
   for (const Parameter& p : parameters) bytes += p.size() * int64_t(itemsize(p.dtype()));
-  return bytes >= kLeastBytes && optimizer.updates_arenas() && !has_moving_average(optimizer);
+  return bytes >= kLeastBytes && optimizer.can_be_sharded() && !has_moving_average(optimizer);
 }
 
 void ShardedStates::before_setup(Optimizer& optimizer, const Parameters& parameters) {

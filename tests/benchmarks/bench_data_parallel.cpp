@@ -294,6 +294,7 @@ int body(int argc, char** argv) {
       {{"--way=",
         "only the linear layers in this way, such as 'Adam, sharded states', and the "
         "memory that a rank takes for it"},
+       {"--mnist", "only the MNIST steps"},
        {"--slices", "only steps in slices, beside those without"}});
   const auto comm = catena::create_communicator();
   const catena::DeviceScope scope(comm->device());
@@ -306,6 +307,7 @@ int body(int argc, char** argv) {
   if (only.empty()) {
     bench.mnist(Precision::kFloat32, 130);
     if (comm->device().is_cuda()) bench.mnist(Precision::kTf32, 105);
+    if (arguments.has("--mnist")) return 0;
     bench.long_step("SGD", {});
     bench.long_step("SGD, nothing sharded", {.sharding = Sharding::kNone});
     bench.long_step("SGD, sharded states, gathered ahead",

@@ -185,6 +185,8 @@ class Optimizer : public UpdateRule {
   void load_common_state(const std::map<std::string, Array>& state);
   // Whether this process keeps a part of the states only.
   bool is_sharded() const;
+  // Whether the rule lets processes keep parts of the states: it updates arenas.
+  bool can_be_sharded() const { return updates_arenas(); }
   // States of one parameter in the order of state_names(), as views; the master copy, if there is
   // one, is the last. ValueError where the states are spread over processes.
   const Arrays& state_of(const Parameter& parameter);
