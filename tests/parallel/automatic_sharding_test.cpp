@@ -125,9 +125,9 @@ TEST(AutomaticSharding, ChangesNoBits) {
         if (is_auto) {
           EXPECT_TRUE(net.l2.W.state()->data->is_absent) << "gathered ahead";
         }
-        values[is_auto] = {net.l1.W.data().to_vector<double>(),
-                           net.l2.W.data()(Slice(0, 3)).to_vector<double>(),
-                           net.l2.W.data()(Slice(kLarge * 256 - 3, kLarge * 256)).to_vector<double>()};
+        values[is_auto] = {
+            net.l1.W.data().to_vector<double>(), net.l2.W.data()(Slice(0, 3)).to_vector<double>(),
+            net.l2.W.data()(Slice(kLarge * 256 - 3, kLarge * 256)).to_vector<double>()};
       }
       EXPECT_EQ(values[0], values[1]) << rule;
     });
