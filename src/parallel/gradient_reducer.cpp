@@ -24,6 +24,13 @@ namespace catena::parallel {
 namespace {
 
 constexpr int64_t kUpdatesBetweenChecks = 64;
+// How many buckets may be on their way whose memory is free when they are reduced. A pool uses it
+// again once the host sees that: a host that runs further ahead takes new memory for each bucket.
+constexpr size_t kFreedBuckets = 2;
+
+bool capturing(const Communicator& comm) {
+  return comm.device().is_cuda() && cuda::is_capturing(comm.device());
+}
 
 }  // namespace
 
@@ -290,7 +297,10 @@ bool GradientReducer::goes_by_copies(const optimizers::ParameterArena& arena) co
 void GradientReducer::collect(size_t bucket) {
   if (bucket >= buckets_.size()) return;
   optimizers::ParameterArena& arena = optimizer_->arena(buckets_[bucket].arena);
-  if (scatters(arena) && !arena.keeps_own_gradient()) arena.collect_gradient();
+  if (!scatters(arena) || arena.keeps_own_gradient()) return;
+  if (!capturing(comm_))
+    for (; freed_.size() > kFreedBuckets; freed_.pop_front()) freed_.front().synchronize();
+  arena.collect_gradient();
 }
 
 bool GradientReducer::keeps_parts() const {
@@ -351,6 +361,9 @@ void GradientReducer::is_started(const Bucket& bucket, const Event& end) {
   last_ = end;
   last_of_arena_.resize(optimizer_->layout().arenas().size());
   last_of_arena_[bucket.arena] = end;
+  const bool frees =
+      options_.sharding >= Sharding::kGradients && scatters(optimizer_->arena(bucket.arena));
+  if (frees && end && !capturing(comm_)) freed_.push_back(end);
 }
 
 // Writes down what the ranks must agree on in this step.
@@ -423,7 +436,7 @@ void GradientReducer::after_update(Optimizer&) {
   in_own_step_ = false;
   comm::internals(comm_).set_updates(updates_ + 1);
   if (++updates_ % kUpdatesBetweenChecks == 0) compare_ = true;
-  if (!compare_ || cuda::is_capturing(comm_.device())) return;
+  if (!compare_ || capturing(comm_)) return;
   compare_ = false;
   agreement_->check();
   comm_.check();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <unordered_map>
 #include <unordered_set>
@@ -145,6 +146,7 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   bool mixed_ = false;  // a pass has added to gradients of which parts had been reduced
   Event last_;          // of the last bucket started
   std::vector<Event> last_of_arena_;  // likewise; null: none is on its way
+  std::deque<Event> freed_;           // of buckets whose memory was given back behind them
   bool weighted_ = false;
   double weight_ = 1;
   std::vector<Array> device_weights_;  // one for each arena on a GPU, in its dtype
