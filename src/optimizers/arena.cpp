@@ -57,6 +57,7 @@ ParameterArena::ParameterArena(std::vector<Slot> slots, ArenaMemoryPtr memory, i
   for (const Slot& slot : slots_) {
     ParameterState& state = *slot.parameter.state();
     slice(data_, slot).assign(slot.parameter.data());
+    if (!state.has_gradient_here()) state.mark_zero();
     if (!state.is_stale()) slice(gradient_, slot).assign(state.settle());
   }
   for (const Slot& slot : slots_) {

@@ -76,14 +76,7 @@ void Optimizer::setup_named(const ArenaSet::Named& named, const Parameters& orde
                             NamedPersistents persistents) {
   for (const auto& [name, p] : named) check_dtype(p.dtype());
   for (const auto& stage : current_stages()) stage->before_setup(*this, ordered);
-  const UpdateStage::Share part = share();
-  CATENA_CHECK(ValueError, part.count == 1 || updates_arenas(),
-               "setup: the states are to be spread over ", part.count,
-               " processes, but this rule updates parameter by parameter; only rules that update "
-               "arenas can do so");
-  Placed placed{ArenaSet(named, {memory_, part.count, cuts()}), {}, {}, {}};
-  check_groups(placed.layout);
-  place(placed, 0, {});
+  Placed placed = placed_anew(named);
   positions_ = positions_of(ordered, placed.layout);
   ordered_ = ordered;
   persistents_ = std::move(persistents);
@@ -92,6 +85,21 @@ void Optimizer::setup_named(const ArenaSet::Named& named, const Parameters& orde
   use_groups();
   warn_about_forgotten_parameters("setup");
   for (const auto& stage : current_stages()) stage->after_setup(*this);
+}
+
+Optimizer::Placed Optimizer::placed_anew(const ArenaSet::Named& named) try {
+  const UpdateStage::Share part = share();
+  CATENA_CHECK(ValueError, part.count == 1 || updates_arenas(),
+               "setup: the states are to be spread over ", part.count,
+               " processes, but this rule updates parameter by parameter; only rules that update "
+               "arenas can do so");
+  Placed placed{ArenaSet(named, {memory_, part.count, cuts()}), {}, {}, {}};
+  check_groups(placed.layout);
+  place(placed, 0, {});
+  return placed;
+} catch (...) {
+  for (const auto& stage : current_stages()) stage->setup_failed(*this);
+  throw;
 }
 
 void Optimizer::set_memory(ArenaMemoryPtr memory) {

@@ -16,6 +16,10 @@ MultiNodeOptimizer::MultiNodeOptimizer(Optimizer& optimizer, Communicator& comm,
         ValueError, stage->phase() != optimizers::UpdatePhase::kReduce,
         "create_multi_node_optimizer: the optimizer belongs to a multi-node optimizer already");
   optimizer.add_stage(reducer_);
+  CATENA_CHECK(
+      ValueError, !optimizer.is_set_up() || !optimizer.is_sharded(),
+      "create_multi_node_optimizer: the states of the optimizer were spread over ranks by "
+      "a multi-node optimizer that is gone; make a new optimizer, and load what was saved");
   const bool may_choose = !optimizer.is_set_up() && !optimizer.has_memory();
   // Sharding that lets blocks go in each step would ask all ranks for memory in each step.
   const bool keeps_blocks = options.sharding < Sharding::kGradients;
@@ -24,7 +28,7 @@ MultiNodeOptimizer::MultiNodeOptimizer(Optimizer& optimizer, Communicator& comm,
   const bool is_auto = options.sharding == Sharding::kAuto;
   if (options.sharding == Sharding::kNone || (is_auto && !may_choose)) return;
   sharded_ = optimizer.add_stage(std::make_shared<ShardedStates>(comm, options));
-  if (options.gather_ahead || options.sharding == Sharding::kParameters || is_auto)
+  if (options.gather_ahead || options.sharding == Sharding::kParameters)
     before_rule_ = optimizer.add_stage(ShardedStates::before_rule(sharded_));
 }
 
@@ -49,7 +53,7 @@ MultiNodeOptimizer::~MultiNodeOptimizer() {
 }
 
 void MultiNodeOptimizer::setup(Parameterized& model) {
-  reducer_->check_options();  // before the first rank that refuses
+  reducer_->check_options();  // before a rank refuses what another has not asked for
   CATENA_CHECK(ValueError, slice_count() == 0 || !has_synchronised_layer(model),
                "setup: the model has a SyncBatchNormalization, whose results depend on the number "
                "of ranks with slices; use BatchNormalization, which normalizes each slice");

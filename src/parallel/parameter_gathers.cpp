@@ -86,7 +86,7 @@ void ParameterGathers::attach(Optimizer& optimizer, int number) {
   std::vector<std::string> names;
   for (size_t a = 0; a < arenas.size(); ++a) {
     for (const ParameterArena::Slot& slot : arenas[a].slots()) {
-      if (!by_units() && !gathers_ahead()) break;  // no use is waited for
+      if (!by_units() && !options_.gather_ahead) break;  // no use is waited for
       arena_of_[slot.parameter.state()] = a;
       observe(slot.parameter);
     }
@@ -102,7 +102,7 @@ void ParameterGathers::attach(Optimizer& optimizer, int number) {
     return first_declared(arenas[a]) < first_declared(arenas[b]);
   });
   stays_ = is_new_ = by_units();
-  watch_uses(by_units() || (gathers_ahead() && comm_.device().is_cuda()));
+  watch_uses(by_units() || (options_.gather_ahead && comm_.device().is_cuda()));
 }
 
 void ParameterGathers::attach_again() {
@@ -143,7 +143,11 @@ Array ParameterGathers::memory_for(const ParameterArena& arena) {
 void ParameterGathers::arrive(size_t index) {
   const uint64_t capture = capture_on(comm_);
   if (is_coming(index) && arrivals_[index].capture != capture) {
-    if (arrivals_[index].capture == 0) return arrive_before_capture(index);
+    CATENA_CHECK(ValueError, capture == 0, "Graph::capture: the values of parameter '",
+                 first_name(index),
+                 "' were on their way from the other ranks when the capture began, and a graph "
+                 "cannot wait for what was sent before it; call prepare_for_capture() of the "
+                 "optimizer before Graph::capture");
     arrivals_[index] = {};  // of a capture that has failed
   }
   if (!is_coming(index)) start(index);
@@ -155,21 +159,6 @@ void ParameterGathers::arrive(size_t index) {
     presences_[index] = {arrival.event, user, capture};
   }
   arena(index).take_whole_data(arrival.whole);
-}
-
-// Of values that were sent before the capture began: launches of the graph come behind them.
-void ParameterGathers::arrive_before_capture(size_t index) {
-  CATENA_CHECK(ValueError, !by_units(), "Graph::capture: the values of parameter '",
-               first_name(index),
-               "' were on their way from the other ranks when the capture began, and an update "
-               "lets them go; call prepare_for_capture() of the optimizer before Graph::capture");
-  const Arrival arrival = std::exchange(arrivals_[index], {});
-  presences_[index] = {arrival.event, {}, 0};
-  cuda::add_launch_hook([event = arrival.event, device = comm_.device()] {
-    if (event) current_stream(device).wait(event);
-  });
-  arena(index).take_whole_data(arrival.whole);
-  watch_kept_values(index);
 }
 
 // Another stream than that of the first use. What came before a capture is there in its replays.
@@ -291,11 +280,10 @@ void ParameterGathers::before_use(ParameterState& parameter) {
 // The host waits: of reads on other streams nothing will be known.
 void ParameterGathers::before_read(ParameterState& parameter) {
   const auto found = arena_of_.find(&parameter);
-  if (found == arena_of_.end() || has_moved_ || by_units()) return;
+  if (found == arena_of_.end() || has_moved_ || by_units() || capture_on(comm_) != 0) return;
   const size_t index = found->second;
-  if (!is_coming(index) || arrivals_[index].capture != 0) return;
+  if (!is_coming(index)) return;
   arrive(index);
-  if (capture_on(comm_) != 0) return;
   if (const Event& event = presences_[index].event) event.synchronize();
   comm::internals(comm_).throw_if_failed();
 }
@@ -307,7 +295,7 @@ void ParameterGathers::step_begins() {
   if (is_new_) settle();
   order_.clear();
   place_ = 0;
-  if (!by_units() && gathers_ahead()) start_all();  // a rank without samples uses none
+  if (!by_units() && options_.gather_ahead) start_all();  // a rank without samples uses none
   if (!by_units() || stays_ || before_.empty()) return;
   const size_t first = before_.front();
   if (is_away(first)) start(first);
@@ -367,7 +355,7 @@ void ParameterGathers::after_rule() {
   if (by_units()) return;
   const uint64_t capture = capture_on(comm_);
   const bool gathers_first = capture != 0 && gathered_in_ == capture;
-  const bool is_ahead = gathers_ahead() && capture == 0;
+  const bool is_ahead = options_.gather_ahead && capture == 0;
   if (is_ahead || gathers_first) let_go();
   if (gathers_first) return;
   if (is_ahead) return start_all();

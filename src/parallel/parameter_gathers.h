@@ -62,10 +62,6 @@ class ParameterGathers final : public BackwardObserver {
     uint64_t capture = 0;
   };
   bool by_units() const { return options_.sharding == Sharding::kParameters && comm_.size() > 1; }
-  // Whether values come while the next step begins; in captured steps if the options say so.
-  bool gathers_ahead() const {
-    return options_.gather_ahead || options_.sharding == Sharding::kAuto;
-  }
   size_t arena_count() const { return arrivals_.size(); }
   optimizers::ParameterArena& arena(size_t index) const { return optimizer_->arena(index); }
   bool is_coming(size_t index) const { return arrivals_[index].whole.defined(); }
@@ -79,7 +75,6 @@ class ParameterGathers final : public BackwardObserver {
   void start_all();
   void let_go();
   void arrive(size_t index);
-  void arrive_before_capture(size_t index);
   void start_following(size_t index);
   void wait_until_here(size_t index) const;
   void note_use(size_t unit);

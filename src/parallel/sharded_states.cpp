@@ -58,6 +58,8 @@ bool ShardedStates::is_worthwhile(const Optimizer& optimizer, const Parameters& 
 }
 
 void ShardedStates::before_setup(Optimizer& optimizer, const Parameters& parameters) {
+  leave_last_setup();
+  was_on_ = is_on_;
   if (options_.sharding != Sharding::kAuto) return;
   const bool may_be = comm_.size() > 1 && options_.slices == 0 &&
                       comm::internals(comm_).moves_by_copies(size_t(options_.bucket_bytes));
@@ -70,14 +72,21 @@ void ShardedStates::before_setup(Optimizer& optimizer, const Parameters& paramet
                   "keeps them whole");
 }
 
+// Nobody brings the values of the last model any more.
+void ShardedStates::leave_last_setup() {
+  if (optimizer_ == nullptr) return;
+  optimizer_->layout().in_place() ? gathers_->gather_all() : gathers_->finish();
+}
+
+void ShardedStates::setup_failed(Optimizer&) { is_on_ = was_on_; }
+
 void ShardedStates::after_setup(Optimizer& optimizer) {
   optimizer_ = is_on_ ? &optimizer : nullptr;
   if (!is_on_) return gathers_->detach();
-  int number = 0;
   for (const auto& stage : optimizer.stages())
     if (const auto* reducer = dynamic_cast<const GradientReducer*>(stage.get()))
-      number = reducer->number();
-  gathers_->attach(optimizer, number);
+      number_ = reducer->number();
+  gathers_->attach(optimizer, number_);
 }
 
 void ShardedStates::prepare_for_capture(Optimizer&) {
@@ -107,16 +116,21 @@ int64_t ShardedStates::gathers() const { return gathers_->count(); }
 // Sums over ranks ---------------------------------------------------------------------------------
 
 Array ShardedStates::gather_parts(const Array& part) {
-  const comm::PurposeScope purpose(&comm_, "Optimizer::state, which all ranks call");
-  return comm_.all_gather(part);
+  if (!is_on_) return {};
+  const Array all = Array::uninitialized({part.size() * comm_.size()}, part.dtype(), part.device());
+  comm_.all_gather_async(part, all, current_stream(part.device()),
+                         {comm::TagKind::kStates, static_cast<uint16_t>(number_), 0});
+  return all;
 }
 
 bool ShardedStates::sum_parts(const Array& sums) {
+  if (!is_on_) return false;
   comm_.all_reduce(sums, {}, sums);
   return true;
 }
 
 bool ShardedStates::has_parts_of_gradients() const {
+  if (!is_on_) return false;
   const auto& arenas = optimizer_->layout().arenas();
   return std::any_of(arenas.begin(), arenas.end(),
                      [](const auto& arena) { return !arena.has_whole_gradient(); });

@@ -38,6 +38,9 @@ std::string tag_text(const CallTag& tag) {
       return " (agreement of optimizer " + std::to_string(tag.owner) + ")";
     case TagKind::kLayout:
       return " (its parameters moved, of optimizer " + std::to_string(tag.owner) + ")";
+    case TagKind::kStates:
+      return " (the states of optimizer " + std::to_string(tag.owner) +
+             ", which all ranks gather in Optimizer::state)";
     case TagKind::kObject:
       return " (type " + part + ")";
     case TagKind::kUpdates:

@@ -2,6 +2,10 @@
 // whose communicator says that it moves large blocks by copies.
 #include <gtest/gtest.h>
 
+#include <map>
+
+#include "catena/core/config.h"
+#include "catena/optimizers/loss_scale.h"
 #include "catena/optimizers/moving_average.h"
 #include "comm/loose.h"
 #include "error_text.h"
@@ -122,9 +126,6 @@ TEST(AutomaticSharding, ChangesNoBits) {
         ASSERT_EQ(optimizer->is_sharded(), is_auto);
         for (int i = 0; i < 2; ++i) step(net, optimizer);
         EXPECT_EQ(optimizer.sharded() != nullptr, is_auto);
-        if (is_auto) {
-          EXPECT_TRUE(net.l2.W.state()->data->is_absent) << "gathered ahead";
-        }
         values[is_auto] = {
             net.l1.W.data().to_vector<double>(), net.l2.W.data()(Slice(0, 3)).to_vector<double>(),
             net.l2.W.data()(Slice(kLarge * 256 - 3, kLarge * 256)).to_vector<double>()};
@@ -132,19 +133,6 @@ TEST(AutomaticSharding, ChangesNoBits) {
       EXPECT_EQ(values[0], values[1]) << rule;
     });
   }
-}
-
-// A step that is captured gathers before it ends, so that whoever reads values after a replay finds
-// them.
-TEST(AutomaticSharding, CapturedStepsLeaveValuesHere) {
-  over_copies([](Communicator& comm) {
-    Wide net(comm, kLarge);
-    auto optimizer = create_multi_node_optimizer(sgd(), comm);
-    optimizer.setup(net);
-    step(net, optimizer);
-    optimizer->prepare_for_capture();
-    EXPECT_FALSE(net.l2.W.state()->data->is_absent);
-  });
 }
 
 TEST(AutomaticSharding, FollowsTheModelOfTheLastSetup) {
@@ -157,6 +145,89 @@ TEST(AutomaticSharding, FollowsTheModelOfTheLastSetup) {
       step(*net, optimizer);
       optimizer.check_state();
     }
+  });
+}
+
+// A setup that is refused changes nothing of the steps that follow.
+TEST(AutomaticSharding, OutlivesARefusedSetup) {
+  over_copies([](Communicator& comm) {
+    Wide small(comm, 1), large(comm, kLarge);
+    large.l2.W.data().fill(0.5);
+    auto optimizer = create_multi_node_optimizer(sgd(), comm);
+    optimizer->add_group("biases", {"/l2/W"}, {});
+    optimizer.setup(large);
+    step(large, optimizer);
+    small.to(cpu(40));
+    EXPECT_THROW(optimizer.setup(small), Error);
+    EXPECT_TRUE(optimizer->is_sharded());
+    step(large, optimizer);
+    optimizer.check_state();
+    for (const int64_t row : {int64_t(0), kLarge * 256 - 1})  // 0.5 - 2 * 0.5 * the mean, 1.5
+      EXPECT_EQ(large.l2.W.data()(row, 0).item<float>(), -1.0f) << row;
+  });
+}
+
+// Gradients of other ranks' parts are no obstacle to the next setup.
+TEST(AutomaticSharding, AModelMayBeSetUpAgainBetweenUpdateAndZeroGrads) {
+  over_copies([](Communicator& comm) {
+    Wide net(comm, kLarge);
+    auto first = create_multi_node_optimizer(sgd(), comm);
+    first.setup(net);
+    step(net, first);
+    first.setup(net);
+    step(net, first);
+    auto second = create_multi_node_optimizer(sgd(), comm);
+    second.setup(net);
+    step(net, second);
+    second.check_state();
+  });
+}
+
+std::map<std::string, std::vector<double>> trained(
+    Communicator& comm, Sharding sharding, const std::function<void(MultiNodeOptimizer&)>& adapt) {
+  Wide net(comm, kLarge);
+  net.l1.W.data().fill(0.25);
+  net.l2.W.data().fill(0.5);
+  auto optimizer =
+      create_multi_node_optimizer(catena::testing::make_rule("Adam"), comm, {.sharding = sharding});
+  adapt(optimizer);
+  optimizer.setup(net);
+  for (int i = 0; i < 2; ++i) step(net, optimizer);
+  std::map<std::string, std::vector<double>> result;
+  result["norm"] = {optimizer->compute_grads_norm()};
+  result["l1"] = net.l1.W.data().to_vector<double>();
+  result["l2"] = net.l2.W.data()(Slice(0, kLarge * 256, 1000)).to_vector<double>();
+  for (const auto& [name, array] : optimizer->state())
+    if (name.find("l1") != std::string::npos) result[name] = array.to_vector<double>();
+  return result;
+}
+
+// What asks for sums over all gradients, and what reads values after each update.
+TEST(AutomaticSharding, ServesNormsScalesAndAverages) {
+  const std::map<std::string, std::function<void(MultiNodeOptimizer&)>> cases = {
+      {"clipping",
+       [](MultiNodeOptimizer& o) { o->add_hook("clip", optimizers::gradient_clipping(0.1)); }},
+      {"loss scale", [](MultiNodeOptimizer& o) {
+         o->add_stage(std::make_shared<optimizers::DynamicLossScale>());
+       }}};
+  over_copies([&](Communicator& comm) {
+    for (const auto& [name, adapt] : cases) {
+      const auto chosen = trained(comm, Sharding::kAuto, adapt);
+      const auto whole = trained(comm, Sharding::kNone, adapt);
+      for (const auto& [key, values] : whole) {
+        ASSERT_EQ(chosen.count(key), 1u) << name << key;
+        for (size_t i = 0; i < values.size(); ++i)
+          ASSERT_NEAR(chosen.at(key)[i], values[i], 1e-6 * (1 + std::abs(values[i])))
+              << name << key;
+      }
+    }
+    Wide net(comm, kLarge);
+    net.l2.W.data().fill(0.5);
+    auto optimizer = create_multi_node_optimizer(sgd(), comm);
+    optimizer.setup(net);
+    const auto average = optimizers::add_moving_average(optimizer.actual_optimizer(), 0.5);
+    step(net, optimizer);
+    EXPECT_EQ(average->of(net.l2.W)(-1, -1).item<float>(), 0.125f);  // of 0.5 and -0.25
   });
 }
 
@@ -173,6 +244,36 @@ TEST(AutomaticSharding, RanksWithDifferentModelsAreNamed) {
   }
   for (const std::string& error : errors)
     expect_contains(error, {"setup", "different models", "/l2/W"});
+}
+
+// As programs do that save on rank 0.
+TEST(AutomaticSharding, AStateThatOneRankAsksForIsNamed) {
+  std::string error;
+  try {
+    over_copies([&](Communicator& comm) {
+      Wide net(comm, kLarge);
+      auto optimizer = create_multi_node_optimizer(catena::testing::make_rule("Adam"), comm);
+      optimizer.setup(net);
+      if (comm.rank() == 0) optimizer->state();
+      step(net, optimizer);
+    });
+  } catch (const Error& e) {
+    error = e.what();
+  }
+  expect_contains(error, {"the states of optimizer 1", "all ranks gather in Optimizer::state"});
+}
+
+TEST(AutomaticSharding, SpreadStatesGoWithTheirMultiNodeOptimizer) {
+  over_copies([](Communicator& comm) {
+    Wide net(comm, kLarge);
+    const auto rule = sgd();
+    {
+      auto optimizer = create_multi_node_optimizer(*rule, comm);
+      optimizer.setup(net);
+    }
+    expect_contains(error_of<ValueError>([&] { create_multi_node_optimizer(*rule, comm); }),
+                    {"create_multi_node_optimizer", "is gone", "make a new optimizer"});
+  });
 }
 
 TEST(AutomaticSharding, ErrorsSayHowToKeepGradientsWhole) {

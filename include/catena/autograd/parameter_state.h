@@ -51,6 +51,8 @@ struct ParameterState : RefCounted {
   bool has_gradient() const { return content_ == Content::kGradient; }
   // Whether the gradient is zero although the memory holds other values, or does not exist.
   bool is_stale() const { return content_ == Content::kStale; }
+  // False from release_gradient() on.
+  bool has_gradient_here() const { return !gradient_is_released_; }
   // The memory as it is; undefined until first needed. settle() gives the gradient's value.
   const Array& gradient_memory() const { return gradient_; }
   // Writes the zeros that mark_zero() has put off; the gradient.
@@ -72,8 +74,8 @@ struct ParameterState : RefCounted {
   // A function is about to use the values: tells the observers that watch uses
   // (BackwardObserver::before_use), which may bring them. Whether they are here then.
   bool before_use();
-  // `who` reads the values, which are not here: tells all observers (BackwardObserver::before_read).
-  // ValueError if they have not brought them.
+  // `who` reads the values, which are not here: tells all observers
+  // (BackwardObserver::before_read). ValueError if they have not brought them.
   void bring(const char* who);
   // ValueError: `who` needs the values of the parameter, which are not here.
   [[noreturn]] void fail_absent(const std::string& who) const;

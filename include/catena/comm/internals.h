@@ -61,8 +61,9 @@ class CommunicatorInternals {
   // Collective: makes what the communicator needs for scattered sums of an optimizer's gradients,
   // of so many bytes at most over all ranks.
   void prepare_scattered_sums(size_t bytes) const;
-  // Whether scattered sums and gathers of an optimizer's blocks (allocate_shared), of so many bytes
-  // over all ranks, leave the multiprocessors of a GPU to other work. Equal on all ranks.
+  // Whether scattered sums of gradients in an optimizer's blocks (allocate_shared), of so many
+  // bytes over all ranks, leave the multiprocessors of a GPU to other work; before
+  // prepare_scattered_sums, whether they would. Equal on all ranks.
   bool moves_by_copies(size_t bytes) const;
   // How collectives on device arrays are made: "NCCL 2.28.3; sums up to ..."; "" where there is one
   // way only.

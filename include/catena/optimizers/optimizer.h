@@ -232,6 +232,7 @@ class Optimizer : public UpdateRule {
                    NamedPersistents persistents);
   UpdateStage::Share share() const;
   ArenaCuts cuts() const;
+  Placed placed_anew(const ArenaSet::Named& named);
   void place(Placed& placed, int64_t t, const std::vector<Arrays>& old_states);
   Arrays make_states(const ParameterArena& arena, const ParameterArena::Slot& slot,
                      const Arrays* old_states);

@@ -47,6 +47,8 @@ class UpdateStage {
 
   // The optimizer is about to be set up with these parameters: share() and cuts() are asked next.
   virtual void before_setup(Optimizer&, const Parameters&) {}
+  // The setup that before_setup() announced has thrown, and the optimizer is as it was.
+  virtual void setup_failed(Optimizer&) {}
   // The optimizer was set up with a model, or has got the stage when it was.
   virtual void after_setup(Optimizer&) {}
   // Device values that a captured update needs are to be made now. Values of parameters may go

@@ -16,13 +16,12 @@ namespace catena::parallel {
 // parameter models, 2020, stages 1 to 3). Each has what those before it have.
 enum class Sharding : uint8_t {
   // kStates where that is measured to be faster, else kNone: between GPUs of one host whose copy
-  // engines move gradients and parameters (CommunicatorInternals::moves_by_copies), for 128 MiB of
-  // parameters or more and a rule that updates arenas; not with slices or a MovingAverage, nor for
-  // an optimizer that was set up before or has a memory of its own (set_memory). Parameters are
-  // then gathered ahead, as gather_ahead says, but in captured steps only if it is set.
-  // MultiNodeOptimizer::sharded() tells, and a line of the log (CATENA_LOG=info). Where it is
-  // kStates, state() is collective, if the rule has states, and gradients of which another rank
-  // updates the parameters are not here after their reduction: say kNone for whole ones.
+  // engines move gradients (CommunicatorInternals::moves_by_copies), for 128 MiB of parameters or
+  // more and a rule that updates arenas; not with slices or a MovingAverage, nor for an optimizer
+  // that has a memory of its own (set_memory) or was set up
+  // before. MultiNodeOptimizer::sharded() tells, and a line of the log (CATENA_LOG=info). Where it
+  // is kStates, Optimizer::state() is collective if the rule has states, and gradients of which
+  // another rank updates the parameters are not here after their reduction: kNone keeps all.
   kAuto,
   kNone,        // every rank holds everything
   kStates,      // states and master copies
@@ -52,12 +51,13 @@ struct BucketOptions {
 
   // kStates and kGradients: parameters are gathered on the side stream from the update on, in the
   // order of their first use, and a function waits for the bucket of its own parameters only.
-  // Whoever else reads a value that is on its way waits for it on the host. Off, the update's
-  // stream waits for all of them. A step that is captured after prepare_for_capture() gathers them
-  // as it begins, where they are first used; without it, or over a communicator that a graph cannot
-  // record, its update gathers them as if this were off. After a replay of a graph that gathers as
-  // it begins the values are not on their way: reading one is a ValueError that names the
-  // parameter, unless MultiNodeOptimizer::gather_parameters() was called.
+  // Parameter::data() waits on the host for a value that is on its way, from one thread at a time;
+  // arrays and variables that the program keeps over an update are not waited for. Off, the
+  // update's stream waits for all of them. A step that is captured after prepare_for_capture()
+  // gathers them as it begins, where they are first used; without it, or over a communicator that a
+  // graph cannot record, its update gathers them as if this were off. After a replay of a graph
+  // that gathers as it begins the values are not on their way: reading one is a ValueError that
+  // names the parameter, unless MultiNodeOptimizer::gather_parameters() was called.
   bool gather_ahead = false;
 
   // Float16 or bfloat16: gradients travel in 16 bits, half the bytes of float32, and are added in

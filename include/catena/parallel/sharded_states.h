@@ -61,6 +61,7 @@ class ShardedStates : public optimizers::UpdateStage {
   optimizers::ArenaCuts cuts() const override;
   // Collective with kAuto where the communicator may choose it.
   void before_setup(Optimizer& optimizer, const Parameters& parameters) override;
+  void setup_failed(Optimizer& optimizer) override;
   void after_setup(Optimizer& optimizer) override;
   // Values are where a captured step must find them: gather_parameters() before it does not count.
   // With kParameters and gather_ahead they go, until the next use or gather_parameters().
@@ -74,13 +75,16 @@ class ShardedStates : public optimizers::UpdateStage {
   void before_layout_moves(Optimizer& optimizer) override;
 
  private:
+  void leave_last_setup();
   bool is_worthwhile(const Optimizer& optimizer, const Parameters& parameters) const;
   bool has_parts_of_gradients() const;
 
   Communicator& comm_;
   CommunicatorPtr keep_;
   BucketOptions options_;
-  bool is_on_;
+  bool is_on_,
+      was_on_ = false;  // as the last setup has chosen, or that which is going on; before it
+  int number_ = 0;      // of the optimizer, in errors
   Optimizer* optimizer_ = nullptr;
   std::unique_ptr<ParameterGathers> gathers_;
 };

@@ -54,6 +54,7 @@ enum class TagKind : uint16_t {
   kObject,     // part: a hash of the type of a host object
   kLayout,     // owner: the optimizer whose parameters have moved
   kFollowing,  // as kBucket: a gather in a batch, of which one with kBucket was the first
+  kStates,     // owner: as kBucket; its states, of which each rank keeps a part
   kUpdates,    // part: the updates that were made before a close; ranks need not agree in it
 };
 

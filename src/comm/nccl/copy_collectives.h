@@ -29,6 +29,8 @@ class CopyCollectives {
   // Collective: makes the memory that sums of so many bytes over all ranks need, if it takes them.
   void prepare(size_t bytes, Communicator& control);
   bool makes_sums() const { return places_ != nullptr; }
+  // Whether it makes sums of so many bytes over all ranks, or will when they are prepared.
+  bool may_sum(size_t bytes) const { return least_sum_ > 0 && bytes >= size_t(least_sum_); }
   // Whether it makes this call: reduce-scatters and gathers of an optimizer's arenas, from
   // Ways::copied_sum and copied_gather bytes over all ranks on. Sums and means of float32, float16
   // and bfloat16. Gathers must go into blocks of SharedBlocks; arenas are there on all ranks or on

@@ -180,9 +180,7 @@ void NcclTransport::prepare_scattered_sums(size_t bytes) {
 }
 
 bool NcclTransport::moves_by_copies(size_t bytes) const {
-  const auto goes = [bytes](int64_t least) { return least > 0 && bytes >= size_t(least); };
-  return copied_ && choice_.memory == SharedMemory::kPeers && goes(choice_.ways.copied_sum) &&
-         goes(choice_.ways.copied_gather);
+  return copied_ && choice_.memory == SharedMemory::kPeers && copied_->may_sum(bytes);
 }
 
 NcclTransport::~NcclTransport() {
