@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "catena/array/creation.h"
 #include "catena/array/random.h"
+#include "catena/autograd/autocast.h"
 #include "catena/comm/factory.h"
 #include "catena/core/config.h"
 #include "catena/core/graph.h"
@@ -36,6 +38,7 @@ struct Way {
   std::string name, rule;
   BucketOptions options;
   double goal;
+  bool has_16_bit_products = false;
 };
 
 // Each layer of the stack.
@@ -66,6 +69,8 @@ std::vector<Way> ways() {
         .gather_ahead = true,
         .reduce_dtype = catena::Dtype::kBFloat16},
        3.8},
+      {"Adam, bfloat16 products", "Adam", {}, 0, true},
+      {"Adam, bfloat16 products, nothing sharded", "Adam", {.sharding = Sharding::kNone}, 0, true},
       {"Adam, sharded states", "Adam", {.sharding = Sharding::kStates}, 4.6},
       {"Adam, sharded states, gathered ahead",
        "Adam",
@@ -85,6 +90,7 @@ class Bench : public RankBench {
   void mnist(Precision precision, double goal);
   void linear_stack(const Way& way, bool with_memory);
   void long_step(const std::string& name, const BucketOptions& options);
+  void long_step_in_lockstep();
   void slices();
 
  private:
@@ -92,7 +98,8 @@ class Bench : public RankBench {
     return catena::config().matmul_precision == Precision::kTf32 ? "tf32" : "float32";
   }
   std::optional<double> at_four(double goal) const {
-    return on_gpu() && !quick_ && comm_.size() == 4 ? std::optional(goal) : std::nullopt;
+    return goal > 0 && on_gpu() && !quick_ && comm_.size() == 4 ? std::optional(goal)
+                                                                : std::nullopt;
   }
   // The step as a graph.
   template <class Step>
@@ -119,7 +126,8 @@ void Bench::mnist(Precision precision, double goal) {
   MnistStep alone(device_, kBatch), shared(device_, kBatch);
   const auto own = make_rule("SGD");
   own->setup(alone.model());
-  auto averaged = catena::create_multi_node_optimizer(make_rule("SGD"), comm_);
+  auto averaged = catena::create_multi_node_optimizer(
+      make_rule("SGD"), comm_, {.first_bytes = getenv("FIRST") ? atoll(getenv("FIRST")) : 1 << 20});
   averaged.setup(shared.model());
   catena::Optimizer& optimizer = averaged.actual_optimizer();
   Row r{.name = "MNIST step, batch 100 a rank, SGD, eager",
@@ -152,8 +160,14 @@ size_t bytes_outside_of_pool(catena::Optimizer& optimizer) {
 }
 
 void Bench::linear_stack(const Way& way, bool with_memory) {
-  const int64_t width = !on_gpu() ? 128 : quick_ ? 1024 : 4096, batch = on_gpu() ? 1024 : 32;
+  const int64_t width = !on_gpu()         ? 128
+                        : quick_          ? 1024
+                        : getenv("WIDTH") ? atoi(getenv("WIDTH"))
+                                          : 4096,
+                batch = on_gpu() ? 1024 : 32;
   if (on_gpu()) catena::config().matmul_precision = Precision::kTf32;
+  std::optional<catena::AutocastScope> autocast;
+  if (way.has_16_bit_products) autocast.emplace(catena::Dtype::kBFloat16);
   const Sampling sampling{5, quick_ ? 3 : 7, on_gpu() ? 20 : 3};
   const size_t free_before = catena::memory_info(device_).free,
                used_before = catena::memory_statistics(device_).in_use;
@@ -221,6 +235,30 @@ void Bench::long_step(const std::string& name, const BucketOptions& options) {
   // In turn, as such steps warm a GPU until it lowers its clock.
   const auto [value, limit] = slowest_in_turn(
       sampling, [&] { shared.step(averaged.actual_optimizer()); }, [&] { alone.step(*own); });
+  r.value = value * 1e3;
+  r.limit = limit * 1e3;
+  row(r);
+}
+
+// What a long step loses where ranks only wait for each other, one number long, in each step: the
+// slowest of them is another one each time.
+void Bench::long_step_in_lockstep() {
+  const int64_t width = !on_gpu() ? 128 : 4096, batch = on_gpu() ? 20 * 1024 : 64;
+  const Sampling sampling{2, quick_ ? 3 : 5, on_gpu() ? 10 : 3};
+  LinearStack alone(device_, 8, width, batch);
+  const auto own = make_rule("SGD");
+  own->setup(alone.model());
+  const Array number = catena::zeros({1}, {catena::dtype::float32, device_});
+  Row r{.name = "8 x Linear(" + std::to_string(width) + "), batch " + std::to_string(batch) +
+                " a rank, SGD, one number exchanged in each step, eager",
+        .precision = precision(),
+        .unit = "ms",
+        .limit_name = kAlone};
+  const auto together = [&] {
+    alone.step(*own);
+    comm_.all_reduce(number, {}, number);
+  };
+  const auto [value, limit] = slowest_in_turn(sampling, together, [&] { alone.step(*own); });
   r.value = value * 1e3;
   r.limit = limit * 1e3;
   row(r);
@@ -308,6 +346,7 @@ int body(int argc, char** argv) {
     bench.mnist(Precision::kFloat32, 130);
     if (comm->device().is_cuda()) bench.mnist(Precision::kTf32, 105);
     if (arguments.has("--mnist")) return 0;
+    bench.long_step_in_lockstep();
     bench.long_step("SGD", {});
     bench.long_step("SGD, nothing sharded", {.sharding = Sharding::kNone});
     bench.long_step("SGD, sharded states, gathered ahead",

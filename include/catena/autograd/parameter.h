@@ -30,7 +30,9 @@ class Parameter {
   explicit Parameter(const Array& data, std::string name = "");
 
   // The value, the variable that functions see, and its properties; a ValueError for an undefined
-  // handle. The value is a ValueError too where it is not in this process (release_data).
+  // handle. Where the value is not in this process (release_data), data() asks
+  // ParameterState::bring for it, from one thread at a time, and is a ValueError if nobody brings
+  // it.
   bool defined() const { return bool(state_); }
   const Array& data() const {
     ParameterState& state = known("Parameter::data");
@@ -75,7 +77,8 @@ class Parameter {
   // Lets the values go, for an arena that keeps a part of them: shape, dtype and device stay, and
   // graphs that refer to the parameter. Until rebind_data brings the values, functions that use
   // them, forward or backward, ask ParameterState::before_use; what it does not bring is a
-  // ValueError that names the parameter, as any other read is at once.
+  // ValueError that names the parameter. A variable or array taken before shows numbers that are
+  // not numbers, or what the memory holds by then.
   void release_data() const;
 
   // The shared state, for optimizers and arenas; null when undefined.

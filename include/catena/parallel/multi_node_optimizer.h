@@ -110,7 +110,8 @@ class MultiNodeOptimizer {
   // checkpoint.
   void average_persistents();
   // Collective: the values of all parameters are here until the next update, for reading, saving
-  // and writing: what kParameters and gather_ahead want before anything but functions touches them.
+  // and writing: what kParameters wants before anything but functions touches them, and
+  // gather_ahead after replays and before arrays are used that were taken before the update.
   // Nothing otherwise.
   void gather_parameters() {
     if (sharded_ && sharded_->is_on()) sharded_->gather_parameters();
