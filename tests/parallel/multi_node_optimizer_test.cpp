@@ -610,7 +610,7 @@ TEST(MultiNodeOptimizer, NamesRanksWithOtherOptions) {
     const char* text;
   };
   const std::vector<Given> cases{
-      {{}, {.sharding = Sharding::kStates}, ".sharding is none on ranks 0, 1, 3, states on rank 2"},
+      {{}, {.sharding = Sharding::kStates}, ".sharding is auto on ranks 0, 1, 3, states on rank 2"},
       {{.sharding = Sharding::kStates},
        {.sharding = Sharding::kParameters},
        ".sharding is states on ranks 0, 1, 3, parameters on rank 2"},

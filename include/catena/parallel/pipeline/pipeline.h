@@ -103,7 +103,7 @@ struct PipelineOptions {
   // and waits there for its sender. Messages should then be placed for measured costs
   // (with_messages), where they are made. In a captured step it is always so.
   bool receives_wait = false;
-  // Of a grid: sizes of the buckets in which gradients are averaged.
+  // Of a grid: sizes of the buckets in which gradients are averaged. kAuto spreads nothing here.
   BucketOptions buckets = {};
 };
 
