@@ -43,7 +43,7 @@ Ways measured_ways(int ranks) {
   return {.exchange = small(4),
           .gather = small(2),
           .two_shot = kMostInTwoSteps,
-          .blocks = ranks <= 2 ? 48 : 32,
+          .blocks = ranks <= 4 ? 64 : 32,
           .copied_gather = kMostInTwoSteps + 1,
           .copied_sum = kMostInTwoSteps + 1};
 }
