@@ -39,7 +39,8 @@ optimizers::ArenaCuts ShardedStates::cuts() const {
 
 namespace {
 
-// From where on steps were measured to be faster than with whole states.
+// Of elements that copy engines sum: from where on steps were measured to be faster than with whole
+// states.
 constexpr int64_t kLeastBytes = int64_t(128) << 20;
 
 bool has_moving_average(const Optimizer& optimizer) {
@@ -53,7 +54,8 @@ bool has_moving_average(const Optimizer& optimizer) {
 
 bool ShardedStates::is_worthwhile(const Optimizer& optimizer, const Parameters& parameters) const {
   int64_t bytes = 0;
-  for (const Parameter& p : parameters) bytes += p.size() * int64_t(itemsize(p.dtype()));
+  for (const Parameter& p : parameters)
+    if (itemsize(p.dtype()) <= 4) bytes += p.size() * int64_t(itemsize(p.dtype()));
   return bytes >= kLeastBytes && optimizer.can_be_sharded() && !has_moving_average(optimizer);
 }
 

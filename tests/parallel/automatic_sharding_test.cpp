@@ -111,6 +111,18 @@ TEST(AutomaticSharding, IsNotForWhatNeedsWholeArrays) {
   });
 }
 
+TEST(AutomaticSharding, CountsWhatCopiesCanSum) {
+  over_copies([](Communicator& comm) {
+    catena::functions::LinearOptions options;
+    options.initialW = zeros({kLarge * 256, 1024}, dtype::float64);
+    catena::functions::Linear layer(1024, kLarge * 256, options);
+    layer.to(comm.device());
+    auto optimizer = create_multi_node_optimizer(sgd(), comm);
+    optimizer.setup(layer);
+    EXPECT_EQ(optimizer.sharded(), nullptr);
+  });
+}
+
 TEST(AutomaticSharding, ChangesNoBits) {
   for (const char* rule : {"SGD", "Adam"}) {
     over_copies([&](Communicator& comm) {

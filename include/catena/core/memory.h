@@ -58,11 +58,10 @@ void record_use(const Storage& storage, const Stream& stream);
 
 // What a memory pool holds now, and has done so far.
 struct PoolStatistics {
-  size_t in_use = 0;  // bytes held by live storages
-  size_t cached = 0;  // bytes kept for reuse
-  size_t peak_in_use =
-      0;             // the most that in_use has been, since reset_peak_memory if that was called
-  size_t limit = 0;  // 0: none
+  size_t in_use = 0;                // bytes held by live storages
+  size_t cached = 0;                // bytes kept for reuse
+  size_t peak_in_use = 0;           // since the last reset_peak_memory
+  size_t limit = 0;                 // 0: none
   size_t free_blocks = 0;           // pieces that `cached` consists of
   uint64_t allocations = 0;         // requests served
   uint64_t device_allocations = 0;  // requests that went to the device's own allocator

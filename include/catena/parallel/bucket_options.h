@@ -17,10 +17,10 @@ namespace catena::parallel {
 enum class Sharding : uint8_t {
   // kStates where that is measured to be faster, else kNone: between GPUs of one host whose copy
   // engines move gradients (CommunicatorInternals::moves_by_copies), for 128 MiB of parameters or
-  // more and a rule that updates arenas; not with slices or a MovingAverage, nor for an optimizer
-  // that has a memory of its own (set_memory) or was set up
-  // before. MultiNodeOptimizer::sharded() tells, and a line of the log (CATENA_LOG=info). Where it
-  // is kStates, Optimizer::state() is collective if the rule has states, and gradients of which
+  // more, not counting float64, and a rule that updates arenas; not with slices or a MovingAverage,
+  // nor for an optimizer that has a memory of its own (set_memory) or was set up before.
+  // MultiNodeOptimizer::sharded() tells, and a line of the log (CATENA_LOG=info). Where it is
+  // kStates, Optimizer::state() is collective if the rule has states, and gradients of which
   // another rank updates the parameters are not here after their reduction: kNone keeps all.
   kAuto,
   kNone,        // every rank holds everything

@@ -82,9 +82,9 @@ class ShardedStates : public optimizers::UpdateStage {
   Communicator& comm_;
   CommunicatorPtr keep_;
   BucketOptions options_;
-  bool is_on_,
-      was_on_ = false;  // as the last setup has chosen, or that which is going on; before it
-  int number_ = 0;      // of the optimizer, in errors
+  bool is_on_;           // as the last setup has chosen, or the one that is going on
+  bool was_on_ = false;  // before that
+  int number_ = 0;       // of the optimizer, in errors
   Optimizer* optimizer_ = nullptr;
   std::unique_ptr<ParameterGathers> gathers_;
 };
