@@ -1,5 +1,6 @@
 #include "catena/parallel/multi_node_optimizer.h"
 
+#include "catena/comm/internals.h"
 #include "catena/core/log.h"
 #include "catena/parallel/persistents.h"
 #include "shared_arenas.h"
@@ -7,6 +8,16 @@
 #include "synchronised_layers.h"
 
 namespace catena::parallel {
+
+namespace {
+
+// Whether setup may choose to spread states: alike on all ranks.
+bool may_spread(Communicator& comm, const BucketOptions& options) {
+  return comm.size() > 1 && options.slices == 0 &&
+         comm::internals(comm).moves_by_copies(size_t(options.bucket_bytes));
+}
+
+}  // namespace
 
 MultiNodeOptimizer::MultiNodeOptimizer(Optimizer& optimizer, Communicator& comm,
                                        const BucketOptions& options)
@@ -25,8 +36,8 @@ MultiNodeOptimizer::MultiNodeOptimizer(Optimizer& optimizer, Communicator& comm,
   const bool keeps_blocks = options.sharding < Sharding::kGradients;
   if (comm.device().is_cuda() && keeps_blocks && may_choose)
     optimizer.set_memory(std::make_shared<SharedArenas>(comm));
-  const bool is_auto = options.sharding == Sharding::kAuto;
-  if (options.sharding == Sharding::kNone || (is_auto && !may_choose)) return;
+  if (options.sharding == Sharding::kNone) return;
+  if (options.sharding == Sharding::kAuto && !(may_choose && may_spread(comm, options))) return;
   sharded_ = optimizer.add_stage(std::make_shared<ShardedStates>(comm, options));
   if (options.gather_ahead || options.sharding == Sharding::kParameters)
     before_rule_ = optimizer.add_stage(ShardedStates::before_rule(sharded_));

@@ -63,10 +63,8 @@ void ShardedStates::before_setup(Optimizer& optimizer, const Parameters& paramet
   leave_last_setup();
   was_on_ = is_on_;
   if (options_.sharding != Sharding::kAuto) return;
-  const bool may_be = comm_.size() > 1 && options_.slices == 0 &&
-                      comm::internals(comm_).moves_by_copies(size_t(options_.bucket_bytes));
-  const auto here = int(may_be && is_worthwhile(optimizer, parameters));
-  is_on_ = may_be && comm_.all_reduce_value(here, comm::Reduction::kMin) == 1;
+  const auto here = int(is_worthwhile(optimizer, parameters));
+  is_on_ = comm_.all_reduce_value(here, comm::Reduction::kMin) == 1;
   if (is_on_ && comm_.rank() == 0)
     logging::info("create_multi_node_optimizer: the states of the optimizer are spread over ",
                   comm_.size(),

@@ -35,8 +35,8 @@ class ParameterGathers;  // the library's own
 class ShardedStates : public optimizers::UpdateStage {
  public:
   // The communicator must outlive the stage, which holds it when it is shared. Of the options,
-  // sharding (kNone stands for kStates, and kAuto leaves it to the stage whether it does anything),
-  // sizes, units and gather_ahead matter. By default no arena is cut.
+  // sharding (kNone stands for kStates; with kAuto each setup looks whether the model is large
+  // enough), sizes, units and gather_ahead matter. By default no arena is cut.
   explicit ShardedStates(Communicator& comm);
   ShardedStates(Communicator& comm, const BucketOptions& options);
   ~ShardedStates() override;
@@ -59,7 +59,7 @@ class ShardedStates : public optimizers::UpdateStage {
   bool reads_gradients(const Optimizer&) const override { return false; }
   Share share() const override { return is_on_ ? Share{comm_.rank(), comm_.size()} : Share{}; }
   optimizers::ArenaCuts cuts() const override;
-  // Collective with kAuto where the communicator may choose it.
+  // Collective with kAuto.
   void before_setup(Optimizer& optimizer, const Parameters& parameters) override;
   void setup_failed(Optimizer& optimizer) override;
   void after_setup(Optimizer& optimizer) override;
