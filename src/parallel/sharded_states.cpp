@@ -39,9 +39,9 @@ optimizers::ArenaCuts ShardedStates::cuts() const {
 
 namespace {
 
-// Of elements that copy engines sum: from where on steps were measured to be faster than with whole
-// states.
-constexpr int64_t kLeastBytes = int64_t(128) << 20;
+// Of the smallest size that copies move: from this many blocks on, 128 MiB, steps were measured to
+// be faster than with whole states.
+constexpr int64_t kLeastBlocks = 8;
 
 bool has_moving_average(const Optimizer& optimizer) {
   const auto& stages = optimizer.stages();
@@ -56,7 +56,8 @@ bool ShardedStates::is_worthwhile(const Optimizer& optimizer, const Parameters& 
   int64_t bytes = 0;
   for (const Parameter& p : parameters)
     if (itemsize(p.dtype()) <= 4) bytes += p.size() * int64_t(itemsize(p.dtype()));
-  return bytes >= kLeastBytes && optimizer.can_be_sharded() && !has_moving_average(optimizer);
+  return comm::internals(comm_).moves_by_copies(size_t(bytes / kLeastBlocks)) &&
+         optimizer.can_be_sharded() && !has_moving_average(optimizer);
 }
 
 void ShardedStates::before_setup(Optimizer& optimizer, const Parameters& parameters) {

@@ -29,7 +29,8 @@ class CopyingTransport final : public comm_suite::LooseTransport {
   size_t least_;
 };
 
-constexpr size_t kLeastCopy = size_t(16) << 20;
+constexpr int64_t kKiB = 1 << 10;
+constexpr size_t kLeastCopy = 16 * kKiB;
 
 void over_copies(const std::function<void(Communicator&)>& body, int ranks = 2) {
   comm::run_threads(ranks, [&](Communicator& control) {
@@ -41,17 +42,25 @@ void over_copies(const std::function<void(Communicator&)>& body, int ranks = 2) 
   });
 }
 
-// 1 MiB of float32 weights for each 256 outputs.
+// So many KiB of float32 weights, and a few more.
 struct Wide : FunctionSet {
   catena::functions::Linear l1, l2;
-  Wide(Communicator& comm, int64_t mib)
-      : l1(64, 16, {.nobias = true}), l2(1024, mib * 256, {.nobias = true}) {
+  Wide(Communicator& comm, int64_t kib)
+      : l1(64, 16, {.nobias = true}), l2(kColumns, rows(kib), {.nobias = true}) {
     to(comm.device());
   }
   CATENA_FUNCTIONS(l1, l2)
+
+  static constexpr int64_t kColumns = 8;
+  static int64_t rows(int64_t kib) { return kib * kKiB / 4 / kColumns; }
 };
 
-constexpr int64_t kLarge = 128;  // MiB
+constexpr int64_t kLarge = 128;  // KiB, eight blocks that copies move
+
+// The same with several arenas.
+BucketOptions in_buckets(Sharding sharding = Sharding::kAuto) {
+  return {kKiB, 20 * kKiB, kKiB, sharding};
+}
 
 // Gradients that differ between the ranks, without a pass.
 void step(Wide& net, MultiNodeOptimizer& optimizer) {
@@ -114,8 +123,8 @@ TEST(AutomaticSharding, IsNotForWhatNeedsWholeArrays) {
 TEST(AutomaticSharding, CountsWhatCopiesCanSum) {
   over_copies([](Communicator& comm) {
     catena::functions::LinearOptions options;
-    options.initialW = zeros({kLarge * 256, 1024}, dtype::float64);
-    catena::functions::Linear layer(1024, kLarge * 256, options);
+    options.initialW = zeros({Wide::rows(kLarge), Wide::kColumns}, dtype::float64);
+    catena::functions::Linear layer(Wide::kColumns, Wide::rows(kLarge), options);
     layer.to(comm.device());
     auto optimizer = create_multi_node_optimizer(sgd(), comm);
     optimizer.setup(layer);
@@ -133,14 +142,14 @@ TEST(AutomaticSharding, ChangesNoBits) {
         net.l1.W.data().fill(0.25);
         net.l2.W.data().fill(0.5);
         auto optimizer = create_multi_node_optimizer(catena::testing::make_rule(rule), comm,
-                                                     {.sharding = sharding});
+                                                     in_buckets(sharding));
         optimizer.setup(net);
         ASSERT_EQ(optimizer->is_sharded(), is_auto);
         for (int i = 0; i < 2; ++i) step(net, optimizer);
         EXPECT_EQ(optimizer.sharded() != nullptr, is_auto);
         values[is_auto] = {
             net.l1.W.data().to_vector<double>(), net.l2.W.data()(Slice(0, 3)).to_vector<double>(),
-            net.l2.W.data()(Slice(kLarge * 256 - 3, kLarge * 256)).to_vector<double>()};
+            net.l2.W.data()(Slice(Wide::rows(kLarge) - 3, Wide::rows(kLarge))).to_vector<double>()};
       }
       EXPECT_EQ(values[0], values[1]) << rule;
     });
@@ -175,7 +184,7 @@ TEST(AutomaticSharding, OutlivesARefusedSetup) {
     EXPECT_TRUE(optimizer->is_sharded());
     step(large, optimizer);
     optimizer.check_state();
-    for (const int64_t row : {int64_t(0), kLarge * 256 - 1})  // 0.5 - 2 * 0.5 * the mean, 1.5
+    for (const int64_t row : {int64_t(0), Wide::rows(kLarge) - 1})  // 0.5 - 2 * 0.5 * the mean, 1.5
       EXPECT_EQ(large.l2.W.data()(row, 0).item<float>(), -1.0f) << row;
   });
 }
@@ -202,14 +211,14 @@ std::map<std::string, std::vector<double>> trained(
   net.l1.W.data().fill(0.25);
   net.l2.W.data().fill(0.5);
   auto optimizer =
-      create_multi_node_optimizer(catena::testing::make_rule("Adam"), comm, {.sharding = sharding});
+      create_multi_node_optimizer(catena::testing::make_rule("Adam"), comm, in_buckets(sharding));
   adapt(optimizer);
   optimizer.setup(net);
   for (int i = 0; i < 2; ++i) step(net, optimizer);
   std::map<std::string, std::vector<double>> result;
   result["norm"] = {optimizer->compute_grads_norm()};
   result["l1"] = net.l1.W.data().to_vector<double>();
-  result["l2"] = net.l2.W.data()(Slice(0, kLarge * 256, 1000)).to_vector<double>();
+  result["l2"] = net.l2.W.data()(Slice(0, Wide::rows(kLarge), 100)).to_vector<double>();
   for (const auto& [name, array] : optimizer->state())
     if (name.find("l1") != std::string::npos) result[name] = array.to_vector<double>();
   return result;
