@@ -4,10 +4,10 @@
 
 #include <map>
 
-#include "catena/core/config.h"
 #include "catena/optimizers/loss_scale.h"
 #include "catena/optimizers/moving_average.h"
 #include "comm/loose.h"
+#include "deterministic_scope.h"
 #include "error_text.h"
 #include "parallel/network.h"
 
@@ -102,13 +102,12 @@ TEST(AutomaticSharding, IsForLargeModelsWhereCopiesMoveThem) {
 }
 
 TEST(AutomaticSharding, IsNotForWhatNeedsWholeArrays) {
+  const DeterministicScope for_slices;
   over_copies([](Communicator& comm) {
     auto averaged = sgd();
     optimizers::add_moving_average(*averaged, 0.9);
     EXPECT_FALSE(is_sharded(comm, kLarge, std::move(averaged)));
-    config().deterministic = true;
     EXPECT_FALSE(is_sharded(comm, kLarge, sgd(), {.slices = 2}));
-    config().deterministic = false;
     auto with_memory = sgd();
     with_memory->set_memory(std::make_shared<PoolMemory>());
     EXPECT_FALSE(is_sharded(comm, kLarge, std::move(with_memory)));
