@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "catena/optimizers/lamb.h"
 #include "catena/optimizers/loss_scale.h"
 #include "catena/optimizers/moving_average.h"
 #include "comm/loose.h"
@@ -204,17 +205,17 @@ TEST(AutomaticSharding, AModelMayBeSetUpAgainBetweenUpdateAndZeroGrads) {
   });
 }
 
-std::map<std::string, std::vector<double>> trained(
-    Communicator& comm, Sharding sharding, const std::function<void(MultiNodeOptimizer&)>& adapt) {
+using Results = std::map<std::string, std::vector<double>>;
+
+Results trained(Communicator& comm, Sharding sharding, std::unique_ptr<Optimizer> rule) {
   Wide net(comm, kLarge);
   net.l1.W.data().fill(0.25);
   net.l2.W.data().fill(0.5);
-  auto optimizer =
-      create_multi_node_optimizer(catena::testing::make_rule("Adam"), comm, in_buckets(sharding));
-  adapt(optimizer);
+  auto optimizer = create_multi_node_optimizer(std::move(rule), comm, in_buckets(sharding));
   optimizer.setup(net);
+  EXPECT_EQ(optimizer->is_sharded(), sharding == Sharding::kAuto);
   for (int i = 0; i < 2; ++i) step(net, optimizer);
-  std::map<std::string, std::vector<double>> result;
+  Results result;
   result["norm"] = {optimizer->compute_grads_norm()};
   result["l1"] = net.l1.W.data().to_vector<double>();
   result["l2"] = net.l2.W.data()(Slice(0, Wide::rows(kLarge), 100)).to_vector<double>();
@@ -223,25 +224,34 @@ std::map<std::string, std::vector<double>> trained(
   return result;
 }
 
+void expect_near(const Results& results, const Results& expected, const std::string& what) {
+  for (const auto& [key, values] : expected) {
+    ASSERT_EQ(results.count(key), 1u) << what << key;
+    for (size_t i = 0; i < values.size(); ++i)
+      ASSERT_NEAR(results.at(key)[i], values[i], 1e-6 * (1 + std::abs(values[i]))) << what << key;
+  }
+}
+
+std::unique_ptr<Optimizer> adam() { return catena::testing::make_rule("Adam"); }
+std::unique_ptr<Optimizer> clipped() {
+  auto rule = adam();
+  rule->add_hook("clip", optimizers::gradient_clipping(0.1));
+  return rule;
+}
+std::unique_ptr<Optimizer> scaled() {
+  auto rule = adam();
+  rule->add_stage(std::make_shared<optimizers::DynamicLossScale>());
+  return rule;
+}
+std::unique_ptr<Optimizer> lamb() { return std::make_unique<optimizers::LAMB>(0.01); }
+
 // What asks for sums over all gradients, and what reads values after each update.
 TEST(AutomaticSharding, ServesNormsScalesAndAverages) {
-  const std::map<std::string, std::function<void(MultiNodeOptimizer&)>> cases = {
-      {"clipping",
-       [](MultiNodeOptimizer& o) { o->add_hook("clip", optimizers::gradient_clipping(0.1)); }},
-      {"loss scale", [](MultiNodeOptimizer& o) {
-         o->add_stage(std::make_shared<optimizers::DynamicLossScale>());
-       }}};
   over_copies([&](Communicator& comm) {
-    for (const auto& [name, adapt] : cases) {
-      const auto chosen = trained(comm, Sharding::kAuto, adapt);
-      const auto whole = trained(comm, Sharding::kNone, adapt);
-      for (const auto& [key, values] : whole) {
-        ASSERT_EQ(chosen.count(key), 1u) << name << key;
-        for (size_t i = 0; i < values.size(); ++i)
-          ASSERT_NEAR(chosen.at(key)[i], values[i], 1e-6 * (1 + std::abs(values[i])))
-              << name << key;
-      }
-    }
+    int number = 0;
+    for (const auto make : {&clipped, &scaled, &lamb})
+      expect_near(trained(comm, Sharding::kAuto, make()), trained(comm, Sharding::kNone, make()),
+                  message("rule ", number++, ", "));
     Wide net(comm, kLarge);
     net.l2.W.data().fill(0.5);
     auto optimizer = create_multi_node_optimizer(sgd(), comm);
@@ -249,6 +259,27 @@ TEST(AutomaticSharding, ServesNormsScalesAndAverages) {
     const auto average = optimizers::add_moving_average(optimizer.actual_optimizer(), 0.5);
     step(net, optimizer);
     EXPECT_EQ(average->of(net.l2.W)(-1, -1).item<float>(), 0.125f);  // of 0.5 and -0.25
+  });
+}
+
+// As of a generator and a critic.
+Values alternating_steps(Communicator& comm, Sharding sharding) {
+  Wide nets[] = {{comm, kLarge}, {comm, 2 * kLarge}};
+  std::vector<MultiNodeOptimizer> rules;
+  for (Wide& net : nets) {
+    for (const Parameter& p : net.parameters()) p.data().fill(0.5);
+    rules.push_back(create_multi_node_optimizer(adam(), comm, in_buckets(sharding)));
+    rules.back().setup(net);
+  }
+  for (int i = 0; i < 6; ++i) step(nets[i % 2], rules[size_t(i % 2)]);
+  Values values = values_of(nets[0]);
+  for (const std::vector<double>& more : values_of(nets[1])) values.push_back(more);
+  return values;
+}
+
+TEST(AutomaticSharding, TwoOptimizersShareACommunicator) {
+  over_copies([](Communicator& comm) {
+    EXPECT_EQ(alternating_steps(comm, Sharding::kAuto), alternating_steps(comm, Sharding::kNone));
   });
 }
 
@@ -273,7 +304,7 @@ TEST(AutomaticSharding, AStateThatOneRankAsksForIsNamed) {
   try {
     over_copies([&](Communicator& comm) {
       Wide net(comm, kLarge);
-      auto optimizer = create_multi_node_optimizer(catena::testing::make_rule("Adam"), comm);
+      auto optimizer = create_multi_node_optimizer(adam(), comm);
       optimizer.setup(net);
       if (comm.rank() == 0) optimizer->state();
       step(net, optimizer);
