@@ -37,7 +37,7 @@ constexpr const char* kAlone = "the step without communication";
 struct Way {
   std::string name, rule;
   BucketOptions options;
-  double goal;
+  double goal;  // 0: none
   bool has_16_bit_products = false;
 };
 
@@ -94,6 +94,10 @@ class Bench : public RankBench {
   void slices();
 
  private:
+  template <class Step>
+  void long_row(const std::string& name, LinearStack& alone, Step&& together, double goal_ratio);
+  int64_t long_width() const { return on_gpu() ? 4096 : 128; }
+  int64_t long_batch() const { return on_gpu() ? 20 * 1024 : 64; }
   const char* precision() const {
     return catena::config().matmul_precision == Precision::kTf32 ? "tf32" : "float32";
   }
@@ -126,8 +130,7 @@ void Bench::mnist(Precision precision, double goal) {
   MnistStep alone(device_, kBatch), shared(device_, kBatch);
   const auto own = make_rule("SGD");
   own->setup(alone.model());
-  auto averaged = catena::create_multi_node_optimizer(
-      make_rule("SGD"), comm_, {.first_bytes = getenv("FIRST") ? atoll(getenv("FIRST")) : 1 << 20});
+  auto averaged = catena::create_multi_node_optimizer(make_rule("SGD"), comm_);
   averaged.setup(shared.model());
   catena::Optimizer& optimizer = averaged.actual_optimizer();
   Row r{.name = "MNIST step, batch 100 a rank, SGD, eager",
@@ -160,11 +163,7 @@ size_t bytes_outside_of_pool(catena::Optimizer& optimizer) {
 }
 
 void Bench::linear_stack(const Way& way, bool with_memory) {
-  const int64_t width = !on_gpu()         ? 128
-                        : quick_          ? 1024
-                        : getenv("WIDTH") ? atoi(getenv("WIDTH"))
-                                          : 4096,
-                batch = on_gpu() ? 1024 : 32;
+  const int64_t width = !on_gpu() ? 128 : quick_ ? 1024 : 4096, batch = on_gpu() ? 1024 : 32;
   if (on_gpu()) catena::config().matmul_precision = Precision::kTf32;
   std::optional<catena::AutocastScope> autocast;
   if (way.has_16_bit_products) autocast.emplace(catena::Dtype::kBFloat16);
@@ -216,52 +215,46 @@ void Bench::linear_stack(const Way& way, bool with_memory) {
   row(memory);
 }
 
-// Weak scaling: the same work of each rank, about 50 ms on an H200.
-void Bench::long_step(const std::string& name, const BucketOptions& options) {
-  const int64_t width = !on_gpu() ? 128 : 4096, batch = on_gpu() ? 20 * 1024 : 64;
-  if (on_gpu()) catena::config().matmul_precision = Precision::kTf32;
+// Weak scaling: the same work of each rank, about 50 ms on an H200. In turn, as such steps warm a
+// GPU until it lowers its clock.
+template <class Step>
+void Bench::long_row(const std::string& name, LinearStack& alone, Step&& together,
+                     double goal_ratio) {
   const Sampling sampling{2, quick_ ? 3 : 5, on_gpu() ? 10 : 3};
-  LinearStack alone(device_, 8, width, batch), shared(device_, 8, width, batch);
   const auto own = make_rule("SGD");
   own->setup(alone.model());
-  auto averaged = catena::create_multi_node_optimizer(make_rule("SGD"), comm_, options);
-  averaged.setup(shared.model());
-  Row r{.name = "8 x Linear(" + std::to_string(width) + "), batch " + std::to_string(batch) +
-                " a rank, " + name + ", eager",
+  Row r{.name = "8 x Linear(" + std::to_string(long_width()) + "), batch " +
+                std::to_string(long_batch()) + " a rank, " + name + ", eager",
         .precision = precision(),
         .unit = "ms",
         .limit_name = kAlone};
-  if (at_four(1)) r.goal_ratio = 1 / 0.98;
-  // In turn, as such steps warm a GPU until it lowers its clock.
+  if (at_four(goal_ratio)) r.goal_ratio = goal_ratio;
   const auto [value, limit] = slowest_in_turn(
-      sampling, [&] { shared.step(averaged.actual_optimizer()); }, [&] { alone.step(*own); });
+      sampling, [&] { together(*own); }, [&] { alone.step(*own); });
   r.value = value * 1e3;
   r.limit = limit * 1e3;
   row(r);
 }
 
-// What a long step loses where ranks only wait for each other, one number long, in each step: the
-// slowest of them is another one each time.
+void Bench::long_step(const std::string& name, const BucketOptions& options) {
+  LinearStack alone(device_, 8, long_width(), long_batch()),
+      shared(device_, 8, long_width(), long_batch());
+  auto averaged = catena::create_multi_node_optimizer(make_rule("SGD"), comm_, options);
+  averaged.setup(shared.model());
+  long_row(
+      name, alone, [&](catena::Optimizer&) { shared.step(averaged.actual_optimizer()); }, 1 / 0.98);
+}
+
+// What is lost where ranks only wait for each other, one number long, in each step: the slowest of
+// them is another one each time.
 void Bench::long_step_in_lockstep() {
-  const int64_t width = !on_gpu() ? 128 : 4096, batch = on_gpu() ? 20 * 1024 : 64;
-  const Sampling sampling{2, quick_ ? 3 : 5, on_gpu() ? 10 : 3};
-  LinearStack alone(device_, 8, width, batch);
-  const auto own = make_rule("SGD");
-  own->setup(alone.model());
+  LinearStack alone(device_, 8, long_width(), long_batch());
   const Array number = catena::zeros({1}, {catena::dtype::float32, device_});
-  Row r{.name = "8 x Linear(" + std::to_string(width) + "), batch " + std::to_string(batch) +
-                " a rank, SGD, one number exchanged in each step, eager",
-        .precision = precision(),
-        .unit = "ms",
-        .limit_name = kAlone};
-  const auto together = [&] {
-    alone.step(*own);
+  const auto together = [&](catena::Optimizer& own) {
+    alone.step(own);
     comm_.all_reduce(number, {}, number);
   };
-  const auto [value, limit] = slowest_in_turn(sampling, together, [&] { alone.step(*own); });
-  r.value = value * 1e3;
-  r.limit = limit * 1e3;
-  row(r);
+  long_row("SGD, one number exchanged in each step", alone, together, 0);
 }
 
 // Steps on this rank's part of a global batch, which is cut into slices, or not (0).
@@ -346,6 +339,7 @@ int body(int argc, char** argv) {
     bench.mnist(Precision::kFloat32, 130);
     if (comm->device().is_cuda()) bench.mnist(Precision::kTf32, 105);
     if (arguments.has("--mnist")) return 0;
+    if (comm->device().is_cuda()) catena::config().matmul_precision = Precision::kTf32;
     bench.long_step_in_lockstep();
     bench.long_step("SGD", {});
     bench.long_step("SGD, nothing sharded", {.sharding = Sharding::kNone});
