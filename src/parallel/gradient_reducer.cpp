@@ -28,10 +28,6 @@ constexpr int64_t kUpdatesBetweenChecks = 64;
 // again once the host sees that: a host that runs further ahead takes new memory for each bucket.
 constexpr size_t kFreedBuckets = 2;
 
-bool capturing(const Communicator& comm) {
-  return comm.device().is_cuda() && cuda::is_capturing(comm.device());
-}
-
 }  // namespace
 
 GradientReducer::GradientReducer(Communicator& comm, const BucketOptions& options)
@@ -298,7 +294,7 @@ void GradientReducer::collect(size_t bucket) {
   if (bucket >= buckets_.size()) return;
   optimizers::ParameterArena& arena = optimizer_->arena(buckets_[bucket].arena);
   if (!scatters(arena) || arena.keeps_own_gradient()) return;
-  if (!capturing(comm_))
+  if (!cuda::is_capturing(comm_.device()))
     for (; freed_.size() > kFreedBuckets; freed_.pop_front()) freed_.front().synchronize();
   arena.collect_gradient();
 }
@@ -354,6 +350,7 @@ void GradientReducer::start_next() {
              start_reduction(comm_, reduction, begin_agreement() ? agreement_.get() : nullptr));
   if (!scatters(arena)) return;
   arena.keep_own_gradient(reduction.own);
+  if (frees && last_ && !cuda::is_capturing(comm_.device())) freed_.push_back(last_);
   collect(index + 2);
 }
 
@@ -361,9 +358,6 @@ void GradientReducer::is_started(const Bucket& bucket, const Event& end) {
   last_ = end;
   last_of_arena_.resize(optimizer_->layout().arenas().size());
   last_of_arena_[bucket.arena] = end;
-  const bool frees =
-      options_.sharding >= Sharding::kGradients && scatters(optimizer_->arena(bucket.arena));
-  if (frees && end && !capturing(comm_)) freed_.push_back(end);
 }
 
 // Writes down what the ranks must agree on in this step.
@@ -436,7 +430,7 @@ void GradientReducer::after_update(Optimizer&) {
   in_own_step_ = false;
   comm::internals(comm_).set_updates(updates_ + 1);
   if (++updates_ % kUpdatesBetweenChecks == 0) compare_ = true;
-  if (!compare_ || capturing(comm_)) return;
+  if (!compare_ || cuda::is_capturing(comm_.device())) return;
   compare_ = false;
   agreement_->check();
   comm_.check();

@@ -89,35 +89,44 @@ void fill_with_waves(LargeNet& net) {
   }
 }
 
+struct LargeTraining {
+  LargeNet net;
+  MultiNodeOptimizer optimizer;
+  Variable x;
+  LargeTraining(Communicator& comm, Sharding sharding)
+      : optimizer(create_multi_node_optimizer(make_rule("SGD"), comm, {.sharding = sharding})),
+        x(wave({8, 4096}, comm.rank(), dtype::float32).to(comm.device())) {
+    net.to(comm.device());
+    fill_with_waves(net);
+    optimizer.setup(net);
+  }
+  void step() {
+    optimizer.zero_grads();
+    F::mean(F::square(net(x))).backward();
+    optimizer.update();
+  }
+};
+
 // Some rows of the weights after each step, as rank 0 reads them on its own.
 Values large_steps(Communicator& comm, Sharding sharding, bool replays) {
-  LargeNet net;
-  net.to(comm.device());
-  fill_with_waves(net);
-  auto optimizer = create_multi_node_optimizer(make_rule("SGD"), comm, {.sharding = sharding});
-  optimizer.setup(net);
+  LargeTraining trained(comm, sharding);
+  MultiNodeOptimizer& optimizer = trained.optimizer;
   const std::string ways = comm::internals(comm).ways();
   EXPECT_EQ(optimizer->is_sharded(), sharding == Sharding::kAuto &&
                                          ways.find("by copy engines") != std::string::npos &&
                                          ways.find("mapped by all ranks") != std::string::npos)
       << ways;
-  const Variable x(wave({8, 4096}, comm.rank(), dtype::float32).to(comm.device()));
-  const auto step = [&] {
-    optimizer.zero_grads();
-    F::mean(F::square(net(x))).backward();
-    optimizer.update();
-  };
-  step();
+  trained.step();
   cuda::Graph graph;
   if (replays) {
     optimizer->prepare_for_capture();
-    graph = cuda::Graph::capture(comm.device(), step);
+    graph = cuda::Graph::capture(comm.device(), [&] { trained.step(); });
   }
   Values values;
   for (int i = 0; i < 3; ++i) {
-    replays ? graph.launch() : step();
+    replays ? graph.launch() : trained.step();
     if (comm.rank() != 0) continue;
-    for (const Parameter& p : net.parameters())
+    for (const Parameter& p : trained.net.parameters())
       if (p.shape().size() == 2)
         values.push_back(p.data()(Slice(0, 4096, 500)).to_vector<double>());
   }
@@ -139,18 +148,8 @@ TEST(ProcessSharding, LargeModelsAreShardedWhereCopiesMoveThem) {
 TEST(ProcessSharding, FreedGradientsAreUsedAgain) {
   const CommunicatorPtr comm = create_communicator();
   if (!comm->device().is_cuda()) GTEST_SKIP() << "SKIPPED: needs GPUs";
-  LargeNet net;
-  net.to(comm->device());
-  auto optimizer =
-      create_multi_node_optimizer(make_rule("SGD"), *comm, {.sharding = Sharding::kGradients});
-  optimizer.setup(net);
-  const Variable x(wave({8, 4096}, comm->rank(), dtype::float32).to(comm->device()));
-  const auto step = [&] {
-    optimizer.zero_grads();
-    F::mean(F::square(net(x))).backward();
-    optimizer.update();
-  };
-  step();
+  LargeTraining trained(*comm, Sharding::kGradients);
+  trained.step();
   synchronize(comm->device());
   free_all_blocks(comm->device());
   const auto reserved = [&] {
@@ -158,8 +157,8 @@ TEST(ProcessSharding, FreedGradientsAreUsedAgain) {
     return pool.in_use + pool.cached;
   };
   const size_t before = reserved();
-  for (int i = 0; i < 20; ++i) step();
-  EXPECT_LE(reserved() - before, 8 * net.l1.W.data().nbytes());
+  for (int i = 0; i < 20; ++i) trained.step();
+  EXPECT_LE(reserved() - before, 8 * trained.net.l1.W.data().nbytes());
 }
 
 // Gathers by copy engines against those of NCCL. Other transports have one way. The last rank has

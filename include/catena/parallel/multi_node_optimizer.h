@@ -114,7 +114,7 @@ class MultiNodeOptimizer {
   // gather_ahead after replays and before arrays are used that were taken before the update.
   // Nothing otherwise.
   void gather_parameters() {
-    if (sharded_ && sharded_->is_on()) sharded_->gather_parameters();
+    if (sharded()) sharded_->gather_parameters();
   }
   // Collective: ValueError on all ranks, with the first that differs and the ranks, unless all hold
   // the same bits in parameters, persistent arrays that are declared OverRanks::kEqual, states,
