@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFileName = "catena-states";
 constexpr double kPublishEvery = 0.5;  // seconds
+constexpr double kShownAge = 0.1;      // seconds
 
 // Those of which nothing can be seen from here.
 std::string describe_unseen(const JobSpec& spec, const std::vector<StateReport>& seen) {
@@ -52,6 +53,10 @@ std::string updates_of(const StateReport& state) {
   return ", " + std::to_string(state.updates) + (state.updates == 1 ? " update" : " updates");
 }
 
+std::string age_of(const StateReport& state) {
+  return state.age < kShownAge ? "" : ", seen " + seconds_text(state.age) + " ago";
+}
+
 }  // namespace
 
 std::vector<StateReport> states_on(const comm::StatusBoard& board) {
@@ -74,7 +79,8 @@ std::string describe_ranks(const JobSpec& spec, const comm::StatusBoard* board,
   std::string text;
   for (const StateReport& state : states)
     text += "  rank " + std::to_string(state.rank) + " on " + state.host + ", process " +
-            std::to_string(state.pid) + updates_of(state) + ": " + state.state + "\n";
+            std::to_string(state.pid) + updates_of(state) + age_of(state) + ": " + state.state +
+            "\n";
   text += describe_unseen(spec, states);
   return text +
          indented(describe_updates(states) + describe_stragglers(progress_of(states, board)) +
@@ -83,31 +89,39 @@ std::string describe_ranks(const JobSpec& spec, const comm::StatusBoard* board,
 
 // With many ranks reports come all the time.
 void OtherStates::note(const StateReport& report) {
-  states_[report.rank] = report;
-  if (monotonic_seconds() - published_ < kPublishEvery) return;
-  published_ = monotonic_seconds();
-  publish();
+  heard_[report.rank] = {report, monotonic_seconds()};
+  late_ = true;
+  if (monotonic_seconds() - published_ >= kPublishEvery) publish();
 }
 
 void OtherStates::note_end(int rank, bool well) {
-  const auto known = states_.find(rank);
-  if (known == states_.end()) return;
-  StateReport& state = known->second;
+  const auto known = heard_.find(rank);
+  if (known == heard_.end()) return;
+  StateReport& state = known->second.state;
   state.ended = true;
   state.state = well ? "ended" : "failed";
   publish();
 }
 
+void OtherStates::publish_late() {
+  if (late_) publish();
+}
+
 std::vector<StateReport> OtherStates::all() const {
+  const double now = monotonic_seconds();
   std::vector<StateReport> all;
-  for (const auto& [rank, state] : states_) all.push_back(state);
+  for (const auto& [rank, heard] : heard_) all.push_back(aged(heard.state, now - heard.time));
   return all;
 }
 
-// A new file takes the place of the old one in one step, so that nobody reads half of one.
+// A new file takes the place of the old one in one step, so that nobody reads half of one. The time
+// before each report is of the clock that all processes of this host share.
 void OtherStates::publish() {
+  published_ = monotonic_seconds();
+  late_ = false;
   std::string text;
-  for (const auto& [rank, state] : states_) text += to_line(state);
+  for (const auto& [rank, heard] : heard_)
+    text += std::to_string(heard.time) + " " + to_line(heard.state);
   Descriptor next(memfd_create(kFileName, MFD_CLOEXEC));
   if (!next.open()) return;  // no descriptor is left; the job goes on
   if (write(next.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) return;
@@ -132,9 +146,11 @@ std::vector<StateReport> published_states(int pid) {
     const std::string target = fs::read_symlink(entry.path(), error).string();
     if (target.find(kFileName) == std::string::npos) continue;
     std::ifstream file(entry.path());
-    for (std::string line; std::getline(file, line);) {
+    double heard = 0;
+    for (std::string line; file >> heard && file.ignore() && std::getline(file, line);) {
       const RankReport report = parse_rank_report(line);
-      if (const auto* state = std::get_if<StateReport>(&report)) states.push_back(*state);
+      if (const auto* state = std::get_if<StateReport>(&report))
+        states.push_back(aged(*state, monotonic_seconds() - heard));
     }
     break;
   }

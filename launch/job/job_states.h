@@ -18,24 +18,34 @@ namespace catena::launch {
 std::vector<StateReport> states_on(const comm::StatusBoard& board);
 
 // A line for each rank, and lines about updates and stragglers, each with two spaces before it.
-// `others`: the ranks of other hosts that are known. `board` is nullptr when there is none.
+// `others`: the ranks of other hosts that are known, with the ages of what is known. `board` is
+// nullptr when there is none.
 std::string describe_ranks(const JobSpec& spec, const comm::StatusBoard* board,
                            const std::vector<StateReport>& others);
 
 // Of ranks on other hosts, as heard last. Used by catena-run.
 class OtherStates {
  public:
-  // Takes a report, which is visible to others within seconds.
+  // Takes a report, which others see at once or with the next publish_late().
   void note(const StateReport& report);
   // The rank has ended, or failed.
   void note_end(int rank, bool well);
+  // Publishes what note() has not, because the last time was shortly before.
+  void publish_late();
+  // By rank, as old as they are now.
   std::vector<StateReport> all() const;
 
  private:
+  struct Heard {
+    StateReport state;
+    double time = 0;  // when it came
+  };
+
   void publish();
 
-  std::map<int, StateReport> states_;
+  std::map<int, Heard> heard_;
   double published_ = 0;  // when that was
+  bool late_ = false;     // something is to be published
   Descriptor file_;
 };
 

@@ -16,6 +16,8 @@ using comm::StatusBoard;
 // always at its end.
 constexpr double kLacksUpdate = 5;
 constexpr double kSlowStep = 1.5;  // of the median
+// What a report of another host may be older than its age says: it was on its way.
+constexpr double kOnTheWay = 0.5;
 
 std::uint64_t common_communicator(const std::vector<StateReport>& ranks) {
   std::map<std::uint64_t, int> users;
@@ -55,6 +57,9 @@ std::string with_count(std::uint64_t updates) {
   return std::to_string(updates) + (updates == 1 ? " update" : " updates");
 }
 
+// Whether what was seen that long ago was seen after another rank had been further for `seconds`.
+bool is_later(double age, double seconds) { return age == 0 || age + kOnTheWay < seconds; }
+
 // The ranks that have made fewer updates than another one, which made its last one long ago.
 std::string describe_lacking(const std::vector<StateReport>& ranks) {
   const auto furthest =
@@ -64,7 +69,9 @@ std::string describe_lacking(const std::vector<StateReport>& ranks) {
   if (furthest == ranks.end() || furthest->since_update < kLacksUpdate) return "";
   std::map<std::uint64_t, std::vector<int>> lacking;
   for (const StateReport& rank : ranks)
-    if (!rank.ended && rank.updates < furthest->updates) lacking[rank.updates].push_back(rank.rank);
+    if (!rank.ended && rank.updates < furthest->updates &&
+        is_later(rank.age, furthest->since_update))
+      lacking[rank.updates].push_back(rank.rank);
   std::string text;
   for (const auto& [updates, numbers] : lacking)
     text += "slow: " + name_ranks(numbers) + (numbers.size() == 1 ? " has" : " have") + " made " +
@@ -97,15 +104,18 @@ std::string describe_long_steps(const std::vector<StateReport>& ranks) {
 std::string describe_stragglers(const std::vector<RankProgress>& ranks) {
   std::uint64_t furthest = 0;
   for (const RankProgress& rank : ranks) furthest = std::max(furthest, rank.calls);
-  std::map<std::uint64_t, std::vector<int>> behind;
   std::vector<int> ahead;
-  double waited = 0;
+  double waited = 0, there_for = 0;  // in the furthest call, and known to have begun it
   for (const RankProgress& rank : ranks) {
-    if (rank.calls < furthest) behind[rank.calls].push_back(rank.rank);
     if (rank.calls < furthest) continue;
     ahead.push_back(rank.rank);
     if (rank.waits) waited = std::max(waited, rank.seconds);
+    there_for = std::max({there_for, waited, rank.age});
   }
+  std::map<std::uint64_t, std::vector<int>> behind;
+  for (const RankProgress& rank : ranks)
+    if (rank.calls < furthest && is_later(rank.age, there_for))
+      behind[rank.calls].push_back(rank.rank);
   std::string text;
   for (const auto& [calls, numbers] : behind)
     text += (text.empty() ? "behind: " : "; ") + name_ranks(numbers) + " at call #" +
@@ -126,7 +136,7 @@ std::vector<RankProgress> progress_of(const std::vector<StateReport>& ranks,
     const std::optional<std::uint64_t> calls = calls_on(communicator, rank, board);
     if (!calls) continue;
     const bool waits = rank.waits && rank.communicator == communicator;
-    progress.push_back({rank.rank, *calls, waits, rank.waited});
+    progress.push_back({rank.rank, *calls, waits, rank.waited, rank.age});
   }
   return progress;
 }

@@ -16,11 +16,13 @@ struct RankProgress {
   std::uint64_t calls = 0;  // the number of its last call
   bool waits = false;       // it is inside that call
   double seconds = 0;       // for how long
+  double age = 0;           // how long ago that was seen
 };
 
 // The ranks that are behind the others on the communicator that most ranks used last, as a line
-// with its end: "behind: rank 1, at call #40 while ranks 0, 2-3 have waited in call #41 for 3.2 s".
-// "" when all are equally far.
+// with its end: "behind: rank 1 at call #40, while ranks 0, 2-3 are at call #41, since 3.2 s".
+// Of a rank seen before one of those entered its call, nobody knows how far it is by now. "" when
+// none is known to be behind.
 std::string describe_stragglers(const std::vector<RankProgress>& ranks);
 
 // Of the ranks whose last collectives were on the communicator that most ranks used last. A rank of

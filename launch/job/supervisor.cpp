@@ -286,6 +286,7 @@ void Supervisor::watch() {
   const double now = monotonic_seconds();
   if (starter_ended_ || now < next_check_) return;
   next_check_ = now + kCheck;
+  other_states_.publish_late();
   expect_end_of_starter(now);
   if (stop_time_ != 0) return;
   outcome_.hang = watch_.check(outcome_.ranks, board(), starter_pid_, now);

@@ -72,6 +72,14 @@ std::string describe_state(const SlotSnapshot& slot, std::uint64_t now) {
   return stopped + describe_running(slot, now);
 }
 
+StateReport aged(StateReport report, double seconds) {
+  if (report.ended) return report;
+  report.age += seconds;
+  if (report.waits) report.waited += seconds;
+  if (report.updates > 0) report.since_update += seconds;
+  return report;
+}
+
 StateReport state_of_slot(const StatusBoard& board, int at, std::uint64_t now) {
   const SlotSnapshot slot = board.read(at);
   StateReport report;

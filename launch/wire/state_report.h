@@ -38,7 +38,11 @@ struct StateReport {
   double since_update = 0;
   double step = 0;
   double own_step = 0;
+  double age = 0;  // of this report, in seconds; 0: it says what is so now
 };
+
+// What the report says when it is that many seconds older: its times go on. Its words stay.
+StateReport aged(StateReport report, double seconds);
 
 // Of the rank in that slot, which is in use.
 StateReport state_of_slot(const comm::StatusBoard& board, int slot, std::uint64_t now);

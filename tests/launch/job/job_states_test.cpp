@@ -33,6 +33,11 @@ TEST(JobStates, RanksOfAllHosts) {
             "  rank 1: on other hosts, or not started; there, or where catena-run was started, "
             "catena-run --status 3f9a01c7 shows them\n"
             "  updates: 12, the last one 0.0 s ago\n");
+  EXPECT_NE(
+      describe_ranks(spec, &board, {aged(state_of_rank(2, "computing for 1.0 s"), 1.5)})
+          .find(
+              "  rank 2 on node2, process 4002, 12 updates, seen 1.5 s ago: computing for 1.0 s\n"),
+      std::string::npos);
   spec.remote = false;
   EXPECT_EQ(describe_ranks(spec, nullptr, {}), "  ranks 0-2: not started\n");
 }
@@ -42,7 +47,7 @@ TEST(JobStates, ArePublished) {
   EXPECT_TRUE(published_states(getpid()).empty());
   OtherStates others;
   others.note(state_of_rank(3, "in all_reduce #2\tsum"));
-  others.note(state_of_rank(4, "too soon after the first to be published"));
+  others.note(state_of_rank(4, "too soon after the first to be published at once"));
   EXPECT_EQ(others.all().size(), 2u);
   const int launcher = getpid();
   const pid_t reader = fork();
@@ -55,12 +60,36 @@ TEST(JobStates, ArePublished) {
   int status = 0;
   waitpid(reader, &status, 0);
   EXPECT_EQ(status, 0);
+  others.publish_late();
+  EXPECT_EQ(published_states(launcher).size(), 2u);
   others.note_end(3, false);
   const std::vector<StateReport> seen = published_states(launcher);
   ASSERT_EQ(seen.size(), 2u);
   EXPECT_EQ(seen[0].state, "failed");
   EXPECT_TRUE(seen[0].ended);
   EXPECT_FALSE(seen[1].ended);
+}
+
+// Their times go on, here and for other processes.
+TEST(JobStates, GrowOld) {
+  StateReport state = state_of_rank(3, "in all_reduce #2 sum, since 2.0 s");
+  state.waits = true;
+  state.waited = 2;
+  state.since_update = 4;
+  OtherStates others;
+  others.note(state);
+  StateReport ended = state_of_rank(4, "computing");
+  others.note(ended);
+  others.note_end(4, true);
+  usleep(200000);
+  for (const auto& states : {others.all(), published_states(getpid())}) {
+    ASSERT_EQ(states.size(), 2u);
+    EXPECT_GE(states[0].age, 0.2);
+    EXPECT_GE(states[0].waited, 2.2);
+    EXPECT_GE(states[0].since_update, 4.2);
+    EXPECT_EQ(states[0].state, state.state);
+    EXPECT_EQ(states[1].age, 0) << "it has ended for good";
+  }
 }
 
 }  // namespace

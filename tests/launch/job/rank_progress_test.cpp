@@ -89,6 +89,19 @@ TEST(RankStates, WhoIsBehind) {
             "behind: rank 1 at call #2; rank 2 at call #3, while rank 0 is at call #4\n");
 }
 
+// A rank of another host, seen before the others went on, has gone on with them since.
+TEST(RankStates, NobodyIsBehindBecauseItWasSeenLongAgo) {
+  const RankProgress here = {0, 97, true, 2.1};
+  EXPECT_EQ(describe_stragglers({here, {2, 91, true, 4.0, 2.9}, {3, 90, false, 0, 2.9}}), "");
+  EXPECT_EQ(describe_stragglers({here, {2, 97, true, 1.9, 1.0}, {3, 96, false, 0, 1.0}}),
+            "behind: rank 3 at call #96, while ranks 0, 2 are at call #97, since 2.1 s\n");
+  EXPECT_EQ(describe_stragglers({here, {3, 96, false, 0, 2.0}}), "") << "its report was on its way";
+  // None is of this host: the first was seen in its call before the second was seen.
+  EXPECT_EQ(describe_stragglers({{2, 97, false, 0, 2.0}, {3, 96, false, 0, 0.5}}),
+            "behind: rank 3 at call #96, while rank 2 is at call #97\n");
+  EXPECT_EQ(describe_stragglers({{2, 97, false, 0, 0.5}, {3, 96, false, 0, 2.0}}), "");
+}
+
 TEST(RankStates, ProgressIsThatOfTheCommonCommunicator) {
   const StatusBoard board = StatusBoard::create_private(3);
   CallHistory world[3] = {CallHistory(7), CallHistory(7), CallHistory(7)};
@@ -127,6 +140,7 @@ TEST(RankStates, ProgressOfRanksOfOtherHosts) {
   here.waited = 3.2;
   EXPECT_EQ(describe_stragglers(progress_of({here, there, elsewhere}, nullptr)),
             "behind: rank 1 at call #40, while rank 0 is at call #41, since 3.2 s\n");
+  EXPECT_EQ(describe_stragglers(progress_of({here, aged(there, 5)}, nullptr)), "");
   there.ended = true;
   EXPECT_EQ(describe_stragglers(progress_of({here, there, elsewhere}, nullptr)), "");
 }
@@ -147,6 +161,8 @@ TEST(RankStates, WhoLacksAnUpdate) {
   EXPECT_EQ(describe_slow_ranks({rank_after(0, 41, 6.2), rank_after(1, 40, 7), rank_after(2, 41, 6),
                                  rank_after(3, 40, 7)}),
             "slow: ranks 1, 3 have made 40 updates, rank 0 made 41 6.2 s ago\n");
+  EXPECT_EQ(describe_slow_ranks({rank_after(0, 41, 6.2), aged(rank_after(1, 40, 1), 6)}), "")
+      << "seen before";
 }
 
 TEST(RankStates, WhoNeedsLongForAStep) {
