@@ -160,22 +160,31 @@ std::string report_culprit(const JobOutcome& job, const Verdict& verdict) {
   return text;
 }
 
+std::string ending_of_starter(const JobOutcome& job) {
+  return job.terms.name + " ended with exit code " + std::to_string(job.starter_code) +
+         " and no rank reported a failure\n";
+}
+
 std::string report_unknown(const JobOutcome& job, const Verdict& verdict) {
   const std::string noticed = one_line(outcome_of(job, verdict.noticed_by).end->peer_error);
-  const std::string by =
-      "rank " + std::to_string(verdict.noticed_by) + " on " + host_of(job, verdict.noticed_by);
-  std::string text = "catena-run: ";
-  if (verdict.ending == Ending::host_unaccounted)
-    text += describe_unaccounted_host(job, verdict.host) + "\n  noticed by " + by + ": " + noticed +
-            "\n";
+  return "catena-run: no rank is known to be at fault: " + noticed + " (noticed by rank " +
+         std::to_string(verdict.noticed_by) + " on " + host_of(job, verdict.noticed_by) + ")\n" +
+         describe_others(job, -1) + describe_network(job);
+}
+
+std::string report_unaccounted_host(const JobOutcome& job, const Verdict& verdict) {
+  std::string text = "catena-run: " + describe_unaccounted_host(job, verdict.host) + "\n  ";
+  if (verdict.noticed_by < 0)
+    text += ending_of_starter(job);
   else
-    text += "no rank is known to be at fault: " + noticed + " (noticed by " + by + ")\n";
+    text += "noticed by rank " + std::to_string(verdict.noticed_by) + " on " +
+            host_of(job, verdict.noticed_by) + ": " +
+            one_line(outcome_of(job, verdict.noticed_by).end->peer_error) + "\n";
   return text + describe_others(job, -1) + describe_network(job);
 }
 
 std::string report_starter_failure(const JobOutcome& job, const Verdict& verdict) {
-  const std::string ended = job.terms.name + " ended with exit code " +
-                            std::to_string(job.starter_code) + " and no rank reported a failure\n";
+  const std::string ended = ending_of_starter(job);
   // The starter's own words are all there is to say if nobody else said anything.
   std::string text = verdict.ending == Ending::hosts_unreached
                          ? "catena-run: " + describe_unreached(job, verdict.hosts, ended)
@@ -227,8 +236,9 @@ std::string text_of(const JobOutcome& job, const Verdict& verdict) {
     case Ending::host_lost:
       return line(describe_lost_host(job, verdict.host)) + describe_others(job, -1);
     case Ending::culprit_unknown:
-    case Ending::host_unaccounted:
       return report_unknown(job, verdict);
+    case Ending::host_unaccounted:
+      return report_unaccounted_host(job, verdict);
     case Ending::starter_stopped:
       if (!job.findings.ended_for.empty())
         return line("Slurm ended all ranks: " + job.findings.ended_for) + describe_others(job, -1);

@@ -292,7 +292,10 @@ Verdict judge(const JobOutcome& job) {
     return ended(Ending::starter_stopped, job.starter_code == 0 ? 1 : job.starter_code);
   const bool all_ended = std::all_of(job.ranks.begin(), job.ranks.end(),
                                      [](const RankOutcome& rank) { return rank.end.has_value(); });
-  return job.starter_code == 0 && all_ended ? Verdict{} : judge_starter(job);
+  if (job.starter_code == 0 && all_ended) return {};
+  // The starter may have noticed that a host is gone before any rank did, without a word.
+  const std::string silent = silent_unaccounted_host(job);
+  return silent.empty() ? judge_starter(job) : ended(Ending::host_unaccounted, 1, silent);
 }
 
 }  // namespace catena::launch

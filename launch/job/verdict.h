@@ -18,7 +18,7 @@ struct Verdict {
     rank_failed,      // `rank`, by `cause`
     host_lost,        // `host`, or the connection to it
     culprit_unknown,  // `noticed_by` noticed a failure, and no rank or host is known to be at fault
-    host_unaccounted,  // the same, but no word came of how the ranks of `host` ended
+    host_unaccounted,  // the same, or nobody noticed one; no word came of how `host`'s ranks ended
     starter_stopped,   // the starter ended the ranks, and catena-run had not asked for it
     starter_hung,      // see JobOutcome::hang
     launcher_missing,  // catena-run could not be started on `host`
@@ -39,7 +39,7 @@ struct Verdict {
   int exit_code = 0;
   int rank = -1;
   Cause cause = Cause::ended;
-  int noticed_by = -1;
+  int noticed_by = -1;  // -1: no rank did
   std::string host;
   double seconds = 0;              // host_silent: for how long
   std::vector<std::string> hosts;  // hosts_unreached

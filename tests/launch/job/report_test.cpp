@@ -318,6 +318,28 @@ TEST(Report, AHostThatFellSilentBeforeTheFirstFailure) {
   EXPECT_EQ(first_line(crash).find("catena-run: host away"), 0u) << "4 s after it";
 }
 
+// srun had asked the ranks of this host to end before any of them noticed.
+TEST(Report, AHostThatTheStarterFoundGone) {
+  JobOutcome job = job_with_silent_host(1);
+  job.ended_by_starter = true;
+  job.starter_code = 137;
+  for (const int rank : {0, 1}) {
+    end_of(job, rank).peer_error = "";
+    end_of(job, rank).exit_code = 0;
+    end_of(job, rank).signal = SIGTERM;
+    end_of(job, rank).stop_time = 20'000'000'000u;
+  }
+  EXPECT_EQ(first_line(job).find("catena-run: mpirun ended with exit code 137"), 0u);
+  job.final_silences["away"] = 4;
+  const std::string text = make_report(job).text;
+  EXPECT_EQ(text.find("catena-run: host away (ranks 2-3) does not answer: no word came of how its "
+                      "ranks ended; it is frozen or cut off\n"
+                      "  mpirun ended with exit code 137 and no rank reported a failure\n"),
+            0u)
+      << text;
+  EXPECT_EQ(make_report(job).exit_code, 1);
+}
+
 TEST(Report, AHostWhoseDaemonWasLost) {
   JobOutcome job = job_with_silent_host(0);
   job.starter_code = 205;
