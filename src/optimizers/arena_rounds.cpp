@@ -1,6 +1,8 @@
 // What arenas do in each step of training in which every process updates a part: gradients are
 // collected, reduced into that part and opened again, values are let go and come back.
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "catena/optimizers/arena.h"
 #include "optimizers/arena_storage.h"
@@ -116,6 +118,17 @@ void ParameterArena::keep_own_data(bool frees) {
   take_data({own, covers_}, true);
   for (const Slot& slot : slots_)  // copies that autocast has made, of values that are gone
     if (ParameterState& state = *slot.parameter.state(); state.data->is_absent) state.bind_low({});
+}
+
+// Every array, and every part of the block, holds the block's storage once.
+bool ParameterArena::has_kept_views() const {
+  if (!whole_data_.defined()) return false;
+  const StoragePtr& block = whole_data_.storage();
+  std::vector<const ArrayBody*> own;
+  for (const Array* a : {&whole_data_, &data_.memory, &covered_.data})
+    if (a->storage() == block && std::find(own.begin(), own.end(), a->body()) == own.end())
+      own.push_back(a->body());
+  return block->reference_count() > own.size();
 }
 
 Array ParameterArena::memory_for_data() const {

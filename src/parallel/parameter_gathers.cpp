@@ -189,6 +189,16 @@ void ParameterGathers::start_all() {
   }
 }
 
+// Arrays that the program has kept show values that no use will wait for: the stream of the update
+// does. All ranks send, however many of them wait.
+void ParameterGathers::start_ahead() {
+  std::vector<size_t> kept;
+  for (size_t a = 0; a < arena_count(); ++a)
+    if (arena(a).has_kept_views()) kept.push_back(a);
+  start_all();
+  for (const size_t a : kept) arrive(a);
+}
+
 // Units -------------------------------------------------------------------------------------------
 
 void ParameterGathers::free_unit(size_t unit) {
@@ -358,7 +368,7 @@ void ParameterGathers::after_rule() {
   const bool is_ahead = options_.gather_ahead && capture == 0;
   if (is_ahead || gathers_first) let_go();
   if (gathers_first) return;
-  if (is_ahead) return start_all();
+  if (is_ahead) return start_ahead();
   std::vector<size_t> spread;
   for (const size_t a : by_use_)
     if (arena(a).covers().size() != arena(a).size()) spread.push_back(a);

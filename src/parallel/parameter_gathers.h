@@ -73,6 +73,7 @@ class ParameterGathers final : public BackwardObserver {
   void gather_now(const std::vector<size_t>& arenas);
   void start(size_t index, bool follows = false);
   void start_all();
+  void start_ahead();
   void let_go();
   void arrive(size_t index);
   void start_following(size_t index);

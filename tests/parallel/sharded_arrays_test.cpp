@@ -203,6 +203,43 @@ TEST(Sharding, ValuesOnTheirWayArriveForWhoeverReadsThem) {
   }
 }
 
+// An update waits for the arrays that a program has kept, and for no others. Ranks keep what they
+// like.
+TEST(Sharding, KeptArraysShowTheValuesOfTheUpdate) {
+  for (const Sharding sharding : {Sharding::kStates, Sharding::kGradients}) {
+    comm::run_threads(2, [&](Communicator& comm) {
+      ShardedModel whole(comm, sharded(Sharding::kNone)), ahead(comm, sharded(sharding, true));
+      const auto step = [&] {
+        whole.step();
+        ahead.step();
+      };
+      const auto absent = [&] {
+        int count = 0;
+        for (const Parameter& p : ahead.net.parameters()) count += p.state()->data->is_absent;
+        return count;
+      };
+      const auto watched = [&](DeepNet& net) {  // a view or the array itself
+        return comm.rank() == 0 ? net.l6.W.data()(Slice(1, 3)) : net.l3.b.data();
+      };
+      step();
+      const int all = absent();
+      EXPECT_GT(all, 0);
+      const Variable loss = mean_loss(ahead.net, ahead.batch());
+      step();
+      EXPECT_EQ(absent(), all) << "graphs refer to parameters, not to their arrays";
+      Array kept = watched(ahead.net);
+      step();
+      EXPECT_LT(absent(), all);
+      EXPECT_GT(absent(), 0);
+      EXPECT_EQ(kept.to_vector<double>(), watched(whole.net).to_vector<double>());
+      kept = {};
+      step();
+      EXPECT_EQ(absent(), all);
+      expect_that_writes_count(ahead);
+    });
+  }
+}
+
 // What a capture would find is what every replay finds.
 TEST(Sharding, CapturesBeginWithValuesWhereStepsLeaveThem) {
   comm::run_threads(2, [&](Communicator& comm) {

@@ -333,6 +333,23 @@ TEST(ShardingOnGpus, AllStreamsWaitForValuesOnTheirWay) {
   }
 }
 
+// So does the stream of the update, for an array that is kept over it.
+TEST(ShardingOnGpus, KeptArraysAreWaitedFor) {
+  CATENA_NEEDS_NCCL(2);
+  comm_suite::run_nccl(2, [](Communicator& comm) {
+    ShardedModel trained(comm, sharded(Sharding::kStates, true));
+    trained.step();
+    const Array kept = trained.net.l5.W.data();
+    trained.optimizer.zero_grads();
+    trained.pass();
+    current_stream(comm.device()).synchronize();
+    comm.side_stream().launch_host_func(long_wait());
+    trained.optimizer.update();
+    const Array seen = kept.copy();
+    EXPECT_EQ(seen.to_vector<double>(), trained.net.l5.W.data().to_vector<double>());
+  });
+}
+
 TEST(ShardingOnGpus, CapturesWithoutPreparationSayWhatToCall) {
   CATENA_NEEDS_GPUS(1);
   const auto run = [](Communicator& comm) {

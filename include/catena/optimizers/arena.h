@@ -126,6 +126,10 @@ class ParameterArena {
   // the same uses (ParameterState::before_use); the memory of those outside of covers() too with
   // `frees`.
   void keep_own_data(bool frees);
+  // Whether somebody else holds an array in the whole block, which take_whole_data() would fill
+  // under its eyes: a parameter's, a view of one, or the block itself. While the values are let go
+  // and the block has stayed.
+  bool has_kept_views() const;
   // Memory of the whole arena for the values, in which those of covers() are not yet: to be filled
   // by an exchange of own_data(). The block that stayed, or a new one.
   Array memory_for_data() const;

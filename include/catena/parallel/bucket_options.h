@@ -51,13 +51,14 @@ struct BucketOptions {
 
   // kStates and kGradients: parameters are gathered on the side stream from the update on, in the
   // order of their first use, and a function waits for the bucket of its own parameters only.
-  // Parameter::data() waits on the host for a value that is on its way, from one thread at a time;
-  // arrays and variables that the program keeps over an update are not waited for. Off, the
-  // update's stream waits for all of them. A step that is captured after prepare_for_capture()
-  // gathers them as it begins, where they are first used; without it, or over a communicator that a
-  // graph cannot record, its update gathers them as if this were off. After a replay of a graph
-  // that gathers as it begins the values are not on their way: reading one is a ValueError that
-  // names the parameter, unless MultiNodeOptimizer::gather_parameters() was called.
+  // Parameter::data() waits on the host for a value that is on its way, from one thread at a time.
+  // The update's stream waits for buckets in which the program keeps an array, or a view of one,
+  // over the update; of raw pointers nothing is known. Off, it waits for all of them. A step that
+  // is captured after prepare_for_capture() gathers them as it begins, where they are first used;
+  // without it, or over a communicator that a graph cannot record, its update gathers them as if
+  // this were off. After a replay of a graph that gathers as it begins the values are not on their
+  // way: reading one is a ValueError that names the parameter, unless
+  // MultiNodeOptimizer::gather_parameters() was called.
   bool gather_ahead = false;
 
   // Float16 or bfloat16: gradients travel in 16 bits, half the bytes of float32, and are added in

@@ -111,7 +111,7 @@ class MultiNodeOptimizer {
   void average_persistents();
   // Collective: the values of all parameters are here until the next update, for reading, saving
   // and writing: what kParameters wants before anything but functions touches them, and
-  // gather_ahead after replays and before arrays are used that were taken before the update.
+  // gather_ahead after replays and before raw pointers are used that were taken before the update.
   // Nothing otherwise.
   void gather_parameters() {
     if (sharded()) sharded_->gather_parameters();
