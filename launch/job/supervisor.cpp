@@ -84,6 +84,7 @@ class Supervisor {
   void stop_at_once();
   void signal_all(int signal);
   void signal_local(int signal);
+  void let_go();
   void enforce_stop();
   void note_silences();
   double next_deadline() const;
@@ -360,8 +361,10 @@ void Supervisor::take(const EndReport& end) {
   outcome_.ranks[static_cast<std::size_t>(end.rank)].end = end;
   other_states_.note_end(end.rank, !failed(end));
   if (std::all_of(outcome_.ranks.begin(), outcome_.ranks.end(),
-                  [](const RankOutcome& rank) { return rank.end.has_value(); }))
+                  [](const RankOutcome& rank) { return rank.end.has_value(); })) {
     all_ended_ = monotonic_seconds();
+    if (stop_time_ != 0) let_go();
+  }
   if (stop_time_ == 0 && end.stop_time != 0 && end.stop_signal == 0)
     outcome_.ended_by_starter = true;
   if (failed_unasked(end)) requests_.note_failure();
@@ -445,6 +448,13 @@ void Supervisor::stop() {
   repeat_stop_at_ = stop_time_ + kRepeatStop;
   start_deadline_ = kNever;
   signal_all(SIGALRM);
+  if (all_ended_ != kNever) let_go();
+}
+
+// All ranks have said how they ended, and none has to wait for others any more.
+void Supervisor::let_go() {
+  signal_local(SIGQUIT);
+  if (!starter_ended_) rank_signals_.send_by_starter(starter_pid_, SIGALRM);
 }
 
 // A second Ctrl-C.

@@ -46,6 +46,8 @@ constexpr double kGraceOfMpirun = 0.6;
 constexpr double kOwnEnd = 1.0;
 // How long a rank process whose program failed waits for the news that its report has arrived.
 constexpr double kLinger = 3.0;
+// In addition to the time that a stop gives: how long it stays for the reports of other ranks.
+constexpr double kForOthers = 0.5;
 // How long mpirun is waited for to take the last words; one that is ending takes none.
 constexpr double kDrain = 2.0, kDrainOfMpirun = 0.3;
 // How long output of the program is read once it has ended, should something keep its pipes open.
@@ -88,6 +90,7 @@ class RankProcess {
   void hand_in();
   void describe_end();
   void linger();
+  void wait_for_others();
   int fail_to_start(const UserError& error);
   void signal_program(int signal) const { kill(-program_pid_, signal); }
   double next_deadline() const;
@@ -140,6 +143,7 @@ int RankProcess::run() {
   const int signal = end_.stop_signal != 0 ? end_.stop_signal : end_.signal;
   const int code = signal != 0 ? 128 + signal : end_.exit_code;
   if (code != 0 && !told_) linger();
+  wait_for_others();
   // No word has come from the launcher, so that the host may be cut off.
   if (code != 0 && !told_ && spec_.remote) end_daemon_later(getppid(), spec_.grace_seconds());
   while (spec_.remote && watch_parent())
@@ -215,6 +219,7 @@ int RankProcess::fail_to_start(const UserError& error) {
   channel_.send(Stream::report, to_line(end_));
   channel_.drain(2.0);
   linger();
+  wait_for_others();
   return told_ ? 0 : error.exit_code();
 }
 
@@ -494,6 +499,23 @@ void RankProcess::linger() {
       if (signal != SIGALRM && signal != kStopOfSlurm && signal != SIGTERM) continue;
       told_ = true;
       return;
+    }
+  }
+}
+
+// An mpirun that sees a process go whose program has not come to MPI_Finalize ends all others, and
+// kills them before they can say how they end. So the processes of a job that is being stopped stay
+// until the launcher has heard of all, and sends a further signal.
+void RankProcess::wait_for_others() {
+  if (!told_ || mpirun_ends_ || spec_.by_srun) return;
+  const double deadline = monotonic_seconds() + spec_.grace_seconds() + kForOthers;
+  while (monotonic_seconds() < deadline) {
+    pollfd source{signals_.fd(), POLLIN, 0};
+    poll(&source, 1, 100);
+    for (int signal = signals_.next(); signal != 0; signal = signals_.next()) {
+      // The word to stop comes once from a launcher on this host; mpirun repeats it.
+      const bool is_leave = signal == SIGQUIT || (signal == SIGALRM && !channel_.direct());
+      if (is_leave || signal == SIGTERM || signal == SIGHUP) return;
     }
   }
 }

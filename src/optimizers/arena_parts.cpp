@@ -121,7 +121,6 @@ void ParameterArena::take_gradient_block(Block&& block) {
 
 void ParameterArena::note_write() const {
   data_.memory.note_write();
-  if (has_whole_data()) return;
   for (const Slot& slot : slots_)
     if (slot.parameter.state()->data->is_absent) ++slot.parameter.state()->data->moved_writes;
 }

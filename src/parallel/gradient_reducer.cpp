@@ -143,17 +143,14 @@ void GradientReducer::set_batch_weight(int64_t n_local, int64_t n_global) {
                "set_batch_weight: expected 0 <= n_local <= n_global and n_global > 0, got ",
                n_local, " of ", n_global);
   const double weight = static_cast<double>(n_local) / static_cast<double>(n_global);
+  CATENA_CHECK(ValueError, weight == weight_ || !cuda::is_capturing(comm_.device()),
+               "set_batch_weight: called while a graph is captured; set it before the capture or "
+               "between replays");
   weighted_ = true;
   n_local_ = n_local;
   n_global_ = n_global;
-  if (weight == weight_) return;
-  weight_ = weight;
-  for (const Array& w : device_weights_) {
-    CATENA_CHECK(ValueError, !cuda::is_capturing(w.device()),
-                 "set_batch_weight: called while a graph is captured; set it before the capture or "
-                 "between replays");
-    w.fill(weight);
-  }
+  if (std::exchange(weight_, weight) == weight) return;
+  for (const Array& w : device_weights_) w.fill(weight);
 }
 
 // Backward ----------------------------------------------------------------------------------------
@@ -187,6 +184,7 @@ bool GradientReducer::is_in_own_step() {
 void GradientReducer::before_layout_moves(Optimizer&) {
   if (optimizer_ == nullptr) return;
   wait();
+  moved_ = moved_ || keeps_parts();
   cut_for_.clear();
   const Array moves = ones({1}, {Dtype::kUInt64, comm_.device()});
   comm_.all_reduce_async(moves, comm::Reduction::kSum, current_stream(comm_.device()),
@@ -367,6 +365,16 @@ void GradientReducer::note_facts(StepAgreement& agreement) const {
   agreement.set_rate(optimizer_->lr());
 }
 
+// A graph has recorded what the batch weight was good for.
+void GradientReducer::check_replayed_weight(bool weighted, double weight) const {
+  CATENA_CHECK(ValueError, weighted_ == weighted,
+               "Graph::launch: the step was captured before set_batch_weight was called, and takes "
+               "the plain mean over the ranks; call it before Graph::capture");
+  CATENA_CHECK(ValueError, weight != 0 || weight_ == 0,
+               "Graph::launch: the step was captured when this rank had no samples "
+               "(set_batch_weight(0, ...)), and ignores its gradients; capture it with samples");
+}
+
 // Whether what the ranks must agree on is to travel with this bucket. Captured steps are counted by
 // the launches of their graph.
 bool GradientReducer::begin_agreement() {
@@ -375,9 +383,11 @@ bool GradientReducer::begin_agreement() {
   const uint64_t capture = comm_.device().is_cuda() ? cuda::capture_id() : 0;
   if (capture == 0) return agreement_->begin_step(updates_);
   if (std::exchange(capture_, capture) == capture) return false;
-  cuda::add_launch_hook([this, weak = std::weak_ptr<StepAgreement>(agreement_)] {
+  cuda::add_launch_hook([this, weak = std::weak_ptr<StepAgreement>(agreement_),
+                         weighted = weighted_, weight = weight_] {
     const std::shared_ptr<StepAgreement> agreement = weak.lock();
     if (!agreement) return;
+    check_replayed_weight(weighted, weight);
     note_facts(*agreement);
     agreement->replay_step(updates_);
   });
@@ -415,6 +425,9 @@ void GradientReducer::before_rule_reads(size_t index) {
 void GradientReducer::run(optimizers::UpdateContext& update) {
   if (slices_) slices_->require_last();
   update_buckets();
+  CATENA_CHECK(GradientError, !moved_,
+               "update: parameters have moved since their gradients were averaged, of which this "
+               "rank keeps a part; move a model before zero_grads()");
   CATENA_CHECK(GradientError, !mixed_ || round_ != Round::kOpen || !anything_kept(),
                "update: a backward pass has added to gradients since the last update, of which "
                "this rank keeps a part; call zero_grads() before the passes of a step");
@@ -456,7 +469,7 @@ void GradientReducer::discard(Optimizer&) {
   wait();
   if (slices_) slices_->discard();
   reopen();
-  mixed_ = false;
+  mixed_ = moved_ = false;
   begin_round();
   in_own_step_ = true;
 }

@@ -26,11 +26,22 @@ MultiNodeOptimizer::MultiNodeOptimizer(Optimizer& optimizer, Communicator& comm,
     CATENA_CHECK(
         ValueError, stage->phase() != optimizers::UpdatePhase::kReduce,
         "create_multi_node_optimizer: the optimizer belongs to a multi-node optimizer already");
-  optimizer.add_stage(reducer_);
   CATENA_CHECK(
       ValueError, !optimizer.is_set_up() || !optimizer.is_sharded(),
       "create_multi_node_optimizer: the states of the optimizer were spread over ranks by "
       "a multi-node optimizer that is gone; make a new optimizer, and load what was saved");
+  optimizer.add_stage(reducer_);
+  try {
+    add_sharding(options);
+  } catch (...) {
+    optimizer.remove_stage(*reducer_);
+    throw;
+  }
+}
+
+void MultiNodeOptimizer::add_sharding(const BucketOptions& options) {
+  Optimizer& optimizer = *optimizer_;
+  Communicator& comm = this->comm();
   const bool may_choose = !optimizer.is_set_up() && !optimizer.has_memory();
   // Sharding that lets blocks go in each step would ask all ranks for memory in each step.
   const bool keeps_blocks = options.sharding < Sharding::kGradients;

@@ -126,8 +126,8 @@ void ParameterGathers::start(size_t index, bool follows) {
   const Event event = comm_.all_gather_async(a.own_data(), whole, comm_.side_stream(), tag);
   arrivals_[index] = {whole, event, capture};
   ++count_;
-  if (capture == 0 || by_units()) return;
-  gathered_in_ = capture;
+  if (capture == 0) return;
+  if (!by_units()) gathered_in_ = capture;
   watch_launches();
 }
 
@@ -219,16 +219,32 @@ void ParameterGathers::note_stream() {
   last = user;
 }
 
-// A unit that a capture has gathered is in memory of its graph, and one that was gathered before is
-// not gathered by the graph.
-void ParameterGathers::leave_other_capture(size_t index) {
+// What a capture has gathered comes with the launches of its graph only: until one of them, and
+// where the capture failed, the values are not here.
+void ParameterGathers::forget_captured(size_t index) {
+  Presence& presence = presences_[index];
+  if (presence.capture == 0 || presence.capture == capture_on(comm_)) return;
+  presence = {};
+  arena(index).keep_own_data(by_units());
+}
+
+void ParameterGathers::forget_captured() {
+  for (size_t a = 0; a < arena_count(); ++a) forget_captured(a);
+}
+
+// A unit that was here before a capture is not gathered by the graph.
+void ParameterGathers::require_own_capture(size_t index) const {
   const uint64_t capture = capture_on(comm_);
-  if (!by_units() || presences_[index].capture == capture) return;
-  CATENA_CHECK(
-      ValueError, capture == 0, "Graph::capture: the values of parameter '", first_name(index),
-      "' were gathered before the capture, and an update lets them go; call "
-      "prepare_for_capture() of the optimizer before Graph::capture, and the graph gathers "
-      "them itself");
+  CATENA_CHECK(ValueError, capture == 0 || presences_[index].capture == capture,
+               "Graph::capture: the values of parameter '", first_name(index),
+               "' were here before the capture, and an update lets them go; call "
+               "prepare_for_capture() of the optimizer before Graph::capture, and the graph "
+               "gathers them itself");
+}
+
+void ParameterGathers::leave_other_capture(size_t index) {
+  if (!by_units() || presences_[index].capture == capture_on(comm_)) return;
+  require_own_capture(index);
   arena(index).keep_own_data(true);
 }
 
@@ -244,8 +260,8 @@ void ParameterGathers::watch_kept_values(size_t index) {
     CATENA_CHECK(ValueError, are_here,
                  "Graph::launch: the graph uses values of parameters that were here when it was "
                  "captured, and that an update has let go; call prepare_for_capture() of the "
-                 "optimizer before Graph::capture, and the graph gathers them itself, or "
-                 "gather_parameters() before Graph::launch");
+                 "optimizer before Graph::capture, and the graph gathers them itself",
+                 by_units() ? "" : ", or gather_parameters() before Graph::launch");
   };
   cuda::add_launch_hook(check);
 }
@@ -270,6 +286,7 @@ void ParameterGathers::before_use(ParameterState& parameter) {
   if (found == arena_of_.end() || has_moved_) return;
   const size_t index = found->second;
   note_stream();
+  forget_captured(index);
   if (stays_ || arena(index).has_whole_data()) {
     if (!stays_) leave_other_capture(index);
     wait_until_here(index);
@@ -302,6 +319,7 @@ void ParameterGathers::before_read(ParameterState& parameter) {
 
 void ParameterGathers::step_begins() {
   attach_again();
+  forget_captured();
   if (is_new_) settle();
   order_.clear();
   place_ = 0;
@@ -319,6 +337,9 @@ void ParameterGathers::finish() {
 void ParameterGathers::settle() {
   attach_again();
   finish();
+  forget_captured();
+  for (size_t a = 0; by_units() && a < arena_count(); ++a)
+    if (arena(a).has_whole_data()) require_own_capture(a);
   times_freed_ += stays_;
   stays_ = is_new_ = false;
   if (!by_units()) return;
@@ -389,6 +410,7 @@ void ParameterGathers::gather_now(const std::vector<size_t>& arenas) {
 void ParameterGathers::gather_all() {
   attach_again();
   if (optimizer_ == nullptr) return;
+  forget_captured();
   start_all();
   finish();
   recent_.clear();

@@ -80,6 +80,9 @@ class ParameterGathers final : public BackwardObserver {
   void wait_until_here(size_t index) const;
   void note_use(size_t unit);
   void note_stream();
+  void forget_captured(size_t index);
+  void forget_captured();
+  void require_own_capture(size_t index) const;
   void leave_other_capture(size_t index);
   void watch_kept_values(size_t index);
   bool all_are_here() const;

@@ -128,6 +128,49 @@ TEST_P(MultiNodeGraph, EachIngredientMatters) {
   EXPECT_NE(parameters({.weighted = true}), full);
 }
 
+// What a graph has not recorded cannot be set between replays.
+TEST(MultiNodeGraphs, KnowWhatWeightTheyWereCapturedWith) {
+  CATENA_NEEDS_GPUS(kRanks);
+  const auto run = [](Communicator& comm) {
+    Net net(dtype::float32);
+    net.to(comm.device());
+    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
+    optimizer.setup(net);
+    const Batch batch = part(batch_of(comm.rank(), 4, dtype::float32), 0, 4, comm.device());
+    const auto step = [&] {
+      optimizer.zero_grads();
+      loss_of(net, batch).backward();
+      optimizer.update();
+    };
+    step();
+    const auto capture = [&] {
+      optimizer->prepare_for_capture();
+      return cuda::Graph::capture(comm.device(), step);
+    };
+    const auto error_of_launch = [](cuda::Graph& graph) {
+      try {
+        graph.launch();
+      } catch (const ValueError& error) {
+        return std::string(error.what());
+      }
+      return std::string();
+    };
+    cuda::Graph mean = capture();
+    EXPECT_EQ(error_of_launch(mean), "");
+    optimizer.set_batch_weight(comm.rank() == 0 ? 4 : 0, 4);
+    EXPECT_NE(error_of_launch(mean).find("before set_batch_weight was called"), std::string::npos);
+    cuda::Graph weighted = capture();
+    EXPECT_EQ(error_of_launch(weighted), "");
+    optimizer.set_batch_weight(2, 4);
+    EXPECT_EQ(error_of_launch(weighted).find("had no samples") != std::string::npos,
+              comm.rank() == 1);
+  };
+  comm::ThreadsOptions options;
+  options.implementation = "nccl";
+  for (int r = 0; r < kRanks; ++r) options.devices.push_back(cuda_device(r));
+  comm::run_threads(kRanks, run, options);
+}
+
 INSTANTIATE_TEST_SUITE_P(Rules, MultiNodeGraph, ::testing::Values("SGD", "MomentumSGD", "Adam"),
                          [](const auto& info) { return std::string(info.param); });
 

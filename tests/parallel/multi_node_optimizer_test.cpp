@@ -422,6 +422,21 @@ TEST(MultiNodeOptimizer, BatchWeightsAreChecked) {
   });
 }
 
+TEST(MultiNodeOptimizer, ARefusedOneLeavesTheOptimizerAsItWas) {
+  comm::run_threads(2, [](Communicator& comm) {
+    Net net(dtype::float32);
+    net.to(comm.device());
+    optimizers::SGD sgd(0.1);
+    sgd.setup(net);
+    const size_t before = sgd.stages().size();
+    EXPECT_THROW(create_multi_node_optimizer(sgd, comm, {.sharding = Sharding::kStates}),
+                 ValueError);
+    EXPECT_EQ(sgd.stages().size(), before);
+    const auto whole = create_multi_node_optimizer(sgd, comm);
+    EXPECT_EQ(sgd.stages().size(), before + 1);
+  });
+}
+
 // Two networks, one behind the other, that have an optimizer each.
 struct Adversaries {
   F::Linear generator{layer(4, 4, dtype::float32, 1)}, critic{layer(4, 4, dtype::float32, 2)};

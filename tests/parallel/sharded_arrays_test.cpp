@@ -240,6 +240,26 @@ TEST(Sharding, KeptArraysShowTheValuesOfTheUpdate) {
   }
 }
 
+// A replay writes the values of parameters that are not here then, through the arrays of the
+// capture.
+TEST(Sharding, WritesOfReplaysCountForParametersThatAreAway) {
+  comm::run_threads(2, [&](Communicator& comm) {
+    ShardedModel ahead(comm, sharded(Sharding::kStates, true));
+    ahead.step();
+    ahead.optimizer->prepare_for_capture();  // all values are here
+    const ParameterArena captured = ahead.optimizer->layout().arenas()[0];
+    const ParameterState& state = *captured.slots()[0].parameter.state();
+    ahead.optimizer->arena(0).keep_own_data(false);
+    ASSERT_TRUE(state.data->is_absent);
+    const uint64_t before = state.data->writes();
+    captured.note_write();
+    EXPECT_GT(state.data->writes(), before);
+    const uint64_t now = state.data->writes();
+    ahead.optimizer.gather_parameters();
+    EXPECT_EQ(state.data->writes(), now) << "they came, and nothing has changed";
+  });
+}
+
 // What a capture would find is what every replay finds.
 TEST(Sharding, CapturesBeginWithValuesWhereStepsLeaveThem) {
   comm::run_threads(2, [&](Communicator& comm) {
@@ -338,6 +358,26 @@ TEST(Sharding, ModelsMayMove) {
       return values;
     };
     EXPECT_EQ(run(true), run(false)) << shown(options);
+  }
+}
+
+// Averages of which ranks keep parts do not move along.
+TEST(Sharding, ModelsThatMoveBetweenBackwardAndUpdateAreAnErrorOfTheUpdate) {
+  for (const BucketOptions& options : all_shardings()) {
+    comm::run_threads(2, [&](Communicator& comm) {
+      ShardedModel trained(comm, options);
+      trained.step();
+      trained.optimizer.zero_grads();
+      trained.pass();
+      trained.optimizer.gather_parameters();
+      trained.net.l6.to(cpu(40));
+      trained.net.l6.to(comm.device());
+      if (options.sharding == Sharding::kNone) return trained.optimizer.update();
+      expect_contains(error_of<GradientError>([&] { trained.optimizer.update(); }),
+                      {"update", "have moved", "before zero_grads()"});
+      trained.step();
+      trained.optimizer.check_state();
+    });
   }
 }
 

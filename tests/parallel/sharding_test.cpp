@@ -375,9 +375,61 @@ TEST(ShardingOnGpus, CapturesWithoutPreparationSayWhatToCall) {
     graph.launch();
     units.step();
     expect_contains(error_of<ValueError>([&] { graph.launch(); }),
-                    {"Graph::launch", "gather_parameters()", "prepare_for_capture()"});
+                    {"Graph::launch", "an update has let go", "prepare_for_capture()"});
   };
   comm::run_threads(2, run, kOneGpu);
+}
+
+// A graph that has not run has brought nothing.
+TEST(ShardingOnGpus, WhatACaptureGathersIsNotHereBeforeALaunch) {
+  CATENA_NEEDS_NCCL(2);
+  for (const BucketOptions& options :
+       {sharded(Sharding::kParameters), sharded(Sharding::kStates, true)}) {
+    comm_suite::run_nccl(2, [&](Communicator& comm) {
+      ShardedModel whole(comm, sharded(Sharding::kNone)), trained(comm, options);
+      trained.step();
+      trained.optimizer->prepare_for_capture();
+      cuda::Graph steps = cuda::Graph::capture(comm.device(), [&] { trained.step(); });
+      for (int i = 0; i < 2; ++i) steps.launch();
+      for (int i = 0; i < 3; ++i) whole.step();
+      const Batch batch = trained.batch();
+      trained.optimizer->prepare_for_capture();
+      const cuda::Graph evaluation =
+          cuda::Graph::capture(comm.device(), [&] { mean_loss(trained.net, batch); });
+      trained.optimizer.gather_parameters();
+      trained.optimizer.check_state();
+      EXPECT_LE(largest_difference(values_of(trained.net), values_of(whole.net)), 1e-9)
+          << shown(options);
+    });
+  }
+}
+
+// The parts that ranks send are those of the values that were loaded.
+TEST(ShardingOnGpus, GraphsOfUnitsGatherWhatWasWrittenSince) {
+  CATENA_NEEDS_NCCL(2);
+  comm_suite::run_nccl(2, [](Communicator& comm) {
+    ShardedModel trained(comm, sharded(Sharding::kParameters));
+    trained.step();
+    const Variable x(full({4, 9}, 0.5, {dtype::float64, comm.device()}));
+    trained.optimizer->prepare_for_capture();
+    Variable y;
+    cuda::Graph graph = cuda::Graph::capture(comm.device(), [&] { y = trained.net.l2(x); });
+    trained.optimizer.gather_parameters();
+    trained.net.l2.W.copy_from(full(trained.net.l2.W.shape(), 0.25, {dtype::float64, cpu(0)}));
+    const auto expected = trained.net.l2(x).data().to_vector<double>();
+    graph.launch();
+    EXPECT_EQ(y.data().to_vector<double>(), expected);
+  });
+}
+
+TEST(ShardingOnGpus, TheFirstStepIsNotCapturedWithoutPreparation) {
+  CATENA_NEEDS_NCCL(2);
+  comm_suite::run_nccl(2, [](Communicator& comm) {
+    ShardedModel trained(comm, sharded(Sharding::kParameters));
+    expect_contains(
+        error_of<ValueError>([&] { cuda::Graph::capture(comm.device(), [&] { trained.step(); }); }),
+        {"Graph::capture", "were here before", "prepare_for_capture()"});
+  });
 }
 
 // One GPU each, eagerly and as one captured graph; sums of NCCL are in an order of its own.

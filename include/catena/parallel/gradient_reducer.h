@@ -124,6 +124,7 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   void reopen();
   void free_gradients();
   void note_facts(StepAgreement& agreement) const;
+  void check_replayed_weight(bool weighted, double weight) const;
   bool begin_agreement();
   void flush();
   void wait();
@@ -143,6 +144,7 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   Round round_ = Round::kOpen;
   bool declared_round_ = false;  // opened by gradients_are_final, which named these
   std::unordered_set<const ParameterState*> declared_;
+  bool moved_ = false;  // parameters were, while this rank kept parts of their gradients
   bool mixed_ = false;  // a pass has added to gradients of which parts had been reduced
   Event last_;          // of the last bucket started
   std::vector<Event> last_of_arena_;  // likewise; null: none is on its way

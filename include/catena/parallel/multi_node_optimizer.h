@@ -136,6 +136,8 @@ class MultiNodeOptimizer {
   }
 
  private:
+  void add_sharding(const BucketOptions& options);
+
   std::unique_ptr<Optimizer> owned_;
   Optimizer* optimizer_;
   std::shared_ptr<GradientReducer> reducer_;

@@ -98,8 +98,7 @@ void MpiTransport::close() {
 void MpiTransport::abort(const std::string& reason) noexcept { waiter_->broadcast_failure(reason); }
 
 void MpiTransport::abandon() noexcept {
-  waiter_->broadcast_failure(
-      message("rank ", rank_, " failed: an exception ended its use of the communicator"));
+  waiter_->broadcast_abandon();
 }
 
 std::unique_ptr<Transport> MpiTransport::split(const std::vector<int>& members, int new_rank,

@@ -60,6 +60,12 @@ void Waiter::broadcast_failure(const std::string& text, int culprit) noexcept {
   }
 }
 
+void Waiter::broadcast_abandon() noexcept {
+  const int rank = owner_ ? internals(*owner_).rank_in_job(rank_) : rank_;
+  broadcast_failure(
+      message("rank ", rank_, " failed: an exception ended its use of the communicator"), rank);
+}
+
 void Waiter::fail_mismatch(const std::vector<std::string>& calls, const Call& call) {
   const int odd = odd_rank(calls);
   const int culprit = owner_ ? internals(*owner_).rank_in_job(odd) : odd;

@@ -31,6 +31,8 @@ class Waiter {
   static void cancel(std::vector<MPI_Request>& messages);
   // Tells the other ranks.
   void broadcast_failure(const std::string& text, int culprit = -1) noexcept;
+  // That an exception ended this rank's use of the communicator.
+  void broadcast_abandon() noexcept;
   // Tells them, and throws PeerError, that `calls` (one text a rank, "" when unknown) differ.
   [[noreturn]] void fail_mismatch(const std::vector<std::string>& calls, const Call& call);
   double timeout() const { return timeout_; }

@@ -238,6 +238,11 @@ void NcclTransport::close() {
   UseGpu use(core_->device());
   std::lock_guard lock(core_->mutex);
   core_->drain();
+  // What is being closed is not asked again if this fails and the communicator is aborted.
+  core_->copies = nullptr;
+  core_->exchange = nullptr;
+  core_->two_shot = nullptr;
+  core_->copied = nullptr;
   if (copies_) copies_->close(*control_);
   if (exchange_) exchange_->close(*control_);
   // Graphs that hold sums may write into blocks of other ranks.
@@ -246,10 +251,6 @@ void NcclTransport::close() {
   blocks_->close(keep, *core_, *control_);
   if (two_shot_) two_shot_->close(*control_);
   if (copied_) copied_->close(keep, *control_);
-  core_->copies = nullptr;
-  core_->exchange = nullptr;
-  core_->two_shot = nullptr;
-  core_->copied = nullptr;
   core_->close();
 }
 
