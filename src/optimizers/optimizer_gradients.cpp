@@ -133,7 +133,19 @@ bool Optimizer::reduces_gradients() const {
   return !stages_.empty() && stages_.front()->phase() == UpdatePhase::kReduce;
 }
 
+// An arena is made anew from what is here.
+void Optimizer::require_gradients_to_move() const {
+  for (size_t i = 0; i < layout_.parameters().size(); ++i) {
+    const ParameterState& state = *layout_.parameters()[i].state();
+    CATENA_CHECK(GradientError, state.has_gradient_here() || !state.has_gradient(),
+                 "update: parameters have moved, or another optimizer has taken them, since their "
+                 "gradients were averaged over processes; of the gradient of '",
+                 layout_.name(i), "' this process keeps a part. Call zero_grads() after that");
+  }
+}
+
 void Optimizer::finish_gradients(UpdateContext& update) {
+  if (!layout_.in_place()) require_gradients_to_move();
   settle_layout();
   for (const auto& stage : current_stages()) {
     if (stage->phase() != UpdatePhase::kReduce) break;

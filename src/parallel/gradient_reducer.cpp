@@ -202,7 +202,8 @@ void GradientReducer::backward_begins() {
     wait();
     begin_round();
   }
-  const bool is_own = is_in_own_step();
+  // Whoever has taken the parameters since makes the pass.
+  const bool is_own = is_in_own_step() && optimizer_->layout().in_place();
   mixed_ = !is_own && (mixed_ || keeps_parts());
   reopen();
   if (!is_own || !synchronizes(comm_)) return;
@@ -427,7 +428,7 @@ void GradientReducer::run(optimizers::UpdateContext& update) {
   update_buckets();
   CATENA_CHECK(GradientError, !moved_,
                "update: parameters have moved since their gradients were averaged, of which this "
-               "rank keeps a part; move a model before zero_grads()");
+               "rank keeps a part; call zero_grads() after that");
   CATENA_CHECK(GradientError, !mixed_ || round_ != Round::kOpen || !anything_kept(),
                "update: a backward pass has added to gradients since the last update, of which "
                "this rank keeps a part; call zero_grads() before the passes of a step");

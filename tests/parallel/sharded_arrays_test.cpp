@@ -374,11 +374,68 @@ TEST(Sharding, ModelsThatMoveBetweenBackwardAndUpdateAreAnErrorOfTheUpdate) {
       trained.net.l6.to(comm.device());
       if (options.sharding == Sharding::kNone) return trained.optimizer.update();
       expect_contains(error_of<GradientError>([&] { trained.optimizer.update(); }),
-                      {"update", "have moved", "before zero_grads()"});
+                      {"update", "have moved", "zero_grads() after"});
       trained.step();
       trained.optimizer.check_state();
     });
   }
+}
+
+struct ZeroNet : FunctionSet {
+  F::Linear l1{1, 2, {.initialW = zeros({2, 1}, dtype::float64)}};
+  CATENA_FUNCTIONS(l1)
+};
+
+// Of two optimizers that hold a model in turn, the one whose arenas it is in makes the step.
+TEST(Sharding, OptimizersMayTakeTheModelFromEachOther) {
+  for (const BucketOptions& options : all_shardings()) {
+    for (const bool clears : {false, true}) {
+      comm::run_threads(2, [&](Communicator& comm) {
+        ZeroNet net;
+        net.to(comm.device());
+        auto first =
+            create_multi_node_optimizer(optimizers::SGD(1), comm, sharded(Sharding::kNone));
+        auto second = create_multi_node_optimizer(optimizers::SGD(1), comm, options);
+        const auto step = [&](MultiNodeOptimizer& optimizer) {
+          optimizer.zero_grads();
+          F::sum(net.l1(ones({1, 1}, {dtype::float64, comm.device()}))).backward();
+          optimizer.update();
+          optimizer.gather_parameters();
+        };
+        first.setup(net);
+        step(first);
+        second.setup(net);
+        step(second);
+        for (int turn = 0; turn < 2; ++turn) {
+          if (clears) second.zero_grads();
+          step(first);
+          if (clears) first.zero_grads();
+          step(second);
+        }
+        step(first);
+        for (const Parameter& p : net.parameters())
+          EXPECT_EQ(p.data().to_vector<double>(), std::vector<double>(size_t(p.size()), -7))
+              << p.name() << ' ' << shown(options) << clears;
+        first.check_state();
+      });
+    }
+  }
+}
+
+TEST(Sharding, GradientsInPartsAreNotForAnotherOptimizer) {
+  comm::run_threads(2, [&](Communicator& comm) {
+    ZeroNet net;
+    net.to(comm.device());
+    auto first = create_multi_node_optimizer(optimizers::SGD(1), comm, sharded(Sharding::kNone));
+    auto second = create_multi_node_optimizer(optimizers::SGD(1), comm, sharded(Sharding::kStates));
+    first.setup(net);
+    second.setup(net);
+    second.zero_grads();
+    F::sum(net.l1(ones({1, 1}, {dtype::float64, comm.device()}))).backward();
+    second.update();
+    expect_contains(error_of<GradientError>([&] { first.update(); }),
+                    {"update", "another optimizer has taken them", "zero_grads()"});
+  });
 }
 
 // Another optimizer takes the model over.

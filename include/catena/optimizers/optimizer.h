@@ -284,6 +284,7 @@ class Optimizer : public UpdateRule {
   bool reduces_gradients() const;
   void finish_gradients(const char* who);
   void finish_gradients(UpdateContext& update);
+  void require_gradients_to_move() const;
   Array gradient_factor(Device device) const;
   void finish_norm(const Array& total);
   void warn_without_gradients();
