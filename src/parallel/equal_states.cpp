@@ -100,11 +100,24 @@ std::string stages_of(const Optimizer& optimizer) {
   return names;
 }
 
+// "/l1/W, /l1/b" in the order of declaration, without those that their group freezes.
+std::string frozen_in(const Optimizer& optimizer) {
+  if (optimizer.frozen().empty()) return "none";
+  std::string names;
+  const Parameters& parameters = optimizer.layout().parameters();
+  for (size_t i = 0; i < parameters.size(); ++i)
+    if (std::find(optimizer.frozen().begin(), optimizer.frozen().end(), parameters[i]) !=
+        optimizer.frozen().end())
+      names += message(names.empty() ? "" : ", ", optimizer.layout().name(i));
+  return names;
+}
+
 // Of everything that the ranks must hold alike.
 uint64_t digest_of(Optimizer& optimizer) {
   optimizer.settle_layout();
   uint64_t hash = mix(0, static_cast<uint64_t>(optimizer.t()));
-  for (const char c : stages_of(optimizer)) hash = mix(hash, static_cast<unsigned char>(c));
+  for (const char c : stages_of(optimizer) + '\n' + frozen_in(optimizer))
+    hash = mix(hash, static_cast<unsigned char>(c));
   for (const auto& [name, value] : optimizer.hyper_parameters()) {
     for (const char c : name) hash = mix(hash, static_cast<unsigned char>(c));
     hash = mix(hash, std::bit_cast<uint64_t>(value));
@@ -129,6 +142,7 @@ std::string describe(Optimizer& optimizer) {
     text += message(kind, "\t", name, "\t", value, "\n");
   };
   add("stages", "", stages_of(optimizer));
+  add("frozen", "", frozen_in(optimizer));
   for (const auto& [name, value] : optimizer.hyper_parameters()) {
     char digits[32];  // the shortest that reads back as the same number
     const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
@@ -157,6 +171,7 @@ std::string describe(const std::vector<RankGroup>& groups) {
   const std::vector<std::string> first = split(groups[0].line, '\t');
   const bool is_number = first.size() == 3 && (first[1] == "t" || first[0][0] == 'h');
   const bool is_stages = first.size() == 3 && first[0] == "stages";
+  const bool is_frozen = first.size() == 3 && first[0] == "frozen";
   std::vector<int> others;
   std::string values;
   for (const RankGroup& group : groups) {
@@ -171,6 +186,7 @@ std::string describe(const std::vector<RankGroup>& groups) {
   }
   std::sort(others.begin(), others.end());
   if (is_stages) return message("the stages of an update are ", values);
+  if (is_frozen) return message("the frozen parameters are ", values);
   if (is_number) return message(first[0], " '", first[1], "' is ", values);
   return message(first[0], " '", first[1], "' on ", comm::list_ranks(others),
                  others.size() == 1 ? " differs" : " differ", " from that on rank 0");

@@ -69,7 +69,7 @@ void GradientReducer::after_setup(Optimizer& optimizer) {
   updates_ = 0;
   agreement_ = std::make_shared<StepAgreement>(comm_, number_);
   in_own_step_ = false;
-  compare_ = true;
+  compare_ = compare_values_ = true;
   check_equal_states(comm_, optimizer, "setup");
   free_gradients();
 }
@@ -434,6 +434,7 @@ void GradientReducer::run(optimizers::UpdateContext& update) {
                "this rank keeps a part; call zero_grads() before the passes of a step");
   if (round_ == Round::kOpen) begin_round();
   if (round_ != Round::kReduced) flush();
+  if (options_.sharding != Sharding::kParameters) compare_values("update");
   if (!update.waits_by_arena()) wait();
 }
 
@@ -449,7 +450,24 @@ void GradientReducer::after_update(Optimizer&) {
   agreement_->check();
   comm_.check();
   if (slices_) slices_->check();
+  if (options_.sharding != Sharding::kParameters) bring_values();
   check_state("update");
+}
+
+// Values that are spread are gathered from the ranks that keep them: what one rank has written to
+// the others is gone then, and no later comparison sees it.
+void GradientReducer::compare_values(const char* who) {
+  if (!compare_values_ || cuda::is_capturing(comm_.device())) return;
+  compare_values_ = false;
+  if (!optimizer_->is_sharded()) return;
+  if (options_.sharding != Sharding::kParameters) bring_values();
+  check_state(who);
+}
+
+// On one rank others may have come already than on another, by uses or because they are kept. All
+// ranks compare the same.
+void GradientReducer::bring_values() const {
+  for (const Parameter& p : optimizer_->layout().parameters()) p.data();
 }
 
 // The memory that scattered sums need besides the gradients.
@@ -468,6 +486,7 @@ void GradientReducer::check_state(const char* who) {
 
 void GradientReducer::discard(Optimizer&) {
   wait();
+  if (options_.sharding == Sharding::kParameters) compare_values("zero_grads");
   if (slices_) slices_->discard();
   reopen();
   mixed_ = moved_ = false;

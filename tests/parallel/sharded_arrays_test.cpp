@@ -221,7 +221,7 @@ TEST(Sharding, KeptArraysShowTheValuesOfTheUpdate) {
       const auto watched = [&](DeepNet& net) {  // a view or the array itself
         return comm.rank() == 0 ? net.l6.W.data()(Slice(1, 3)) : net.l3.b.data();
       };
-      step();
+      for (int i = 0; i < 2; ++i) step();  // the first update compares all values
       const int all = absent();
       EXPECT_GT(all, 0);
       const Variable loss = mean_loss(ahead.net, ahead.batch());
@@ -270,7 +270,7 @@ TEST(Sharding, CapturesBeginWithValuesWhereStepsLeaveThem) {
     EXPECT_THROW(units.net.l1.W.data(), ValueError);
     units.step();
     ShardedModel ahead(comm, sharded(Sharding::kStates, true));
-    ahead.step();
+    for (int i = 0; i < 2; ++i) ahead.step();
     EXPECT_TRUE(ahead.net.l1.W.state()->data->is_absent);
     ahead.optimizer->prepare_for_capture();
     EXPECT_TRUE(ahead.net.l1.W.data().defined());
@@ -358,6 +358,38 @@ TEST(Sharding, ModelsMayMove) {
       return values;
     };
     EXPECT_EQ(run(true), run(false)) << shown(options);
+  }
+}
+
+// What each of two ranks throws in a step after `change`, which rank 1 alone makes.
+std::vector<std::string> errors_after(const BucketOptions& options, int steps,
+                                      const std::function<void(ShardedModel&)>& change) {
+  std::vector<std::string> errors(2);
+  try {
+    comm::run_threads(2, [&](Communicator& comm) {
+      ShardedModel trained(comm, options);
+      for (int i = 0; i < steps; ++i) trained.step();
+      trained.optimizer.gather_parameters();
+      if (comm.rank() == 1) change(trained);
+      errors[size_t(comm.rank())] = error_of<ValueError>([&] { trained.step(); });
+    });
+  } catch (const Error&) {
+  }
+  return errors;
+}
+
+// Before the ranks send each other what they keep: it would be a mixture, alike everywhere.
+TEST(Sharding, ValuesThatOneRankHasWrittenAreFound) {
+  for (const BucketOptions& options : all_shardings()) {
+    for (const int steps : {0, 2}) {
+      if (options.sharding == Sharding::kNone && steps > 0) continue;  // in the 64th update
+      const auto write = [](ShardedModel& trained) { trained.net.l3.W.data().fill(1); };
+      for (const std::string& error : errors_after(options, steps, write))
+        expect_contains(error, {"do not hold the same state", "parameter '/l3/W'", "on rank 1"});
+    }
+    const auto freeze = [](ShardedModel& trained) { trained.optimizer->freeze("/l3"); };
+    for (const std::string& error : errors_after(options, 0, freeze))
+      expect_contains(error, {"the frozen parameters are none on rank 0, /l3/W, /l3/b on rank 1"});
   }
 }
 

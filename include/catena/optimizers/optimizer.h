@@ -98,6 +98,8 @@ class Optimizer : public UpdateRule {
   void unfreeze(const Parameter& parameter);
   // Whether updates leave a parameter alone, by freeze or by its group.
   bool is_frozen(const Parameter& parameter) const;
+  // Those that freeze() has frozen, not their group, in any order.
+  const Parameters& frozen() const { return frozen_; }
 
   // In the order of model.parameters(): ascending names, or the order of the list.
   const Parameters& parameters() const { return ordered_; }

@@ -70,6 +70,9 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   // Collective: ValueError on all ranks, beginning with `who`, unless they hold the same
   // parameters, states and hyper-parameters; see MultiNodeOptimizer::check_state.
   void check_state(const char* who);
+  // Ranks that spread parameters compare them before the next update (with kParameters in the next
+  // zero_grads), since somebody may write to them until then.
+  void compare_next() { compare_values_ = true; }
 
   // The communicator and the buckets, in the order of their reduction.
   Communicator& comm() const { return comm_; }
@@ -123,6 +126,8 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   bool keeps_parts() const;
   void reopen();
   void free_gradients();
+  void bring_values() const;
+  void compare_values(const char* who);
   void note_facts(StepAgreement& agreement) const;
   void check_replayed_weight(bool weighted, double weight) const;
   bool begin_agreement();
@@ -162,6 +167,7 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   bool agreed_ = false;   // in this round: its first bucket is on its way
   uint64_t capture_ = 0;  // the last graph capture with a step of this optimizer
   bool compare_ = false;  // the states of the ranks, after the next update that is not captured
+  bool compare_values_ = false;  // of spread parameters, before they are in parts again
 };
 
 }  // namespace catena::parallel

@@ -112,9 +112,12 @@ class MultiNodeOptimizer {
   // Collective: the values of all parameters are here until the next update, for reading, saving
   // and writing: what kParameters wants before anything but functions touches them, and
   // gather_ahead after replays and before raw pointers are used that were taken before the update.
-  // Nothing otherwise.
+  // The next step compares the values over the ranks, which must write the same. Nothing with whole
+  // states.
   void gather_parameters() {
-    if (sharded()) sharded_->gather_parameters();
+    if (!sharded()) return;
+    sharded_->gather_parameters();
+    reducer_->compare_next();
   }
   // Collective: ValueError on all ranks, with the first that differs and the ranks, unless all hold
   // the same bits in parameters, persistent arrays that are declared OverRanks::kEqual, states,
