@@ -81,6 +81,7 @@ void FunctionCall::watch(Autocast row) {
     for (const Variable* v : inputs_)
       if (ParameterState* parameter = parameter_of(*v); parameter && !parameter->before_use())
         parameter->fail_absent(label());
+    refuse_freed_parameters();
     if (AutocastScope::low() != Dtype::kFloat32) {
       Dtype widest = AutocastScope::low();
       for (const Variable* v : inputs_)
@@ -133,6 +134,18 @@ Variable FunctionCall::constant(const Array& output) const {
     if (input->is_volatile()) v.body()->is_volatile = true;
   }
   return v;
+}
+
+// What was brought for one operand may have taken the place of another one's.
+void FunctionCall::refuse_freed_parameters() const {
+  for (const Variable* v : inputs_) {
+    const ParameterState* parameter = parameter_of(*v);
+    CATENA_CHECK(ValueError, parameter == nullptr || !parameter->data->is_absent, label(),
+                 ": the values of parameter '", parameter->name,
+                 "' were freed when those of later operands came: one call uses parameters of more "
+                 "parts of the model than are kept at once; make fewer, larger parts "
+                 "(BucketOptions::units), or split the call");
+  }
 }
 
 void FunctionCall::refuse_undefined() const {

@@ -149,7 +149,7 @@ bool is_in_arena(const Parameter& p) { return whole_of(*p.data().storage()) != n
 
 }  // namespace
 
-OwnedParameter& OwnedParameter::operator=(OwnedParameter&& other) noexcept {
+OwnedParameter& OwnedParameter::operator=(OwnedParameter&& other) {  // NOLINT: it may write
   if (this == &other) return *this;
   const bool writes = defined() && other.defined() && is_in_arena(*this) && !is_in_arena(other) &&
                       shape() == other.shape() && dtype() == other.dtype();

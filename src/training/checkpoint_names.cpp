@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -37,10 +38,17 @@ std::vector<std::string> names_in(const std::string& folder) {
 // The step of such a name; -1 for others.
 int64_t step_of(const std::string& name) {
   const std::string digits = name.starts_with(kStep) ? name.substr(std::strlen(kStep)) : "";
+  int64_t step = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
   const bool is_number =
-      digits.size() >= kDigits && digits.size() < 19 &&
-      std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
-  return is_number ? std::stoll(digits) : -1;
+      digits.size() >= kDigits && error == std::errc() && end == digits.data() + digits.size();
+  return is_number ? step : -1;
+}
+
+// Somebody else's. What cannot be looked at may be a checkpoint.
+bool is_plain_file(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
 }
 
 void rename_folder(const std::string& from, const std::string& to) {
@@ -73,7 +81,8 @@ std::string name_of_unfinished(int64_t step, const std::string& id) {
 std::vector<int64_t> steps_in(const std::string& folder) {
   std::vector<int64_t> steps;
   for (const std::string& name : names_in(folder))
-    if (const int64_t step = step_of(name); step >= 0) steps.push_back(step);
+    if (const int64_t step = step_of(name); step >= 0 && !is_plain_file(folder + "/" + name))
+      steps.push_back(step);
   std::sort(steps.begin(), steps.end());
   return steps;
 }

@@ -1,6 +1,7 @@
 // What a Trainer saves and resumes, and the files in its folder.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 
 #include "catena/core/log.h"
@@ -110,8 +111,19 @@ std::vector<std::string> Trainer::files_in_the_way() const {
   return found;
 }
 
+namespace {
+
+// Started again by catena-run: an earlier attempt of this run has written what is there.
+bool is_restarted() {
+  const char* const restart = std::getenv("CATENA_RESTART");
+  return restart != nullptr && std::atoi(restart) > 0;
+}
+
+}  // namespace
+
 void Trainer::check_overwrite() const {
   if (options_.out.empty() || options_.overwrite || resumed_ || iteration_ > 0) return;
+  if (is_restarted() && !has_checkpoint()) return;  // it came to none
   std::string names;
   if (is_root())
     for (const std::string& file : files_in_the_way()) names += (names.empty() ? "" : ", ") + file;

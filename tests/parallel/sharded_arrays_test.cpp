@@ -361,6 +361,32 @@ TEST(Sharding, ModelsMayMove) {
   }
 }
 
+// Its first operands' units would be freed for those of the later ones.
+TEST(Sharding, OneCallUsesThreeUnitsAtMost) {
+  comm::run_threads(2, [&](Communicator& comm) {
+    ShardedModel trained(comm, sharded(Sharding::kParameters));
+    trained.step();
+    DeepNet& net = trained.net;
+    EXPECT_EQ(F::concat({net.l1.b, net.l2.b, net.l5.b}, 0).size(), 27);
+    expect_contains(error_of<ValueError>([&] {
+                      F::concat({net.l1.b, net.l2.b, net.l5.b, net.l4.b}, 0);
+                    }),
+                    {"Concat", "'/l1/b'", "more parts of the model", "BucketOptions::units"});
+    trained.step();
+    trained.optimizer.check_state();
+  });
+}
+
+TEST(Sharding, AssigningALayerWhoseValuesAreAwayIsAnError) {
+  comm::run_threads(2, [&](Communicator& comm) {
+    ShardedModel trained(comm, sharded(Sharding::kParameters));
+    trained.step();
+    EXPECT_THROW(trained.net.l2 = F::Linear(9, 9), ValueError);
+    trained.step();
+    trained.optimizer.check_state();
+  });
+}
+
 // What each of two ranks throws in a step after `change`, which rank 1 alone makes.
 std::vector<std::string> errors_after(const BucketOptions& options, int steps,
                                       const std::function<void(ShardedModel&)>& change) {

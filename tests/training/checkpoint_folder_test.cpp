@@ -136,6 +136,38 @@ TEST(CheckpointFolder, KeepsTheNewestAndReplacesTheSameStep) {
   EXPECT_EQ(run.count, 50);
 }
 
+// A time in nanoseconds, say.
+TEST(CheckpointFolder, StepsMayBeLarge) {
+  const TempFolder folder;
+  Session run;
+  CheckpointFolder checkpoints(folder.path(), nullptr, {.keep = 3});
+  const std::vector<int64_t> steps = {7, 1764000000000000000, INT64_MAX};
+  for (const int64_t step : steps) checkpoints.save(run.state, step);
+  EXPECT_EQ(checkpoints.steps(), steps);
+  EXPECT_EQ(checkpoints.load(run.state), INT64_MAX);
+}
+
+TEST(CheckpointFolder, AFileWithTheNameOfAStepIsSomebodyElses) {
+  const TempFolder folder;
+  Session run;
+  CheckpointFolder checkpoints(folder.path());
+  checkpoints.save(run.state, 7);
+  write_file(folder / "step-000000000010", "notes");
+  EXPECT_EQ(checkpoints.steps(), std::vector<int64_t>{7});
+  EXPECT_EQ(checkpoints.load(run.state), 7);
+}
+
+TEST(CheckpointFolder, NamesThatAnIndexCannotHoldAreRefused) {
+  const TempFolder folder;
+  Net net(dtype::float32);
+  for (const char* name : {"new\nline", "not \xff UTF-8", "bell\a"}) {
+    serializers::Checkpoint state;
+    state.add(name, net);
+    expect_contains(error_of<ValueError>([&] { CheckpointFolder(folder.path()).save(state, 1); }),
+                    {"names of layers", "UTF-8"});
+  }
+}
+
 // Every tensor is written once, in about equal shares.
 TEST(CheckpointFolder, RanksShareTheWriting) {
   const TempFolder folder;

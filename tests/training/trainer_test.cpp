@@ -278,6 +278,20 @@ TEST(Trainer, DoesNotOverwriteAnEarlierRunUnasked) {
   EXPECT_EQ(read_file(out / "log.json").find("\"epoch\": 2"), std::string::npos);
 }
 
+// Rows of an attempt that came to no checkpoint are nothing that a restart could go on from.
+TEST(Trainer, ARestartOverwritesWhatAnAttemptWithoutCheckpointsHasLeft) {
+  const TempFolder out;
+  const TrainerOptions options{.epochs = 1, .out = out.path()};
+  OneProcess(options).trainer.run();
+  setenv("CATENA_RESTART", "1", 1);
+  EXPECT_THROW(OneProcess(options).trainer.run(), ValueError) << "there is a checkpoint";
+  std::filesystem::remove(out / "checkpoint.npz");
+  EXPECT_NO_THROW(OneProcess(options).trainer.run());
+  unsetenv("CATENA_RESTART");
+  std::filesystem::remove(out / "checkpoint.npz");
+  EXPECT_THROW(OneProcess(options).trainer.run(), ValueError) << "of another run";
+}
+
 TEST(Trainer, OverRanksAllRefuseToOverwrite) {
   const TempFolder out;
   const TrainerOptions options{.epochs = 1, .out = out.path(), .silent = true};

@@ -132,6 +132,7 @@ class FunctionCall {
   void end() noexcept;
   Variable constant(const Array& output) const;
   [[noreturn, gnu::cold]] void refuse_undefined() const;
+  void refuse_freed_parameters() const;
   [[noreturn, gnu::cold]] void refuse_devices() const;
 
   const char* name_;

@@ -108,7 +108,8 @@ class OwnedParameter : public Parameter {
       : Parameter(other.defined() ? other.clone() : Parameter()) {}
   OwnedParameter(OwnedParameter&&) noexcept = default;
   OwnedParameter& operator=(const OwnedParameter& other);
-  OwnedParameter& operator=(OwnedParameter&& other) noexcept;
+  // ValueError where it would write and the values are not in this process (release_data).
+  OwnedParameter& operator=(OwnedParameter&& other);  // NOLINT: it may write
 };
 
 }  // namespace catena

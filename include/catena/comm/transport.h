@@ -93,6 +93,9 @@ class Transport {
   // Whether all ranks meet in a call before close(). A rank that closes while others still make
   // calls is then reported like any other difference.
   virtual bool meets_to_close() const { return true; }
+  // Whether what it is made on has ended before it, as MPI at the end of a process: no call can be
+  // made any more, not even to close.
+  virtual bool outlived() const { return false; }
   // Text of a failure that happened behind the calls (asynchronously); empty when there is none.
   virtual std::string failure() const { return {}; }
   // Collective, at most once; not after a failure.

@@ -28,6 +28,7 @@ class MpiTransport : public Transport {
   void abort(const std::string& reason) noexcept override;
   void abandon() noexcept override;
   void close() override;
+  bool outlived() const override { return ended(); }
 
   // All ranks came to `doing`; else CommError after `timeout` seconds.
   void meet(const char* doing, double timeout);

@@ -233,6 +233,8 @@ void NcclTransport::abandon() noexcept {
   abort("an exception ended this rank's use of the communicator");
 }
 
+bool NcclTransport::outlived() const { return internals(*control_).transport().outlived(); }
+
 void NcclTransport::close() {
   unwatch(core_);
   UseGpu use(core_->device());

@@ -37,6 +37,7 @@ class NcclTransport : public Transport {
   void abandon() noexcept override;
   std::string failure() const override { return core_->failure(); }
   void close() override;
+  bool outlived() const override;
 
  private:
   bool goes_by_copies(const Call& call, SeenBy& outputs) const;
