@@ -1,6 +1,7 @@
 // Calls as records: their names, hashes and texts, and where ranks differ. See call_record.h.
 #include "call_record.h"
 
+#include <cstdio>
 #include <map>
 
 namespace catena::comm {
@@ -13,10 +14,10 @@ const char* name_at(const char* const (&names)[kCount], Enum value) {
 }
 
 // What the call was made for, where that is not the operation itself.
-const char* called_as(const CallSignature& call) {
+std::string called_as(const CallSignature& call) {
   switch (call.kind) {
     case CallKind::kObject:
-      return "object";
+      return std::string(name(call.op)) + "_object";
     case CallKind::kSplit:
       return "split";
     case CallKind::kClose:
@@ -41,8 +42,11 @@ std::string tag_text(const CallTag& tag) {
     case TagKind::kStates:
       return " (the states of optimizer " + std::to_string(tag.owner) +
              ", which all ranks gather in Optimizer::state)";
-    case TagKind::kObject:
-      return " (type " + part + ")";
+    case TagKind::kObject: {  // its name is not recorded: a number by which types differ
+      char number[32];
+      std::snprintf(number, sizeof(number), " (of type %08x)", static_cast<unsigned>(tag.part));
+      return number;
+    }
     case TagKind::kUpdates:
       return " after " + part + (tag.part == 1 ? " update" : " updates");
     default:
@@ -103,9 +107,9 @@ std::uint64_t pair_id(std::uint64_t communicator, int source, int destination) {
 std::string format_call(const CallSignature& call, std::uint64_t sequence) {
   std::string text = called_as(call);
   text.append(" #").append(std::to_string(sequence));
-  if (reduces(call.op) && call.kind != CallKind::kObject)
-    text.append(" ").append(name(call.reduction));
-  if (call.op != CommOp::kBarrier) {
+  const bool is_object = call.kind == CallKind::kObject;
+  if (reduces(call.op) && !is_object) text.append(" ").append(name(call.reduction));
+  if (call.op != CommOp::kBarrier && !is_object) {
     text.append(" ").append(recorded_dtype_name(call.dtype));
     text.append("[").append(std::to_string(call.count)).append("]");
   }

@@ -113,7 +113,7 @@ TEST(CallRecords, Formatted) {
                          .root = 2,
                          .count = 1},
                         6),
-            "object #6 int64[1] root 2");
+            "broadcast_object #6 root 2");
   EXPECT_EQ(format_call({.op = CommOp::kBarrier, .kind = CallKind::kSplit}, 7), "split #7");
   EXPECT_EQ(format_call({.op = CommOp::kBarrier, .kind = CallKind::kClose}, 8), "close #8");
   EXPECT_EQ(format_call({.op = CommOp::kReduce,

@@ -115,7 +115,7 @@ TEST(OutOfBand, HostCallAgainstDeviceCallIsNamed) {
   using HostCall = void (*)(Communicator&);
   const std::pair<const char*, HostCall> host_calls[] = {
       {"barrier #4", [](Communicator& c) { c.barrier(); }},
-      {"object #4 int64[1]", [](Communicator& c) { c.all_gather_object(3); }},
+      {"all_gather_object #4 (of type ", [](Communicator& c) { c.all_gather_object(3); }},
       {"all_reduce #4 sum float64[1]", [](Communicator& c) { c.all_reduce_value(1.0); }},
   };
   for (const auto& [name, host_call] : host_calls) {
