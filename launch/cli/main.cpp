@@ -78,6 +78,7 @@ int launch(const CommandLine& line) {
   if (!trace.empty()) setenv("CATENA_TRACE", trace.c_str(), 1);
   JobSpec job = complete(asked, *starter);
   job.trace = trace;
+  if (!trace.empty()) check_trace_parts(trace, job.ranks);
   job.log_dir = make_log_dir(job.log_dir);
   require_executable(job.program.front());
   keep_long_program(job);

@@ -1,5 +1,6 @@
 #include "job/trace_join.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -266,23 +267,58 @@ void add_steps(const std::vector<TrainingStep>& steps, const std::vector<RankTim
   }
 }
 
+// The trace is renamed to its place: a device or a pipe there would be gone.
+void refuse_special(const std::string& file) {
+  struct stat status {};
+  if (stat(file.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return;
+  if (S_ISDIR(status.st_mode)) throw UserError("--trace '" + file + "' is a folder; give a file");
+  throw UserError("--trace '" + file +
+                  "' is a device, a pipe or a socket, which the trace would replace; give a "
+                  "regular file or a new name");
+}
+
+// The full name of the file that the links at this name lead to, so that the file is replaced and
+// not the link. In a folder that others may write, a link of theirs could name any file.
+std::string follow_links(const std::string& file) {
+  constexpr int kMostLinks = 40;  // as the kernel's
+  fs::path at = fs::absolute(file).lexically_normal();
+  for (int i = 0; i < kMostLinks; ++i) {
+    struct stat status {};
+    if (lstat(at.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return at.string();
+    if (status.st_uid != geteuid() && status.st_uid != 0)
+      throw UserError("--trace '" + file + "': " + at.string() +
+                      " is a symbolic link of another user; give another file");
+    at = at.parent_path() / fs::read_symlink(at);
+  }
+  throw UserError("--trace '" + file + "': too many symbolic links; give another file");
+}
+
+// Whether there was one. What is not a regular file is not a part of a trace.
+bool remove_part(const std::string& path) {
+  std::error_code ignored;
+  return fs::symlink_status(path, ignored).type() == fs::file_type::regular &&
+         fs::remove(path, ignored);
+}
+
 }  // namespace
 
 std::string prepare_trace(const std::string& file) {
-  const std::string path = fs::absolute(file).lexically_normal().string();
+  refuse_special(file);
+  const std::string path = follow_links(file);
   const fs::path folder = fs::path(path).parent_path();
   if (access(folder.c_str(), W_OK) != 0)
     throw UserError("--trace '" + file + "' cannot be written: " + std::strerror(errno) +
                     "; give a file in a folder that can");
-  if (fs::is_directory(path)) throw UserError("--trace '" + file + "' is a folder; give a file");
-  std::error_code ignored;
-  for (int rank = 0; fs::remove(part_name(path, rank), ignored);) ++rank;
+  for (int rank = 0; remove_part(part_name(path, rank));) ++rank;
   return path;
 }
 
+void check_trace_parts(const std::string& file, int ranks) {
+  for (int rank = 0; rank < ranks; ++rank) refuse_special(part_name(file, rank));
+}
+
 void remove_trace_parts(const std::string& file, int ranks) {
-  std::error_code ignored;
-  for (int rank = 0; rank < ranks; ++rank) fs::remove(part_name(file, rank), ignored);
+  for (int rank = 0; rank < ranks; ++rank) remove_part(part_name(file, rank));
 }
 
 JoinedTrace join_trace(const std::string& file, int ranks) {
@@ -303,8 +339,7 @@ JoinedTrace join_trace(const std::string& file, int ranks) {
   joined.steps = find_steps(joined.ranks);
   add_steps(joined.steps, joined.ranks, out);
   out.end();
-  std::error_code ignored;
-  for (const TracePart& part : parts) fs::remove(part.path, ignored);
+  for (const TracePart& part : parts) remove_part(part.path);
   return joined;
 }
 

@@ -13,9 +13,14 @@
 
 namespace catena::launch {
 
-// The file by its full name, with parts of earlier jobs removed; their ranks may have been more.
-// Throws UserError when its folder cannot be written.
+// The file by its full name, which is that of the target where `file` is a link, with parts of
+// earlier jobs removed; their ranks may have been more. Throws UserError when its folder cannot be
+// written, and when `file` exists and is not a regular file.
 std::string prepare_trace(const std::string& file);
+
+// Throws UserError when a device, a pipe, a socket or a folder has the name of a part of such a job
+// on this host: its rank would record nothing.
+void check_trace_parts(const std::string& file, int ranks);
 
 // Removes the parts of an attempt of so many ranks, which another one follows.
 void remove_trace_parts(const std::string& file, int ranks);

@@ -1,9 +1,11 @@
 #include "catena/core/trace.h"
 
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -133,7 +135,22 @@ void check_written(int error, const std::string& path) {
                "; give a file in a folder that can");
 }
 
-void write_trace(const std::string& path, const std::string& text) {
+// Where the file is to be: a link is followed. A device or a pipe would be gone afterwards.
+std::string place_of(const std::string& path) {
+  struct stat status {};
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  CATENA_CHECK(Error, !exists || S_ISREG(status.st_mode), "trace: ", path,
+               " is not a regular file, and the trace would replace it; give another file");
+  int error = 0;
+  std::string link;
+  const std::string place = follow_own_links(path, &error, &link);
+  CATENA_CHECK(Error, error == 0, "trace: ", path, " cannot be written: the symbolic link ", link,
+               error == EPERM ? " is of another user" : " leads nowhere", "; give another file");
+  return place;
+}
+
+void write_trace(const std::string& name, const std::string& text) {
+  const std::string path = place_of(name);
   NewFile file(path);
   check_written(file.error(), path);
   check_written(file.write(text.data(), text.size()), path);
@@ -214,7 +231,7 @@ void start(const std::string& path, const TraceOptions& options) {
   CATENA_CHECK(ValueError, options.events_per_thread > 0,
                "tracing::start: events_per_thread is 0, expected at least 1");
   r.process = process_from_environment();
-  const std::string file = file_of(path, r.process);
+  const std::string file = place_of(file_of(path, r.process));
   check_written(NewFile(file).error(), file);  // now, not after hours of training
   r.path = path;
   r.limit = options.events_per_thread;

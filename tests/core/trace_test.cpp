@@ -1,9 +1,11 @@
 #include "catena/core/trace.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
@@ -245,6 +247,30 @@ TEST(Trace, Mistakes) {
   expect_contains(error_of<ValueError>([&] { tracing::start(folder.file); }),
                   {"is being recorded; call tracing::stop() first"});
   tracing::stop();
+}
+
+TEST(Trace, ReplacesNothingButAFile) {
+  const TraceFolder folder;
+  ASSERT_EQ(mkfifo(folder.file.c_str(), 0600), 0);
+  expect_contains(error_of<Error>([&] { tracing::start(folder.file); }),
+                  {"trace.json is not a regular file"});
+  EXPECT_FALSE(tracing::active());
+  EXPECT_TRUE(std::filesystem::is_fifo(folder.file));
+  std::filesystem::remove(folder.file);
+  const std::string link = folder / "link";
+  std::filesystem::create_symlink("trace.json", link);
+  for (const char* name : {"first", "second"}) {
+    tracing::start(link);
+    { const tracing::Range range(name); }
+    EXPECT_TRUE(tracing::stop());
+    EXPECT_TRUE(std::filesystem::is_symlink(link));
+    EXPECT_FALSE(folder.event(name).is_null()) << name;
+  }
+  tracing::start(folder.file);
+  std::filesystem::remove(folder.file);
+  ASSERT_EQ(mkfifo(folder.file.c_str(), 0600), 0);
+  expect_contains(error_of<Error>([] { tracing::stop(); }), {"is not a regular file"});
+  EXPECT_TRUE(std::filesystem::is_fifo(folder.file));
 }
 
 // Runs `body` in a child and returns its wait status.

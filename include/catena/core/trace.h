@@ -47,8 +47,9 @@ struct TraceOptions {
 // Starts to record. stop(), the end of the program or an exception that ends it writes `path`; in a
 // job of several ranks the file is `path` with ".rank<r>" behind it. A program that a signal ends
 // leaves no file; one that CATENA_TRACE traces does, unless the signal is SIGKILL or a crash.
+// A file that is there is replaced; where `path` is a link, the file that it leads to.
 // ValueError if a trace is being recorded, or for 0 events; Error if no file can be made beside
-// `path`. Thread-safe.
+// `path`, and if something other than a regular file is there. Thread-safe.
 void start(const std::string& path, const TraceOptions& options = {});
 // Writes the file in one step, so that it is never seen half written. Ranges that are still open
 // end now and are marked "open". False if nothing is being recorded, and in a process that was

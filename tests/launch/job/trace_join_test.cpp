@@ -1,6 +1,7 @@
 #include "job/trace_join.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -216,6 +217,7 @@ TEST_F(TraceJoin, ReadsDamagedParts) {
 TEST_F(TraceJoin, PartsOfAnAttemptGo) {
   write_part(0, {{"wall_ns", 0}}, {});
   write_part(2, {{"wall_ns", 0}}, {});
+  EXPECT_NO_THROW(check_trace_parts(file_, 3));
   remove_trace_parts(file_, 3);
   EXPECT_FALSE(fs::exists(part(0)) || fs::exists(part(2)));
 }
@@ -227,6 +229,43 @@ TEST_F(TraceJoin, IsPrepared) {
   EXPECT_FALSE(fs::exists(part(0)) || fs::exists(part(1))) << "of an earlier job";
   EXPECT_THROW(prepare_trace((folder_ / "missing" / "trace.json").string()), UserError);
   EXPECT_THROW(prepare_trace(folder_.string()), UserError);
+}
+
+TEST_F(TraceJoin, DevicesAndPipesAreRefused) {
+  ASSERT_EQ(mkfifo(file_.c_str(), 0600), 0);
+  try {
+    prepare_trace(file_);
+    ADD_FAILURE() << "a pipe was accepted";
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.exit_code(), 2);
+    EXPECT_NE(std::string(error.what()).find("is a device, a pipe or a socket"), std::string::npos);
+  }
+  const std::string link = (folder_ / "link").string();
+  fs::create_symlink("trace.json", link);
+  EXPECT_THROW(prepare_trace(link), UserError);
+  EXPECT_TRUE(fs::is_fifo(file_));
+  // A name that a part would have.
+  fs::rename(file_, part(0));
+  EXPECT_EQ(prepare_trace(file_), file_);
+  remove_trace_parts(file_, 1);
+  EXPECT_TRUE(fs::is_fifo(part(0)));
+  EXPECT_THROW(check_trace_parts(file_, 1), UserError);
+}
+
+// The file is replaced, or made, and the link stays.
+TEST_F(TraceJoin, LinksAreFollowed) {
+  fs::create_directory(folder_ / "below");
+  const std::string link = (folder_ / "below" / "link").string();
+  const std::string second = (folder_ / "second").string();
+  fs::create_symlink("../trace.json", link);
+  fs::create_symlink(link, second);
+  for (const char* state : {"missing", "there"}) {
+    EXPECT_TRUE(fs::weakly_canonical(prepare_trace(second)) == fs::path(file_)) << state;
+    std::ofstream(file_) << "old";
+  }
+  fs::remove(file_);
+  fs::create_symlink("trace.json", file_);
+  EXPECT_THROW(prepare_trace(file_), UserError) << "a link to itself";
 }
 
 }  // namespace
