@@ -34,6 +34,14 @@ std::uint64_t own_failure_time(const EndReport& end) {
   return end.end_time;
 }
 
+// When a rank that seems to have ended well noted its error: exit(256) is a failure to its exit
+// handlers, which do not wait for the others, while the system keeps 0 of it. Of consequence only
+// if the starter then ended the others: a program may note an error and get over it.
+std::uint64_t hidden_failure_time(const EndReport& end) {
+  const bool own = !end.error.empty() && end.peer_error.empty() && end.stop_time == 0;
+  return own && !failed(end) ? end.error_time : 0;
+}
+
 std::uint64_t victim_time(const EndReport& end) {
   return failed(end) && !end.peer_error.empty() ? end.peer_error_time : 0;
 }
@@ -200,6 +208,8 @@ std::optional<Verdict> find_culprit(const JobOutcome& job) {
     return rank_failed(*findings.abort_rank, Cause::aborted,
                        findings.abort_code == 0 ? 1 : findings.abort_code & 255);
   if (is_rank(job, named)) return judge_victim(job, victim);
+  const int hidden = job.ended_by_starter ? earliest(job, hidden_failure_time) : -1;
+  if (hidden >= 0) return rank_failed(hidden, Cause::error, exit_code_of(end_of(job, hidden)));
   return std::nullopt;
 }
 

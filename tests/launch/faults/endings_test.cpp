@@ -121,6 +121,15 @@ TEST(Endings, AllRanksSaveWhenAnOutsiderEndsOne) {
 }
 
 #ifdef FAULT_MPI_PROGRAM
+// It is not mpirun's fault, which ends the others because the rank has left MPI without a word.
+TEST(Endings, ARankWhoseExitCodeTheSystemCutsToZeroIsNamed) {
+  const Result result = run({"-n", "3", "--cpu", FAULT_MPI_PROGRAM, "exit256"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(report_of(result).find(first_failure(2, "exit code 256, of which the system keeps 0")),
+            0u)
+      << result.err;
+}
+
 TEST(Endings, AnOutsiderIsNamedWhileRanksCommunicate) {
   const std::string mark = new_mark();
   Launched running({"-n", "2", "--cpu", "--env", mark, FAULT_MPI_PROGRAM, "wait"});

@@ -4,7 +4,20 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
+#include <utility>
+
+#include "status/process_board.h"
+
+// As a program that uses catena: its exit handler notes the code, of which the system keeps 8 bits.
+[[noreturn]] void exit_with_board(int rank, int code) {
+  using catena::comm::StatusBoard;
+  StatusBoard board = StatusBoard::attach_from_environment();
+  const int slot = board.local_rank();
+  catena::comm::adopt_board(std::move(board), slot, rank);
+  std::exit(code);
+}
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
@@ -20,6 +33,7 @@ int main(int argc, char** argv) {
   if (rank == size - 1 && mode == "abort") MPI_Abort(MPI_COMM_WORLD, 7);
   if (rank == size - 1 && mode == "kill") std::raise(SIGKILL);
   if (rank == size - 1 && mode == "exit") _exit(5);
+  if (rank == size - 1 && mode == "exit256") exit_with_board(rank, 256);
   if (mode == "wait") {
     if (rank == 0) std::printf("waiting\n");
     std::fflush(stdout);

@@ -138,6 +138,27 @@ TEST(Verdict, OfAStarterThatEndedTheRanks) {
   EXPECT_EQ(judge(job).ending, Ending::starter_failed);
 }
 
+// exit(256): its exit handlers note a failure, and the system says 0. mpirun ended the others.
+TEST(Verdict, ARankWhoseExitCodeTheSystemCutToZero) {
+  JobOutcome job = good_job(3);
+  EndReport& end = *job.ranks[1].end;
+  end.error = "exit code 256";
+  end.error_time = 10;
+  EXPECT_EQ(judge(job).ending, Ending::well) << "nobody minded";
+  job.ended_by_starter = true;
+  job.starter_code = 1;
+  for (const int rank : {0, 2}) {
+    job.ranks[std::size_t(rank)].end->signal = SIGTERM;
+    job.ranks[std::size_t(rank)].end->stop_time = 20;
+  }
+  EXPECT_EQ(judge(job).ending, Ending::rank_failed);
+  EXPECT_EQ(judge(job).cause, Cause::error);
+  EXPECT_EQ(judge(job).rank, 1);
+  EXPECT_EQ(judge(job).exit_code, 1);
+  end.stop_time = 20;
+  EXPECT_EQ(judge(job).ending, Ending::starter_stopped) << "it ended because it was asked to";
+}
+
 TEST(Verdict, WhoNoticed) {
   JobOutcome job = good_job(3);
   EndReport& end = *job.ranks[2].end;
