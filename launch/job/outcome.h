@@ -60,7 +60,7 @@ struct GivenUp {
 struct JobOutcome {
   StarterTerms terms;
   std::vector<RankOutcome> ranks;
-  int starter_code = 0;  // the starter's exit code, 128 + signal when a signal ended it
+  int starter_code = 0;  // the starter's exit code, -signal when a signal ended it
   StarterFindings findings;
   std::string withheld;  // what the starter said about the end
   int stop_signal = 0;   // the signal that ended catena-run, 0: none

@@ -161,8 +161,10 @@ std::string report_culprit(const JobOutcome& job, const Verdict& verdict) {
 }
 
 std::string ending_of_starter(const JobOutcome& job) {
-  return job.terms.name + " ended with exit code " + std::to_string(job.starter_code) +
-         " and no rank reported a failure\n";
+  const std::string how = job.starter_code < 0
+                              ? " was ended by " + signal_name(-job.starter_code)
+                              : " ended with exit code " + std::to_string(job.starter_code);
+  return job.terms.name + how + " and no rank reported a failure\n";
 }
 
 std::string report_unknown(const JobOutcome& job, const Verdict& verdict) {
@@ -250,6 +252,7 @@ std::string text_of(const JobOutcome& job, const Verdict& verdict) {
     case Ending::launcher_missing:
       return line(describe_missing_launcher(job, verdict.host));
     case Ending::hosts_unreached:
+    case Ending::starter_killed:
     case Ending::starter_failed:
       return report_starter_failure(job, verdict);
   }

@@ -55,6 +55,7 @@ std::string why_hopeless(const JobOutcome& job, const Verdict& verdict) {
       return job.findings.ended_for.starts_with("NODE FAIL") ? "" : "somebody has stopped it";
     case Ending::launcher_missing:
       return "a host has no catena-run";
+    case Ending::starter_killed:
     case Ending::starter_failed:
       return none_started(job) ? "no rank could be started" : "";
     case Ending::rank_failed:

@@ -225,6 +225,12 @@ Verdict judge_unknown(const JobOutcome& job, int victim) {
   return verdict;
 }
 
+// Where the job has failed, whatever the starter says.
+int exit_code_of_starter(const JobOutcome& job) {
+  if (job.starter_code < 0) return 128 - job.starter_code;
+  return job.starter_code == 0 ? 1 : job.starter_code;
+}
+
 Verdict judge_starter(const JobOutcome& job) {
   Verdict verdict;
   if (!job.findings.broken_host.empty()) {
@@ -234,9 +240,12 @@ Verdict judge_starter(const JobOutcome& job) {
     return verdict;
   }
   verdict.hosts = silent_hosts(job);
-  verdict.ending = verdict.hosts.empty() ? Ending::starter_failed : Ending::hosts_unreached;
+  const bool killed = job.starter_code < 0;
+  verdict.ending = !verdict.hosts.empty() ? Ending::hosts_unreached
+                   : killed               ? Ending::starter_killed
+                                          : Ending::starter_failed;
   // The exit codes of a mpirun that misses a host are a matter of chance.
-  verdict.exit_code = job.starter_code == 0 || !verdict.hosts.empty() ? 1 : job.starter_code;
+  verdict.exit_code = killed || !verdict.hosts.empty() ? 1 : exit_code_of_starter(job);
   return verdict;
 }
 
@@ -287,7 +296,7 @@ Verdict judge(const JobOutcome& job) {
   const int first = earliest(job, own_failure_time);
   const std::uint64_t first_time = first >= 0 ? own_failure_time(end_of(job, first)) : 0;
   if (is_ended_by_batch_system(job, first))
-    return ended(Ending::starter_stopped, job.starter_code == 0 ? 1 : job.starter_code);
+    return ended(Ending::starter_stopped, exit_code_of_starter(job));
   if (const auto silence = judge_silence(job, first_time)) return *silence;
   if (const auto culprit = find_culprit(job)) return *culprit;
   if (const std::string host = lost_host(job); !host.empty())
@@ -296,10 +305,9 @@ Verdict judge(const JobOutcome& job) {
   if (job.hang && job.hang->starter_stopped) return ended(Ending::starter_hung, 1);
   if (const int victim = first_victim(job); victim >= 0) return judge_unknown(job, victim);
   if (job.hang) return ended(Ending::starter_hung, 1);
-  // mpirun ends the ranks and then itself when it gets SIGTERM, SIGINT or SIGHUP. What kills it
-  // counts as its failure.
-  if (job.ended_by_starter && job.starter_code < 128)
-    return ended(Ending::starter_stopped, job.starter_code == 0 ? 1 : job.starter_code);
+  // mpirun ends the ranks and then itself when it gets SIGTERM, SIGINT or SIGHUP.
+  if (job.ended_by_starter && job.starter_code >= 0 && job.starter_code < 128)
+    return ended(Ending::starter_stopped, exit_code_of_starter(job));
   const bool all_ended = std::all_of(job.ranks.begin(), job.ranks.end(),
                                      [](const RankOutcome& rank) { return rank.end.has_value(); });
   if (job.starter_code == 0 && all_ended) return {};

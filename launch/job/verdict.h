@@ -20,6 +20,7 @@ struct Verdict {
     culprit_unknown,  // `noticed_by` noticed a failure, and no rank or host is known to be at fault
     host_unaccounted,  // the same, or nobody noticed one; no word came of how `host`'s ranks ended
     starter_stopped,   // the starter ended the ranks, and catena-run had not asked for it
+    starter_killed,    // a signal ended the starter itself, and nobody said anything else
     starter_hung,      // see JobOutcome::hang
     launcher_missing,  // catena-run could not be started on `host`
     hosts_unreached,   // no rank was heard of `hosts`

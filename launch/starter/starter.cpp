@@ -11,7 +11,7 @@
 namespace catena::launch {
 
 int Starter::exit_code(int wait_status) const {
-  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+  return WIFSIGNALED(wait_status) ? -WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
 void Starter::signal_ranks(pid_t starter, const std::string&, int signal) const {

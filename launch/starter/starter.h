@@ -99,7 +99,8 @@ class Starter {
   // For one process of the starter; `on_line` gets what it passes on.
   virtual std::unique_ptr<StarterOutput> read_output(const JobSpec& spec,
                                                      StarterOutput::OnLine on_line) const = 0;
-  // The exit code that the status of wait() means: 128 + N for signal N.
+  // The exit code that the status of wait() means, -N when signal N ended the starter itself: its
+  // exit codes above 128 are about ranks, or errors of its own.
   virtual int exit_code(int wait_status) const;
   // Has a signal delivered to all rank processes, wherever they run. SIGALRM is the launcher's word
   // to stop. `step`: as StartReport, "" when no rank has said it.

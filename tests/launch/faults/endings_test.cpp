@@ -183,7 +183,11 @@ TEST(Endings, KilledMpirunLeavesNoFolders) {
   const pid_t mpirun = find_mpirun(mark);
   ASSERT_GT(mpirun, 0);
   kill(mpirun, SIGKILL);
-  EXPECT_NE(running.finish().status, 0);
+  const Result result = running.finish();
+  EXPECT_EQ(result.status, 1);
+  EXPECT_NE(result.err.find("catena-run: mpirun was ended by SIGKILL (killed) and no rank"),
+            std::string::npos)
+      << result.err;
   EXPECT_EQ(temporary.count(), 0u);
   wait_for_processes(mark, 0, 5);
 }

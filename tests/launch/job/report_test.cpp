@@ -234,6 +234,10 @@ TEST(Report, MpirunAlone) {
   EXPECT_EQ(make_report(job).text,
             "catena-run: mpirun ended with exit code 1 and no rank reported a failure\n"
             "  never started: ranks 0-2\n");
+  job.starter_code = -SIGKILL;
+  EXPECT_EQ(make_report(job).exit_code, 1);
+  EXPECT_EQ(first_line(job),
+            "catena-run: mpirun was ended by SIGKILL (killed) and no rank reported a failure");
   job.starter_code = 0;
   EXPECT_EQ(make_report(job).exit_code, 1) << "ranks that never were are no success";
 }

@@ -134,8 +134,12 @@ TEST(Verdict, OfAStarterThatEndedTheRanks) {
   job.ended_by_starter = true;
   EXPECT_EQ(judge(job).ending, Ending::starter_stopped);
   EXPECT_EQ(judge(job).exit_code, 1);
-  job.starter_code = 128 + SIGKILL;
+  job.starter_code = -SIGKILL;
+  EXPECT_EQ(judge(job).ending, Ending::starter_killed);
+  EXPECT_EQ(judge(job).exit_code, 1);
+  job.starter_code = 128 + SIGKILL;  // srun hands on what ended a rank
   EXPECT_EQ(judge(job).ending, Ending::starter_failed);
+  EXPECT_EQ(judge(job).exit_code, 137);
 }
 
 // exit(256): its exit handlers note a failure, and the system says 0. mpirun ended the others.

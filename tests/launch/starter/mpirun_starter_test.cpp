@@ -54,7 +54,7 @@ TEST(MpirunStarterTest, MakesTheCommandOfAJob) {
 TEST(MpirunStarterTest, WaitStatus) {
   const auto starter = choose_starter(JobSpec{});
   EXPECT_EQ(starter->exit_code(3 << 8), 3);
-  EXPECT_EQ(starter->exit_code(SIGKILL), 128 + SIGKILL);
+  EXPECT_EQ(starter->exit_code(SIGKILL), -SIGKILL);
 }
 
 TEST(MpirunStarterTest, DoesNotNest) {
