@@ -86,10 +86,12 @@ int launch(const CommandLine& line) {
 }
 
 // A program that was started without them (by some daemons) would give the numbers of its standard
-// streams to the next files it opens, and hand those on.
+// streams to the next files it opens, and hand those on. Writing to standard output still fails, as
+// what the ranks print would be lost without a word.
 void open_standard_streams() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
-    if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY);
+    if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+      open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY);
 }
 
 int run(int argc, char** argv) {

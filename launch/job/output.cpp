@@ -21,6 +21,8 @@ Output::Sink Output::make_sink(int fd) {
   struct stat status {};
   if (fstat(fd, &status) != 0) return sink;
   sink.socket = S_ISSOCK(status.st_mode);
+  // One that is open for reading alone (cli/main.cpp) shall fail.
+  if ((fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY) return sink;
   if (!S_ISFIFO(status.st_mode) && !S_ISCHR(status.st_mode)) return sink;
   const std::string path = "/proc/self/fd/" + std::to_string(fd);
   sink.own = Descriptor(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));

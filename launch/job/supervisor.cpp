@@ -159,6 +159,7 @@ Attempt Supervisor::run() {
   while (must_retry() && wait_to_retry());
   lines_.release();
   console_.finish();
+  check_output();  // of what had no line end
   end_leftovers();
   // The rank processes have removed the name, unless not all of them came to be.
   comm::StatusBoard::unlink(board_name(spec_.id));

@@ -338,6 +338,29 @@ TEST(Faults, ProcessesOfARankEndWithIt) {
   EXPECT_EQ(count_processes(mark), 0);
 }
 
+// What catena-run ends with where a shell has opened its streams in this way, and what it says.
+Result run_by_shell(const std::string& arguments, const std::string& streams) {
+  const std::string err = ::testing::TempDir() + "catena-err-" + std::to_string(getpid());
+  const std::string command =
+      std::string("'") + CATENA_RUN + "' " + arguments + " 2>'" + err + "' " + streams;
+  Result result;
+  result.status = WEXITSTATUS(std::system(command.c_str()));
+  result.err = read_file(err);
+  std::filesystem::remove(err);
+  return result;
+}
+
+TEST(Faults, OutputThatCannotBeWritten) {
+  const Result closed = run_by_shell("-n 2 --cpu echo hello", ">&-");
+  EXPECT_EQ(closed.status, 1);
+  EXPECT_EQ(closed.err, "catena-run: standard output cannot be written: Bad file descriptor\n");
+  // Known at the end only.
+  const Result full = run_by_shell("-n 1 --cpu printf hello", ">/dev/full");
+  EXPECT_EQ(full.status, 1);
+  EXPECT_EQ(full.err, "catena-run: standard output cannot be written: No space left on device\n");
+  EXPECT_EQ(run_by_shell("-n 2 --cpu true", ">&-").status, 0) << "nothing is lost";
+}
+
 TEST(Faults, OutputClosedByItsReader) {
   const std::string mark = new_mark();
   const std::string command =

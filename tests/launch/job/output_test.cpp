@@ -49,5 +49,15 @@ TEST(OutputTest, WhatFailedIsKnown) {
   close(full);
 }
 
+// As catena-run gets a standard output that was closed.
+TEST(OutputTest, AFileThatIsOpenForReadingFails) {
+  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  Output output(null, null);
+  output.add(Stream::output, "x");
+  output.flush();
+  EXPECT_EQ(output.failure(), EBADF);
+  close(null);
+}
+
 }  // namespace
 }  // namespace catena::launch
