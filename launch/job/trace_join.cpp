@@ -349,7 +349,8 @@ std::string describe_trace(const std::string& file, const JoinedTrace& joined) {
   for (const std::string& problem : joined.damaged) add(problem);
   if (!joined.missing.empty())
     add("nothing of " + name_ranks(joined.missing) +
-        ": killed by a signal, no program that uses catena, or a folder of another host");
+        ": killed by a signal, no program that uses catena, a folder that the ranks could not "
+        "write, or a folder of another host");
   if (joined.ranks.empty()) {
     add("there is no " + file);
     return text;
