@@ -30,7 +30,12 @@ Output::Sink Output::make_sink(int fd) {
   return sink;
 }
 
-Output::Output(int output, int error) : sinks_{make_sink(output), make_sink(error)} {}
+Output::Output(int output, int error) : sinks_{make_sink(output), make_sink(error)} {
+  struct stat first {
+  }, second{};
+  same_file_ = fstat(output, &first) == 0 && fstat(error, &second) == 0 &&
+               first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
 
 int Output::fd() const {
   if (queue_.empty()) return -1;
@@ -45,6 +50,14 @@ void Output::add(Stream stream, std::string_view bytes) {
     queue_.push_back({stream, ""});
   queue_.back().bytes += bytes;
   size_ += bytes.size();
+  if (stream == Stream::output) mid_line_ = bytes.back() != '\n';
+}
+
+// No line end for standard output, whose text is that of rank 0, byte for byte.
+void Output::add_last(std::string_view text, bool more_follows) {
+  const bool any = more_follows || !text.empty();
+  if (any && same_file_ && mid_line_) add(Stream::error, "\n");
+  add(Stream::error, text);
 }
 
 long Output::write_some(const Sink& sink, std::string_view bytes) {

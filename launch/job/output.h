@@ -19,6 +19,9 @@ class Output {
   explicit Output(int output = 1, int error = 2);
 
   void add(Stream stream, std::string_view bytes);
+  // The last text of standard error. Where both streams go to the same file or terminal, it begins
+  // a line, and so does what others print there afterwards.
+  void add_last(std::string_view text, bool more_follows);
   // Writes what can be written at once, in the order of `add` over both streams.
   void flush();
   bool pending() const { return !queue_.empty(); }
@@ -60,6 +63,8 @@ class Output {
   std::deque<Piece> queue_;
   std::size_t size_ = 0;
   int failure_ = 0;
+  bool same_file_ = false;  // both streams
+  bool mid_line_ = false;   // standard output
 };
 
 }  // namespace catena::launch

@@ -361,6 +361,12 @@ TEST(Faults, OutputThatCannotBeWritten) {
   EXPECT_EQ(run_by_shell("-n 2 --cpu true", ">&-").status, 0) << "nothing is lost";
 }
 
+TEST(Faults, TheReportBeginsALine) {
+  const Result one = run_by_shell("-n 1 --cpu sh -c 'printf loss; exit 3'", ">&2");
+  EXPECT_EQ(one.err.find("loss\n" + first_failure(0, "exit code 3")), 0u) << one.err;
+  EXPECT_EQ(run_by_shell("-n 1 --cpu printf loss", ">&2").err, "loss") << "nothing follows";
+}
+
 TEST(Faults, OutputClosedByItsReader) {
   const std::string mark = new_mark();
   const std::string command =

@@ -49,6 +49,29 @@ TEST(OutputTest, WhatFailedIsKnown) {
   close(full);
 }
 
+TEST(OutputTest, TheLastTextBeginsALine) {
+  std::array<int, 2> both, other;
+  ASSERT_EQ(pipe2(both.data(), O_CLOEXEC), 0);
+  ASSERT_EQ(pipe2(other.data(), O_CLOEXEC), 0);
+  const auto text_of = [&](int error, const std::string& output, const std::string& last,
+                           bool more_follows) {
+    Output streams(both[1], error);
+    streams.add(Stream::output, output);
+    streams.add_last(last, more_follows);
+    streams.flush();
+    std::array<char, 100> bytes;
+    const ssize_t count = read(both[0], bytes.data(), bytes.size());
+    return std::string(bytes.data(), static_cast<std::size_t>(count));
+  };
+  EXPECT_EQ(text_of(both[1], "loss", "report", false), "loss\nreport");
+  EXPECT_EQ(text_of(both[1], "loss\n", "report", false), "loss\nreport");
+  EXPECT_EQ(text_of(both[1], "", "report", false), "report");
+  EXPECT_EQ(text_of(both[1], "loss", "", true), "loss\n");
+  EXPECT_EQ(text_of(both[1], "loss", "", false), "loss");
+  EXPECT_EQ(text_of(other[1], "loss", "report", false), "loss") << "of rank 0, byte for byte";
+  for (const int fd : {both[0], both[1], other[0], other[1]}) close(fd);
+}
+
 // As catena-run gets a standard output that was closed.
 TEST(OutputTest, AFileThatIsOpenForReadingFails) {
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
