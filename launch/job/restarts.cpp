@@ -1,5 +1,8 @@
 #include "job/restarts.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <utility>
@@ -162,6 +165,14 @@ std::string describe_next(const NextAttempt& next, const JobSpec& spec, int rest
          ", without " + join(next.left_out, ", ") + "\n";
 }
 
+// Whether rank 0 may have read what no later attempt gets. A terminal is not handed on to it.
+bool input_is_read_once() {
+  struct stat input {
+  }, null{};
+  if (isatty(STDIN_FILENO) || fstat(STDIN_FILENO, &input) != 0) return false;
+  return !S_ISCHR(input.st_mode) || stat("/dev/null", &null) != 0 || input.st_rdev != null.st_rdev;
+}
+
 // Names that belong to one attempt, so that what another has left cannot be mistaken for its own.
 void renew(JobSpec& spec, const std::string& log_dir) {
   spec.id = new_job_id();
@@ -275,6 +286,8 @@ int run_job(JobSpec spec, Starter& starter, SignalQueue& signals) {
     NextAttempt next = decide_next(spec, past, restarts, nodes.all.empty() ? nullptr : &nodes);
     std::string text = describe_next(next, spec, restarts);
     if (!next.again) text += describe_attempts(past);
+    if (next.again && input_is_read_once())
+      text += "catena-run: standard input is read once: the new attempt gets what is left of it\n";
     std::fputs(text.c_str(), stderr);
     if (!next.again) {
       finish_trace(spec);

@@ -33,6 +33,24 @@ TEST(Restarts, UntilTheJobEndsWell) {
   EXPECT_FALSE(boards_are_left());
 }
 
+TEST(Restarts, StandardInputIsReadOnce) {
+  const std::string out = ::testing::TempDir() + "catena-input-" + std::to_string(getpid());
+  const auto text_with_input = [&](const std::string& before, const std::string& behind) {
+    const std::string command = before + "'" + CATENA_RUN +
+                                "' -n 1 --cpu --max-restarts 1 sh -c 'read x; echo got $x; " +
+                                "exit $((1 - CATENA_RESTART))' >'" + out + "' 2>&1 " + behind;
+    EXPECT_EQ(std::system(command.c_str()), 0);
+    return read_file(out);
+  };
+  const std::string line = "catena-run: standard input is read once: ";
+  const std::string text = text_with_input("echo question | ", "");
+  EXPECT_EQ(text.find("got question\n"), 0u) << text;
+  EXPECT_NE(text.find("\ngot\n"), text.npos) << text;
+  EXPECT_EQ(count(text, line), 1) << text;
+  EXPECT_EQ(count(text_with_input("", "</dev/null"), line), 0);
+  std::filesystem::remove(out);
+}
+
 TEST(Restarts, TheExitCodeIsThatOfTheLastAttempt) {
   const Result result = run(job({"--max-restarts", "2"}, "exit $((5 + CATENA_RESTART))"));
   EXPECT_EQ(result.status, 7) << result.err;
