@@ -110,8 +110,9 @@ std::map<std::string, CommunicatorMaker>& makers() {
 // A trace that CATENA_TRACE asks for: all ranks have it, and record one.
 void align_traces_once(Communicator& comm) {
   static std::atomic<bool> aligned{false};
-  if (!tracing::active() || first_set({"CATENA_TRACE"}) == nullptr || aligned.exchange(true))
-    return;
+  if (first_set({"CATENA_TRACE"}) == nullptr || aligned.exchange(true)) return;
+  // One that cannot write its part goes on without, and has told why.
+  if (comm.all_reduce_value(int(tracing::active()), Reduction::kMin) == 0) return;
   align_traces(comm);
   // And once more at the end, as clocks of hosts drift apart.
   internals(comm).when_all_close([&comm] { align_traces(comm); });

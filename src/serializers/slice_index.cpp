@@ -2,6 +2,7 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/hash128.h"
@@ -233,6 +234,28 @@ uint64_t hash_of(const std::vector<TensorSlice>& slices) {
     hash.add(int64_t(slice.is_equal) + 2 * int64_t(slice.is_value));
   }
   return hash.value();
+}
+
+namespace {
+
+bool is_utf8(const std::string& text) {
+  try {
+    SliceJson(text).dump();
+    return true;
+  } catch (const SliceJson::type_error&) {
+    return false;
+  }
+}
+
+bool is_control(unsigned char c) { return c < 0x20 || c == 0x7f; }
+
+}  // namespace
+
+void require_index_name(const std::string& name) {
+  CATENA_CHECK(
+      ValueError, is_utf8(name) && std::none_of(name.begin(), name.end(), is_control),
+      "checkpoint: expected names of layers and entries in UTF-8 without control characters, got ",
+      SliceJson(name).dump(-1, ' ', true, SliceJson::error_handler_t::replace));
 }
 
 uint32_t crc_of(const void* data, size_t bytes, uint32_t before) {

@@ -56,6 +56,10 @@ std::vector<TensorSlice> unpack(const std::string& text);
 // What lists of equal slices have in common; for lists that are compared at each save.
 uint64_t hash_of(const std::vector<TensorSlice>& slices);
 
+// ValueError unless an index, and the lists that processes exchange, can hold the name: UTF-8
+// without control characters.
+void require_index_name(const std::string& name);
+
 uint32_t crc_of(const void* data, size_t bytes, uint32_t before = 0);
 
 }  // namespace catena::serializers

@@ -8,7 +8,6 @@
 #include "catena/parallel/tensor/embed_id.h"
 #include "catena/parallel/tensor/linear.h"
 #include "catena/training/checkpoint_folder.h"
-#include "status/printable.h"
 
 namespace catena::training {
 namespace {
@@ -67,14 +66,9 @@ void place_in_whole(TensorSlice& slice, const RankSlice& of_rank) {
 
 // Entries -----------------------------------------------------------------------------------------
 
-// The index is a text of lines.
 std::string full_name(const std::string& entry, const std::string& name) {
-  const std::string full = name.empty() ? entry : entry + "/" + name;
-  const std::string shown = comm::printable(full);
-  CATENA_CHECK(ValueError, shown == full && full.find_first_of("\n\t") == std::string::npos,
-               "checkpoint: expected names of layers and entries in UTF-8, without line ends and "
-               "other control characters, got '",
-               shown, "'");
+  std::string full = name.empty() ? entry : entry + "/" + name;
+  serializers::require_index_name(full);
   return full;
 }
 
