@@ -221,7 +221,7 @@ Verdict judge_unknown(const JobOutcome& job, int victim) {
   verdict.host = silent_unaccounted_host(job);
   const bool named = !verdict.host.empty();
   verdict.ending = named ? Ending::host_unaccounted : Ending::culprit_unknown;
-  verdict.exit_code = 1;
+  verdict.exit_code = named ? 1 : exit_code_of(end_of(job, victim));
   return verdict;
 }
 

@@ -111,6 +111,7 @@ class RankProcess {
   bool ended_ = false;
   bool mpirun_ends_ = false;
   bool told_ = false;         // to end, by the launcher or mpirun: they know
+  bool let_go_ = false;       // the launcher has heard of all ranks
   pid_t parent_ = getppid();  // mpirun, or its daemon
   double terminate_at_ = kNever;
   double kill_at_ = kNever;
@@ -358,6 +359,7 @@ void RankProcess::handle_signals() {
       begin_stop(spec_.grace_seconds());  // the launcher's word
     } else if (signal == SIGQUIT) {
       told_ = true;
+      let_go_ = ended_;
       begin_stop(0);  // the same, impatient
     } else if (signal == SIGTERM || signal == SIGHUP) {
       told_ = true;
@@ -496,10 +498,10 @@ void RankProcess::linger() {
     pollfd source{signals_.fd(), POLLIN, 0};
     poll(&source, 1, 100);
     for (int signal = signals_.next(); signal != 0; signal = signals_.next()) {
-      if (signal != SIGALRM && signal != kStopOfSlurm && signal != SIGTERM) continue;
-      told_ = true;
-      return;
+      let_go_ = let_go_ || signal == SIGQUIT || signal == SIGTERM;
+      told_ = told_ || let_go_ || signal == SIGALRM || signal == kStopOfSlurm;
     }
+    if (told_) return;
   }
 }
 
@@ -509,13 +511,13 @@ void RankProcess::linger() {
 void RankProcess::wait_for_others() {
   if (!told_ || mpirun_ends_ || spec_.by_srun) return;
   const double deadline = monotonic_seconds() + spec_.grace_seconds() + kForOthers;
-  while (monotonic_seconds() < deadline) {
+  while (!let_go_ && monotonic_seconds() < deadline) {
     pollfd source{signals_.fd(), POLLIN, 0};
     poll(&source, 1, 100);
     for (int signal = signals_.next(); signal != 0; signal = signals_.next()) {
       // The word to stop comes once from a launcher on this host; mpirun repeats it.
-      const bool is_leave = signal == SIGQUIT || (signal == SIGALRM && !channel_.direct());
-      if (is_leave || signal == SIGTERM || signal == SIGHUP) return;
+      const bool is_word = signal == SIGQUIT || (signal == SIGALRM && !channel_.direct());
+      let_go_ = let_go_ || is_word || signal == SIGTERM || signal == SIGHUP;
     }
   }
 }

@@ -97,9 +97,7 @@ void MpiTransport::close() {
 
 void MpiTransport::abort(const std::string& reason) noexcept { waiter_->broadcast_failure(reason); }
 
-void MpiTransport::abandon() noexcept {
-  waiter_->broadcast_abandon();
-}
+void MpiTransport::abandon() noexcept { waiter_->broadcast_abandon(); }
 
 std::unique_ptr<Transport> MpiTransport::split(const std::vector<int>& members, int new_rank,
                                                int color) {
