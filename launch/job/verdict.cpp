@@ -151,13 +151,19 @@ Verdict rank_failed(int rank, Cause cause, int exit_code) {
 
 Verdict judge_own_failure(const JobOutcome& job, int rank) {
   const EndReport& end = end_of(job, rank);
-  const bool aborted = job.findings.abort_rank == rank && end.exit_code == job.findings.abort_code;
+  // Slurm may kill the rank before it comes to its exit code.
+  const bool killed = end.signal == SIGKILL || end.signal == SIGTERM;
+  const bool aborted =
+      job.findings.abort_rank == rank && (killed || end.exit_code == job.findings.abort_code);
   const bool asked = end.stop_signal != 0 && own_failure_time(end) == end.stop_time;
   const Cause cause = asked                ? Cause::asked
                       : !end.error.empty() ? Cause::error
                       : aborted            ? Cause::aborted
                                            : Cause::ended;
-  return rank_failed(rank, cause, exit_code_of(end));
+  const int abort_code = job.findings.abort_code & 255;
+  return rank_failed(
+      rank, cause,
+      cause == Cause::aborted && killed && abort_code != 0 ? abort_code : exit_code_of(end));
 }
 
 // All that failed did so because of another rank, and some say which it is.

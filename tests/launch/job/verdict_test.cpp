@@ -46,6 +46,20 @@ TEST(Verdict, HowARankFailed) {
   EXPECT_EQ(judge(job).exit_code, 4);
 }
 
+// MPI_Abort makes Slurm kill all tasks, that of the rank maybe before it ends.
+TEST(Verdict, ARankThatIsKilledForItsAbort) {
+  JobOutcome job = good_job(2);
+  job.findings.abort_rank = 1;
+  job.findings.abort_code = 7;
+  job.ranks[1].end->signal = SIGKILL;
+  EXPECT_EQ(judge(job).rank, 1);
+  EXPECT_EQ(judge(job).cause, Cause::aborted);
+  EXPECT_EQ(judge(job).exit_code, 7);
+  job.ranks[1].end->signal = SIGSEGV;
+  EXPECT_EQ(judge(job).cause, Cause::ended);
+  EXPECT_EQ(judge(job).exit_code, 128 + SIGSEGV);
+}
+
 // Slurm kills programs and rank processes one after the other.
 TEST(Verdict, AJobThatSlurmEnded) {
   JobOutcome job = good_job(3);
