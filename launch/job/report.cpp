@@ -139,10 +139,13 @@ std::string advise_new_start(const JobOutcome& job, const EndReport& end) {
          "if it always ends so, the fault is another one\n";
 }
 
+std::string rank_and_host(const JobOutcome& job, int rank) {
+  return "rank " + std::to_string(rank) + " on " + host_of(job, rank);
+}
+
 std::string report_culprit(const JobOutcome& job, const Verdict& verdict) {
   const RankOutcome& outcome = outcome_of(job, verdict.rank);
-  std::string text = "catena-run: rank " + std::to_string(verdict.rank) + " on " +
-                     host_of(job, verdict.rank) +
+  std::string text = "catena-run: " + rank_and_host(job, verdict.rank) +
                      (verdict.cause == Cause::asked ? " " : " failed first: ") +
                      one_line(describe_cause(job, verdict)) + "\n";
   if (outcome.end) {
@@ -169,9 +172,9 @@ std::string ending_of_starter(const JobOutcome& job) {
 
 std::string report_unknown(const JobOutcome& job, const Verdict& verdict) {
   const std::string noticed = one_line(outcome_of(job, verdict.noticed_by).end->peer_error);
-  return "catena-run: no rank is known to be at fault: " + noticed + " (noticed by rank " +
-         std::to_string(verdict.noticed_by) + " on " + host_of(job, verdict.noticed_by) + ")\n" +
-         describe_others(job, -1) + describe_network(job);
+  return "catena-run: no rank is known to be at fault: " + noticed + " (noticed by " +
+         rank_and_host(job, verdict.noticed_by) + ")\n" + describe_others(job, -1) +
+         describe_network(job);
 }
 
 std::string report_unaccounted_host(const JobOutcome& job, const Verdict& verdict) {
@@ -179,8 +182,7 @@ std::string report_unaccounted_host(const JobOutcome& job, const Verdict& verdic
   if (verdict.noticed_by < 0)
     text += ending_of_starter(job);
   else
-    text += "noticed by rank " + std::to_string(verdict.noticed_by) + " on " +
-            host_of(job, verdict.noticed_by) + ": " +
+    text += "noticed by " + rank_and_host(job, verdict.noticed_by) + ": " +
             one_line(outcome_of(job, verdict.noticed_by).end->peer_error) + "\n";
   return text + describe_others(job, -1) + describe_network(job);
 }

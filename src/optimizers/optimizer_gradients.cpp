@@ -145,8 +145,10 @@ void Optimizer::require_gradients_to_move() const {
 }
 
 void Optimizer::finish_gradients(UpdateContext& update) {
-  if (!layout_.in_place()) require_gradients_to_move();
-  settle_layout();
+  if (!layout_.in_place()) {
+    require_gradients_to_move();
+    settle_layout();
+  }
   for (const auto& stage : current_stages()) {
     if (stage->phase() != UpdatePhase::kReduce) break;
     stage->run(update);

@@ -102,14 +102,12 @@ std::string stages_of(const Optimizer& optimizer) {
 
 // "/l1/W, /l1/b" in the order of declaration, without those that their group freezes.
 std::string frozen_in(const Optimizer& optimizer) {
-  if (optimizer.frozen().empty()) return "none";
   std::string names;
   const Parameters& parameters = optimizer.layout().parameters();
   for (size_t i = 0; i < parameters.size(); ++i)
-    if (std::find(optimizer.frozen().begin(), optimizer.frozen().end(), parameters[i]) !=
-        optimizer.frozen().end())
+    if (optimizer.is_frozen_alone(parameters[i]))
       names += message(names.empty() ? "" : ", ", optimizer.layout().name(i));
-  return names;
+  return names.empty() ? "none" : names;
 }
 
 // Of everything that the ranks must hold alike.

@@ -207,7 +207,6 @@ void GradientReducer::backward_begins() {
   mixed_ = !is_own && (mixed_ || keeps_parts());
   reopen();
   if (!is_own || !synchronizes(comm_)) return;
-  optimizer_->settle_layout();
   update_buckets();
   begin_round();
   round_ = Round::kReducing;
@@ -450,7 +449,7 @@ void GradientReducer::after_update(Optimizer&) {
   agreement_->check();
   comm_.check();
   if (slices_) slices_->check();
-  if (options_.sharding != Sharding::kParameters) bring_values();
+  bring_values();
   check_state("update");
 }
 
@@ -460,13 +459,14 @@ void GradientReducer::compare_values(const char* who) {
   if (!compare_values_ || cuda::is_capturing(comm_.device())) return;
   compare_values_ = false;
   if (!optimizer_->is_sharded()) return;
-  if (options_.sharding != Sharding::kParameters) bring_values();
+  bring_values();
   check_state(who);
 }
 
 // On one rank others may have come already than on another, by uses or because they are kept. All
-// ranks compare the same.
+// ranks compare the same. Units are used in one order by all, so that the same ones are here.
 void GradientReducer::bring_values() const {
+  if (options_.sharding == Sharding::kParameters) return;
   for (const Parameter& p : optimizer_->layout().parameters()) p.data();
 }
 

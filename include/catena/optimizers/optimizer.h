@@ -98,8 +98,8 @@ class Optimizer : public UpdateRule {
   void unfreeze(const Parameter& parameter);
   // Whether updates leave a parameter alone, by freeze or by its group.
   bool is_frozen(const Parameter& parameter) const;
-  // Those that freeze() has frozen, not their group, in any order.
-  const Parameters& frozen() const { return frozen_; }
+  // By freeze, whatever its group says.
+  bool is_frozen_alone(const Parameter& parameter) const;
 
   // In the order of model.parameters(): ascending names, or the order of the list.
   const Parameters& parameters() const { return ordered_; }
@@ -257,7 +257,6 @@ class Optimizer : public UpdateRule {
   bool set_group_number(const std::string& name, double value);
 
   // Freezing (optimizer_freeze.cpp)
-  bool is_frozen_alone(const Parameter& parameter) const;
   Parameters parameters_at(const char* who, const std::string& path) const;
   Parameters parameters_in(const char* who, const Parameters& given) const;
   void set_frozen(const char* who, const Parameters& parameters, bool frozen);

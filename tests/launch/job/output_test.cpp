@@ -39,15 +39,18 @@ TEST(OutputTest, AReaderThatStandsStillIsNotWaitedFor) {
   for (const int fd : {out[0], out[1], err[0], err[1]}) close(fd);
 }
 
-TEST(OutputTest, WhatFailedIsKnown) {
-  const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
-  Output output(full, full);
+// What writing to the file gives, of which nothing is left to write.
+int failure_of(const char* path, int flags) {
+  const int file = open(path, flags | O_CLOEXEC);
+  Output output(file, file);
   output.add(Stream::output, "x");
   output.flush();
-  EXPECT_EQ(output.failure(), ENOSPC);
   EXPECT_FALSE(output.pending());
-  close(full);
+  close(file);
+  return output.failure();
 }
+
+TEST(OutputTest, WhatFailedIsKnown) { EXPECT_EQ(failure_of("/dev/full", O_WRONLY), ENOSPC); }
 
 TEST(OutputTest, TheLastTextBeginsALine) {
   std::array<int, 2> both, other;
@@ -74,12 +77,7 @@ TEST(OutputTest, TheLastTextBeginsALine) {
 
 // As catena-run gets a standard output that was closed.
 TEST(OutputTest, AFileThatIsOpenForReadingFails) {
-  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  Output output(null, null);
-  output.add(Stream::output, "x");
-  output.flush();
-  EXPECT_EQ(output.failure(), EBADF);
-  close(null);
+  EXPECT_EQ(failure_of("/dev/null", O_RDONLY), EBADF);
 }
 
 }  // namespace
