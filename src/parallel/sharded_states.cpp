@@ -8,7 +8,8 @@
 #include "catena/core/log.h"
 #include "catena/optimizers/moving_average.h"
 #include "catena/parallel/gradient_reducer.h"
-#include "parameter_gathers.h"
+#include "parallel/gathers/parameter_gathers.h"
+#include "parallel/gathers/unit_gathers.h"
 
 namespace catena::parallel {
 namespace {
@@ -28,7 +29,7 @@ ShardedStates::ShardedStates(Communicator& comm, const BucketOptions& options)
       keep_(comm.weak_from_this().lock()),
       options_(options),
       is_on_(options.sharding != Sharding::kAuto),
-      gathers_(std::make_unique<ParameterGathers>(comm, options)) {}
+      gathers_(ParameterGathers::create(comm, options)) {}
 ShardedStates::~ShardedStates() = default;
 
 optimizers::ArenaCuts ShardedStates::cuts() const {

@@ -159,6 +159,7 @@ TEST(MultiNodeGraphs, KnowWhatWeightTheyWereCapturedWith) {
     EXPECT_EQ(error_of_launch(mean), "");
     optimizer.set_batch_weight(comm.rank() == 0 ? 4 : 0, 4);
     EXPECT_NE(error_of_launch(mean).find("before set_batch_weight was called"), std::string::npos);
+    step();
     cuda::Graph weighted = capture();
     EXPECT_EQ(error_of_launch(weighted), "");
     optimizer.set_batch_weight(2, 4);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "catena/functions/array/concat.h"
 #include "error_text.h"
 #include "parallel/sharded_training.h"
 
