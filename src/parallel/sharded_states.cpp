@@ -9,7 +9,7 @@
 #include "catena/optimizers/moving_average.h"
 #include "catena/parallel/gradient_reducer.h"
 #include "parallel/gathers/parameter_gathers.h"
-#include "parallel/gathers/unit_gathers.h"
+#include "parallel/gathers/units.h"
 
 namespace catena::parallel {
 namespace {

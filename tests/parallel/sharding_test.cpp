@@ -227,6 +227,24 @@ struct Scalar : FunctionSet {
   CATENA_FUNCTIONS(l1)
 };
 
+// A hook that gathers within an update: the values of the other ranks are old when the rule has
+// run.
+TEST(Sharding, HooksMayGatherWithinAnUpdate) {
+  for (const BucketOptions& options : all_shardings()) {
+    comm::run_threads(2, [&](Communicator& comm) {
+      ShardedModel plain(comm, options), gathered(comm, options);
+      gathered.optimizer->add_hook(
+          "gathers", [&](optimizers::UpdateContext&) { gathered.optimizer.gather_parameters(); });
+      for (int i = 0; i < 4; ++i) {
+        plain.step();
+        gathered.step();
+      }
+      for (ShardedModel* trained : {&plain, &gathered}) trained->optimizer.gather_parameters();
+      EXPECT_EQ(values_of(gathered.net), values_of(plain.net)) << shown(options);
+    });
+  }
+}
+
 // Fewer elements than ranks: some have none.
 TEST(Sharding, PartsMayBeEmpty) {
   for (const BucketOptions& options : all_shardings()) {

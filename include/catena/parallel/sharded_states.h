@@ -23,11 +23,11 @@ class ParameterGathers;  // the library's own
 // before setup.
 //
 // With kParameters the values of a unit are gathered before a function uses one of its parameters,
-// forward or backward, and freed when functions have used two other units since. From setup to the
-// first zero_grads or update all values are here, for loading. The units of the last step say what
-// is gathered ahead on the side stream. All ranks must therefore use the parameters in the same
-// order, in training and elsewhere (CommError). One function may use parameters of three units at
-// most.
+// forward or backward, and freed when functions begin to use the third other unit since. From setup
+// to the first zero_grads or update all values are here, for loading. The units of the last step
+// say what is gathered ahead on the side stream. All ranks must therefore use the parameters in the
+// same order, in training and elsewhere (CommError). One function may use parameters of three units
+// at most.
 //
 // Optimizer::state() gathers the states: all ranks must call it, and a save that calls it,
 // together. load_state() keeps this rank's part of what it is given, so a state may come from
@@ -51,7 +51,7 @@ class ShardedStates : public optimizers::UpdateStage {
       const std::shared_ptr<ShardedStates>& states);
   // Waits for what is on its way, before the stage is removed. What other ranks keep stays there.
   void give_up();
-  // How often a unit, or a bucket, was gathered since setup, for tests.
+  // How often a unit, or a bucket, was gathered, for tests.
   int64_t gathers() const;
 
   optimizers::UpdatePhase phase() const override { return optimizers::UpdatePhase::kGather; }

@@ -4,10 +4,9 @@
 #include <numeric>
 #include <utility>
 
-#include "catena/comm/internals.h"
-#include "catena/comm/transport.h"
 #include "catena/core/graph.h"
 #include "parallel/gathers/unit_gathers.h"
+#include "parallel/gathers/units.h"
 #include "parallel/gathers/update_gathers.h"
 
 namespace catena::parallel {
@@ -19,10 +18,6 @@ std::unique_ptr<ParameterGathers> ParameterGathers::create(Communicator& comm,
   if (options.sharding == Sharding::kParameters && comm.size() > 1)
     return std::make_unique<UnitGathers>(comm, options);
   return std::make_unique<UpdateGathers>(comm, options);
-}
-
-uint64_t ParameterGathers::capture() const {
-  return comm_.device().is_cuda() ? cuda::capture_id() : 0;
 }
 
 // Layout ------------------------------------------------------------------------------------------
@@ -43,7 +38,7 @@ void ParameterGathers::detach() {
   stop_observing();
   watch_uses(false);
   arena_of_.clear();
-  by_use_.clear();
+  by_declaration_.clear();
   arrivals_.clear();
   presences_.clear();
   detached();
@@ -57,18 +52,18 @@ void ParameterGathers::attach(Optimizer& optimizer, int number) {
   check_units(optimizer, options_.units);
   arrivals_.assign(arenas.size(), {});
   presences_.assign(arenas.size(), {});
-  for (size_t a = 0; observes() && a < arenas.size(); ++a)
+  for (size_t a = 0; watch_ != Watch::kNothing && a < arenas.size(); ++a)
     for (const ParameterArena::Slot& slot : arenas[a].slots()) {
       arena_of_[slot.parameter.state()] = a;
       observe(slot.parameter);
     }
-  by_use_.resize(arenas.size());
-  std::iota(by_use_.begin(), by_use_.end(), size_t(0));
-  std::stable_sort(by_use_.begin(), by_use_.end(), [&](size_t a, size_t b) {
+  by_declaration_.resize(arenas.size());
+  std::iota(by_declaration_.begin(), by_declaration_.end(), size_t(0));
+  std::stable_sort(by_declaration_.begin(), by_declaration_.end(), [&](size_t a, size_t b) {
     return first_declared(arenas[a]) < first_declared(arenas[b]);
   });
   attached();
-  watch_uses(watches_from_the_start());
+  watch_uses(watch_ == Watch::kUses);
 }
 
 void ParameterGathers::attach_again() {
@@ -89,16 +84,24 @@ std::optional<size_t> ParameterGathers::arena_of(const ParameterState& parameter
 
 // One arena ---------------------------------------------------------------------------------------
 
-void ParameterGathers::start(size_t index, bool follows) {
+void ParameterGathers::start(size_t index) {
+  if (is_away(index)) send_for(index, false);
+}
+
+// `follows` another one in the same batch.
+void ParameterGathers::send_for(size_t index, bool follows) {
   ParameterArena& a = arena(index);
   const comm::CallTag tag{follows ? comm::TagKind::kFollowing : comm::TagKind::kBucket,
                           static_cast<uint16_t>(number_), static_cast<int32_t>(index)};
+  about_to_gather();
   const Array whole = memory_for(a);
-  const uint64_t current = capture();
+  const uint64_t capture = current_capture();
   const Event event = comm_.all_gather_async(a.own_data(), whole, comm_.side_stream(), tag);
-  arrivals_[index] = {whole, event, current};
+  arrivals_[index] = {whole, event, capture};
   ++count_;
-  if (current != 0) was_captured(current);
+  if (capture == 0) return;
+  gathered_in_ = capture;
+  watch_launches();
 }
 
 // New memory is the side stream's, which writes it behind all that the current one has done with
@@ -110,22 +113,20 @@ Array ParameterGathers::memory_for(const ParameterArena& arena) const {
 }
 
 void ParameterGathers::arrive(size_t index) {
-  const uint64_t current = capture();
-  if (is_coming(index) && arrivals_[index].capture != current) {
-    CATENA_CHECK(ValueError, current == 0, "Graph::capture: the values of parameter '",
-                 first_name(index),
-                 "' were on their way from the other ranks when the capture began, and a graph "
-                 "cannot wait for what was sent before it; call prepare_for_capture() of the "
-                 "optimizer before Graph::capture");
-    arrivals_[index] = {};  // of a capture that has failed
-  }
-  if (!is_coming(index)) start(index);
+  forget_captured(index);
+  const uint64_t capture = current_capture();
+  CATENA_CHECK(ValueError, !is_coming(index) || arrivals_[index].capture == capture,
+               "Graph::capture: the values of parameter '", first_name(index),
+               "' were on their way from the other ranks when the capture began, and a graph "
+               "cannot wait for what was sent before it; call prepare_for_capture() of the "
+               "optimizer before Graph::capture");
+  if (!is_coming(index)) send_for(index, false);
   const Arrival arrival = std::exchange(arrivals_[index], {});
   presences_[index] = {};
   if (arrival.event) {
     const Stream user = current_stream(comm_.device());
     user.wait(arrival.event);
-    presences_[index] = {arrival.event, user, current};
+    presences_[index] = {arrival.event, user, capture};
   }
   arena(index).take_whole_data(arrival.whole);
 }
@@ -133,15 +134,17 @@ void ParameterGathers::arrive(size_t index) {
 // What came before a capture is there in its replays.
 void ParameterGathers::wait_until_here(size_t index) const {
   const Presence& presence = presences_[index];
-  if (!presence.event || presence.capture != capture()) return;
+  if (!presence.event || !is_of_this_capture(index)) return;
   const Stream user = current_stream(comm_.device());
   if (user != presence.waited) user.wait(presence.event);
 }
 
 void ParameterGathers::forget_captured(size_t index) {
-  Presence& presence = presences_[index];
-  if (presence.capture == 0 || presence.capture == capture()) return;
-  presence = {};
+  const uint64_t capture = current_capture();
+  const auto is_forgotten = [&](uint64_t other) { return other != 0 && other != capture; };
+  if (is_forgotten(arrivals_[index].capture)) arrivals_[index] = {};
+  if (!is_forgotten(presences_[index].capture)) return;
+  presences_[index] = {};
   let_go(index);
 }
 
@@ -149,9 +152,9 @@ void ParameterGathers::forget_captured(size_t index) {
 
 void ParameterGathers::start_all() {
   bool follows = false;
-  for (const size_t a : by_use_) {
+  for (const size_t a : by_declaration_) {
     if (!is_away(a)) continue;
-    start(a, follows);
+    send_for(a, follows);
     follows = true;
   }
 }
@@ -161,6 +164,7 @@ void ParameterGathers::forget_captured() {
 }
 
 void ParameterGathers::finish() {
+  forget_captured();
   for (size_t a = 0; a < arena_count(); ++a)
     if (is_coming(a)) arrive(a);
 }
@@ -171,19 +175,33 @@ void ParameterGathers::gather_all() {
   forget_captured();
   start_all();
   finish();
+  all_gathered();
 }
 
 // Captures ----------------------------------------------------------------------------------------
 
-bool ParameterGathers::is_first_update_of_capture() {
-  const uint64_t current = capture();
-  return current != 0 && std::exchange(updated_in_, current) != current;
+uint64_t ParameterGathers::current_capture() const {
+  return comm_.device().is_cuda() ? cuda::capture_id() : 0;
 }
 
-bool ParameterGathers::is_first_reader_of_capture(size_t index) {
-  const uint64_t current = capture();
-  if (current == 0 || presences_[index].capture == current) return false;
-  return std::exchange(read_in_, current) != current;
+bool ParameterGathers::is_of_this_capture(size_t index) const {
+  return presences_[index].capture == current_capture();
+}
+
+bool ParameterGathers::gathers_in_this_capture() const {
+  const uint64_t capture = current_capture();
+  return capture != 0 && gathered_in_ == capture;
+}
+
+bool ParameterGathers::is_new_to_launches() {
+  const uint64_t capture = current_capture();
+  return capture != 0 && std::exchange(watched_in_, capture) != capture;
+}
+
+bool ParameterGathers::is_first_reader(size_t index) {
+  const uint64_t capture = current_capture();
+  if (capture == 0 || is_of_this_capture(index)) return false;
+  return std::exchange(read_in_, capture) != capture;
 }
 
 void ParameterGathers::before_launches(std::function<void()> hook) {

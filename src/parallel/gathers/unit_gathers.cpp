@@ -1,41 +1,19 @@
 #include "parallel/gathers/unit_gathers.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
+
+#include "parallel/gathers/units.h"
 
 namespace catena::parallel {
 namespace {
 
 constexpr size_t kUnitsInUse = 3;  // that a function's parameters may belong to
 
-bool is_in(const std::string& name, const std::string& part) {
-  return name.starts_with(part) && (name.size() == part.size() || name[part.size()] == '/');
-}
-
 }  // namespace
 
 // Layout ------------------------------------------------------------------------------------------
-
-std::string unit_of(const std::string& name, const std::vector<std::string>& units) {
-  std::string longest;
-  for (const std::string& unit : units)
-    if (is_in(name, unit) && unit.size() > longest.size()) longest = unit;
-  if (!longest.empty()) return longest;
-  return name.substr(0, name.find('/', 1));
-}
-
-void check_units(const Optimizer& optimizer, const std::vector<std::string>& units) {
-  const size_t parameters = optimizer.layout().parameters().size();
-  for (const std::string& unit : units) {
-    bool has_any = false;
-    for (size_t p = 0; p < parameters; ++p)
-      has_any = has_any || is_in(optimizer.layout().name(p), unit);
-    CATENA_CHECK(ValueError, has_any, "setup: BucketOptions::units has '", unit,
-                 "', but no parameter is in it; expected the path of a part of the model, such as "
-                 "'/body/block1', as in '",
-                 parameters > 0 ? optimizer.layout().name(0) : std::string(), "'");
-  }
-}
 
 void UnitGathers::detached() {
   units_.clear();
@@ -63,8 +41,8 @@ void UnitGathers::before_use(ParameterState& parameter) {
   const size_t index = *known;
   note_stream();
   forget_captured(index);
-  if (is_here(index) && !stays_) leave_other_capture(index);
   if (is_here(index)) {
+    if (!stays_) require_own_capture(index);
     wait_until_here(index);
     watch_kept_values(index);
   }
@@ -75,19 +53,12 @@ void UnitGathers::before_use(ParameterState& parameter) {
   start_following(index);
 }
 
-void UnitGathers::start(size_t index, bool follows) {
-  note_stream();
-  ParameterGathers::start(index, follows);
-}
-
 // What arrived next in the step before is on its way while this arena is used.
 void UnitGathers::start_following(size_t index) {
   order_.push_back(index);
   const bool is_as_before = place_ < before_.size() && before_[place_] == index;
   place_ = is_as_before ? place_ + 1 : before_.size();
-  if (place_ == before_.size()) return;
-  const size_t next = before_[place_];
-  if (is_away(next)) start(next, false);
+  if (place_ < before_.size()) start(before_[place_]);
 }
 
 void UnitGathers::note_use(size_t unit) {
@@ -104,9 +75,9 @@ void UnitGathers::note_use(size_t unit) {
 // then. It must be behind all others that have used them as well.
 void UnitGathers::note_stream() {
   if (!comm_.device().is_cuda()) return;
-  const uint64_t current = capture();
-  if (current != 0 && std::exchange(capture_of_user_, current) != current) captured_user_ = {};
-  Stream& last = current == 0 ? user_ : captured_user_;
+  const uint64_t capture = current_capture();
+  if (capture != 0 && std::exchange(capture_of_user_, capture) != capture) captured_user_ = {};
+  Stream& last = capture == 0 ? user_ : captured_user_;
   const Stream user = current_stream(comm_.device());
   if (user == last) return;
   if (last.defined()) comm_.side_stream().wait(last);
@@ -118,18 +89,32 @@ void UnitGathers::note_stream() {
 void UnitGathers::step_begins() {
   attach_again();
   forget_captured();
-  if (is_new_) settle();
+  if (is_new_) free_all();
   order_.clear();
   place_ = 0;
-  if (stays_ || before_.empty()) return;
-  const size_t first = before_.front();
-  if (is_away(first)) start(first, false);
+  if (!stays_ && !before_.empty()) start(before_.front());
 }
 
-void UnitGathers::settle() {
+void UnitGathers::before_rule() {
+  free_all();
+  if (!order_.empty()) before_ = std::exchange(order_, {});
+  watch_launches();
+}
+
+// A hook may have gathered all in between: the values of other ranks are old now.
+void UnitGathers::after_rule() {
+  attach_again();
+  if (stays_) free_all();
+}
+
+void UnitGathers::all_gathered() {
+  recent_.clear();
+  stays_ = true;
+}
+
+void UnitGathers::free_all() {
   attach_again();
   finish();
-  forget_captured();
   for (size_t a = 0; a < arena_count(); ++a)
     if (is_here(a)) require_own_capture(a);
   times_freed_ += stays_;
@@ -138,44 +123,25 @@ void UnitGathers::settle() {
   recent_.clear();
 }
 
-void UnitGathers::before_rule() {
-  settle();
-  if (!order_.empty()) before_ = std::exchange(order_, {});
-  watch_launches();
-}
-
-void UnitGathers::gather_all() {
-  ParameterGathers::gather_all();
-  recent_.clear();
-  stays_ = true;
-}
-
 // Captures ----------------------------------------------------------------------------------------
 
 // A unit that was here before a capture is not gathered by the graph.
 void UnitGathers::require_own_capture(size_t index) const {
-  const uint64_t current = capture();
-  CATENA_CHECK(ValueError, current == 0 || presences_[index].capture == current,
+  CATENA_CHECK(ValueError, current_capture() == 0 || is_of_this_capture(index),
                "Graph::capture: the values of parameter '", first_name(index),
                "' were here before the capture, and an update lets them go; call "
                "prepare_for_capture() of the optimizer before Graph::capture, and the graph "
                "gathers them itself");
 }
 
-void UnitGathers::leave_other_capture(size_t index) {
-  if (presences_[index].capture == capture()) return;
-  require_own_capture(index);
-  let_go(index);
-}
-
 // A replay writes this rank's values behind the back of units that an eager step has here.
 void UnitGathers::watch_launches() {
-  if (is_first_update_of_capture()) before_launches([this] { settle(); });
+  if (is_new_to_launches()) before_launches([this] { free_all(); });
 }
 
 // A graph that uses values while they are here has no gathers: it must not run once they are gone.
 void UnitGathers::watch_kept_values(size_t index) {
-  if (!is_first_reader_of_capture(index)) return;
+  if (!is_first_reader(index)) return;
   before_launches([this, freed = times_freed_] {
     CATENA_CHECK(ValueError, freed == times_freed_,
                  "Graph::launch: the graph uses values of parameters that were here when it was "

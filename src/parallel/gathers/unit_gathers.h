@@ -1,51 +1,41 @@
-// Values that are gathered unit by unit just before they are used, forward and backward, and freed
-// after it (Sharding::kParameters).
+// Gathers unit by unit, just before functions use the parameters, forward and backward, and frees
+// them after it (Sharding::kParameters).
 #pragma once
 
 #include <cstdint>
 #include <deque>
-#include <string>
 #include <vector>
 
 #include "parallel/gathers/parameter_gathers.h"
 
 namespace catena::parallel {
 
-// The unit of a parameter, by its name ("/l1/W"): the longest of `units` that it is in, else the
-// direct child of the model.
-std::string unit_of(const std::string& name, const std::vector<std::string>& units);
-
-// ValueError unless each of BucketOptions::units has a parameter of the optimizer.
-void check_units(const Optimizer& optimizer, const std::vector<std::string>& units);
-
 class UnitGathers final : public ParameterGathers {
  public:
-  UnitGathers(Communicator& comm, const BucketOptions& options) : ParameterGathers(comm, options) {}
+  UnitGathers(Communicator& comm, const BucketOptions& options)
+      : ParameterGathers(comm, options, Watch::kUses) {}
 
   void step_begins() override;
-  void prepare_for_capture() override { settle(); }
+  void prepare_for_capture() override { free_all(); }
   void before_rule() override;
-  void after_rule() override { attach_again(); }
-  void gather_all() override;
+  void after_rule() override;
 
   void before_use(ParameterState& parameter) override;
 
  private:
-  bool observes() const override { return true; }
-  bool watches_from_the_start() const override { return true; }
   void attached() override;
   void detached() override;
+  void all_gathered() override;
+  void about_to_gather() override { note_stream(); }
+  // The memory is freed.
   void let_go(size_t index) override { arena(index).keep_own_data(true); }
-  void was_captured(uint64_t) override { watch_launches(); }
-  void start(size_t index, bool follows) override;
+  void watch_launches() override;
 
-  void settle();
+  void free_all();
   void start_following(size_t index);
   void note_use(size_t unit);
   void note_stream();
   void require_own_capture(size_t index) const;
-  void leave_other_capture(size_t index);
-  void watch_launches();
   void watch_kept_values(size_t index);
 
   std::vector<size_t> units_;           // of each arena

@@ -1,11 +1,16 @@
 #include "parallel/gathers/update_gathers.h"
 
-#include <algorithm>
-
 #include "catena/comm/internals.h"
 #include "catena/comm/transport.h"
 
 namespace catena::parallel {
+
+// On a GPU every stream waits for itself: uses are told even when all values have arrived.
+UpdateGathers::UpdateGathers(Communicator& comm, const BucketOptions& options)
+    : ParameterGathers(comm, options,
+                       !options.gather_ahead     ? Watch::kNothing
+                       : comm.device().is_cuda() ? Watch::kUses
+                                                 : Watch::kReads) {}
 
 // Uses --------------------------------------------------------------------------------------------
 
@@ -19,18 +24,19 @@ void UpdateGathers::before_use(ParameterState& parameter) {
     return watch_kept_values(index);
   }
   // A capture gathers what it uses: nothing would wait for the rest, unless it is a step.
-  if (!is_coming(index) && capture() == 0) start_all();
+  if (!is_coming(index) && current_capture() == 0) start_all();
   arrive(index);
-  if (!is_any_coming() && !comm_.device().is_cuda())
-    watch_uses(false);  // no other stream must wait
+  if (!is_any_coming() && !comm_.device().is_cuda()) watch_uses(false);
 }
 
 // The host waits: of reads on other streams nothing will be known.
 void UpdateGathers::before_read(ParameterState& parameter) {
   const auto index = arena_of(parameter);
-  if (!index || capture() != 0 || !is_coming(*index)) return;
+  if (!index || current_capture() != 0) return;
+  forget_captured(*index);
+  if (!is_coming(*index)) return;
   arrive(*index);
-  if (const Event& event = presences_[*index].event) event.synchronize();
+  if (const Event& event = arrival_of(*index)) event.synchronize();
   comm::internals(comm_).throw_if_failed();
 }
 
@@ -42,34 +48,30 @@ void UpdateGathers::step_begins() {
   if (options_.gather_ahead) start_all();  // a rank without samples uses none
 }
 
-void UpdateGathers::settle() {
-  attach_again();
-  finish();
-  forget_captured();
-}
-
 // A step that will be replayed gathers as it begins what the step before has updated.
 void UpdateGathers::prepare_for_capture() {
-  settle();
+  attach_again();
+  finish();
   const bool may_capture =
       comm_.device().is_cuda() && comm::internals(comm_).transport().control() != nullptr;
   if (options_.gather_ahead && may_capture) let_go_all();
 }
 
 void UpdateGathers::before_rule() {
-  settle();
+  attach_again();
+  finish();
   watch_launches();
 }
 
 void UpdateGathers::after_rule() {
   attach_again();
-  const uint64_t current = capture();
-  const bool is_ahead = options_.gather_ahead && current == 0;
-  if (is_ahead || gathers_first(current)) let_go_all();
-  if (gathers_first(current)) return;
-  if (is_ahead) return start_ahead();
+  if (gathers_in_this_capture()) return let_go_all();
+  if (options_.gather_ahead && current_capture() == 0) {
+    let_go_all();
+    return start_ahead();
+  }
   std::vector<size_t> spread;
-  for (const size_t a : by_use_)
+  for (const size_t a : by_declaration())
     if (arena(a).covers().size() != arena(a).size()) spread.push_back(a);
   if (!spread.empty()) gather_now(spread);
 }
@@ -97,12 +99,13 @@ void UpdateGathers::gather_now(const std::vector<size_t>& arenas) {
       comm_.all_gather(a.own_data(), a.data().memory);
     }
   });
-  count_ += static_cast<int64_t>(arenas.size());
+  add_to_count(static_cast<int64_t>(arenas.size()));
 }
 
 bool UpdateGathers::is_any_coming() const {
-  return std::any_of(arrivals_.begin(), arrivals_.end(),
-                     [](const Arrival& arrival) { return arrival.whole.defined(); });
+  for (size_t a = 0; a < arena_count(); ++a)
+    if (is_coming(a)) return true;
+  return false;
 }
 
 bool UpdateGathers::are_all_here() const {
@@ -113,25 +116,21 @@ bool UpdateGathers::are_all_here() const {
 
 // Captures ----------------------------------------------------------------------------------------
 
-void UpdateGathers::was_captured(uint64_t capture) {
-  gathered_in_ = capture;
-  watch_launches();
-}
-
 // A replay reads values that an eager step may have left on their way, and writes those of this
 // rank behind the back of what was gathered before: now, or by the next use if it gathers what it
 // reads.
 void UpdateGathers::watch_launches() {
-  if (!is_first_update_of_capture()) return;
-  before_launches([this, lets_go = gathers_first(capture())] {
-    settle();
-    if (lets_go) let_go_all();
+  if (!is_new_to_launches()) return;
+  before_launches([this, gathers = gathers_in_this_capture()] {
+    attach_again();
+    finish();
+    if (gathers) let_go_all();
   });
 }
 
 // A graph that uses values while they are here has no gathers: it must not run once they are gone.
 void UpdateGathers::watch_kept_values(size_t index) {
-  if (!is_first_reader_of_capture(index)) return;
+  if (!is_first_reader(index)) return;
   before_launches([this] {
     finish();
     CATENA_CHECK(ValueError, are_all_here(),

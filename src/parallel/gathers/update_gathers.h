@@ -1,18 +1,18 @@
-// Values that are gathered with the update that changed them: at once, or on the side stream ahead
-// of their first use (BucketOptions::gather_ahead).
+// Gathers for an update: at once behind the rule, or ahead of the first uses on the side stream
+// (BucketOptions::gather_ahead).
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "parallel/gathers/parameter_gathers.h"
 
 namespace catena::parallel {
 
+// An eager step that gathers ahead sends for the values as its update ends. A captured one lets
+// them go there, and sends for them as it begins.
 class UpdateGathers final : public ParameterGathers {
  public:
-  UpdateGathers(Communicator& comm, const BucketOptions& options)
-      : ParameterGathers(comm, options) {}
+  UpdateGathers(Communicator& comm, const BucketOptions& options);
 
   void step_begins() override;
   void prepare_for_capture() override;
@@ -23,25 +23,16 @@ class UpdateGathers final : public ParameterGathers {
   void before_read(ParameterState& parameter) override;
 
  private:
-  // Those that are gathered at once are never waited for.
-  bool observes() const override { return options_.gather_ahead; }
-  bool watches_from_the_start() const override {
-    return options_.gather_ahead && comm_.device().is_cuda();
-  }
+  // The block stays.
   void let_go(size_t index) override { arena(index).keep_own_data(false); }
-  void was_captured(uint64_t capture) override;
+  void watch_launches() override;
 
-  void settle();
   void let_go_all();
   void start_ahead();
   void gather_now(const std::vector<size_t>& arenas);
-  bool gathers_first(uint64_t capture) const { return capture != 0 && gathered_in_ == capture; }
   bool is_any_coming() const;
   bool are_all_here() const;
-  void watch_launches();
   void watch_kept_values(size_t index);
-
-  uint64_t gathered_in_ = 0;  // the last capture that gathered values for their first use
 };
 
 }  // namespace catena::parallel
