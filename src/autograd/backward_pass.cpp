@@ -188,8 +188,10 @@ void BackwardPass::call(FunctionNode& node, Part part) {
   const std::string name = profiled ? "backward of " + node.label() : std::string();
   const CallScope scope(name.c_str());
   const bool watched = detail::call_watchers.load(std::memory_order_relaxed) != 0;
-  if (watched) [[unlikely]]
+  if (watched) [[unlikely]] {
     detail::tell_backward_begins(node);
+    node.bring_parameters();
+  }
   BackwardContext context(node, *this, part, options_.create_graph);
   node.backward(context);
   resume();

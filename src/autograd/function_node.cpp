@@ -144,6 +144,13 @@ void FunctionNode::bring_back(const Saved& saved) const {
   if (!parameter->before_use()) parameter->fail_absent("backward of " + label());
 }
 
+// All that were saved, whichever backward() asks for: what it leaves out, as for an empty batch,
+// must not differ between processes that gather parameters together.
+void FunctionNode::bring_parameters() const {
+  for (const Saved& saved : saved_)
+    if (saved.parameter && saved.parameter->is_absent) bring_back(saved);
+}
+
 Variable BackwardContext::input(int i) const {
   for (const auto& s : node_.saved_) {
     if (s.is_output || s.index != i) continue;

@@ -93,10 +93,10 @@ void DynamicLossScale::agree_on_found(Optimizer& optimizer) {
   for (const DeviceState& state : states_) state.found.assign(total);
 }
 
-// Not after every update: a rank without samples in a step has no loss.
+// Once, and not after the first updates: a rank without samples in a step has no loss.
 void DynamicLossScale::warn_unless_scaled() {
-  if (scaled_ || warned_) return;
-  warned_ = true;
+  constexpr int kUpdatesBeforeAWarning = 3;
+  if (scaled_ || ++unscaled_updates_ != kUpdatesBeforeAWarning) return;
   logging::warning(
       "update: the optimizer has a loss scale, but no loss was multiplied by it, and the gradients "
       "are divided by it: call backward of optimizer.scaled(loss)");

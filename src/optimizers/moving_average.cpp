@@ -28,8 +28,11 @@ Dtype dtype_of_average(Dtype parameter) {
 Array values_of(const ParameterArena& arena) {
   if (arena.master().defined() && arena.covers().size() == arena.size())
     return arena.master().memory;
-  CATENA_CHECK(ValueError, arena.has_whole_data(),
-               "MovingAverage: this process keeps a part of the parameters; keep them whole");
+  CATENA_CHECK(
+      ValueError, arena.has_whole_data(),
+      "MovingAverage: not all values of the parameters are in this process when an update "
+      "ends; in a multi-node optimizer take Sharding::kNone, kStates or kGradients, and no "
+      "gather_ahead");
   return arena.data().memory.astype(dtype_of_average(arena.dtype()), false);
 }
 

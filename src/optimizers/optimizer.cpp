@@ -116,10 +116,9 @@ UpdateStage::Share Optimizer::share() const {
   return {};
 }
 
-// Those of the stage whose share that is.
 ArenaCuts Optimizer::cuts() const {
   for (const auto& stage : stages_)
-    if (stage->share().count > 1) return stage->cuts();
+    if (ArenaCuts cuts = stage->cuts(); cuts.any()) return cuts;
   return {};
 }
 

@@ -11,11 +11,24 @@
 
 namespace catena::optimizers {
 
+namespace {
+
+// Without what fills up the last of equal parts, so that the order of a sum over whole gradients
+// does not depend on the number of parts.
+Array without_filling(const ParameterArena& arena, const Block& block) {
+  const int64_t end = arena.slots().back().offset + arena.slots().back().size;
+  return block.part(intersection({0, end}, block.covers));
+}
+
+}  // namespace
+
 // As a 0-d float64 on the arena's device; frozen parameters do not count.
-Array Optimizer::sum_of_squares_at(size_t arena) const {
-  const Block& gradient = layout_.arenas()[arena].gradient();
-  const ArenaSegments& segments = segments_[arena];
-  if (!segments.defined()) return sum_of_squares(gradient.memory).astype(Dtype::kFloat64, false);
+Array Optimizer::sum_of_squares_at(size_t index) const {
+  const ParameterArena& arena = layout_.arenas()[index];
+  const Block& gradient = arena.gradient();
+  const ArenaSegments& segments = segments_[index];
+  if (!segments.defined())
+    return sum_of_squares(without_filling(arena, gradient)).astype(Dtype::kFloat64, false);
   const Array sums = segment_squares(segments, {&gradient.memory}, gradient.covers.begin);
   const Array is_frozen = not_equal(segments.factors(Slice(), 2), 0.0);
   return sum(where(is_frozen, zeros_like(sums[0]), sums[0]));

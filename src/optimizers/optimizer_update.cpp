@@ -127,6 +127,10 @@ void Optimizer::update() {
   const ProfilerRange range("Optimizer::update");
   tracing::describe("Optimizer::update", tracing::Category::kUpdate);
   require_setup("update");
+  CATENA_CHECK(ValueError, share().count > 1 || !is_sharded(),
+               "update: the states are spread over processes, but the stage that spread them is "
+               "gone, so that this process would update a part; keep the multi-node optimizer, or "
+               "call setup(model) to go on alone");
   warn_without_gradients();
   UpdateContext update(*this);
   const Stages stages = current_stages();

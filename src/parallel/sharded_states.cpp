@@ -32,7 +32,9 @@ ShardedStates::ShardedStates(Communicator& comm, const BucketOptions& options)
       gathers_(ParameterGathers::create(comm, options)) {}
 ShardedStates::~ShardedStates() = default;
 
+// One rank has nothing to cut for, but norms of slices are to be sums over the same arenas.
 optimizers::ArenaCuts ShardedStates::cuts() const {
+  if (!is_on_ || (comm_.size() == 1 && options_.slices == 0)) return {};
   if (options_.sharding != Sharding::kParameters)
     return {{}, options_.first_bytes, options_.bucket_bytes, options_.last_bytes};
   return {[units = options_.units](const std::string& name) { return unit_of(name, units); }};
@@ -84,6 +86,7 @@ void ShardedStates::setup_failed(Optimizer&) { is_on_ = was_on_; }
 
 void ShardedStates::after_setup(Optimizer& optimizer) {
   optimizer_ = is_on_ ? &optimizer : nullptr;
+  loads_ = 0;
   if (!is_on_) return gathers_->detach();
   for (const auto& stage : optimizer.stages())
     if (const auto* reducer = dynamic_cast<const GradientReducer*>(stage.get()))
@@ -111,6 +114,10 @@ void ShardedStates::gather_parameters() {
                "between replays");
   optimizer_->settle_layout();
   gathers_->gather_all();
+}
+
+bool ShardedStates::gathers_in_use() const {
+  return is_on_ && options_.sharding == Sharding::kParameters && comm_.size() > 1;
 }
 
 int64_t ShardedStates::gathers() const { return gathers_->count(); }

@@ -54,7 +54,9 @@ void AccumulatingUpdater::learn(const datasets::Batch& batch, int64_t samples, M
   const Variables numbers = score_(batch);
   CATENA_CHECK(ValueError, !numbers.empty(),
                "training: the score of a batch is empty; return the loss as its first number");
-  optimizer_.scaled(numbers[0] * (double(batch.size()) / double(samples))).backward();
+  const double share = samples > 0 ? double(batch.size()) / double(samples) : 0;
+  optimizer_.scaled(numbers[0] * share).backward();
+  if (batch.size() == 0) return;
   Arrays values;
   for (const Variable& number : numbers) values.push_back(number.data());
   means.add(values, double(batch.size()));
@@ -68,7 +70,8 @@ void AccumulatingUpdater::update(Means& means) {
     all += batch.global_count;
   }
   const datasets::BatchPlace place = taken.back().place;
-  std::erase_if(taken, [](const datasets::Batch& batch) { return batch.size() == 0; });
+  if (!ranks_ || !ranks_->gathers_in_use())
+    std::erase_if(taken, [](const datasets::Batch& batch) { return batch.size() == 0; });
   optimizer_.zero_grads();
   if (ranks_) {
     ranks_->set_batch_weight(own, all);

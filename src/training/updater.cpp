@@ -79,13 +79,14 @@ Step make_step(parallel::MultiNodeOptimizer& optimizer, Score score, EmptyBatche
       "make_step: EmptyBatches::kRun with slices; layers whose ranks meet inside depend on "
       "the number of ranks, which slices exclude");
   return [&optimizer, score = std::move(score), empty](const datasets::Batch& batch) {
+    const bool runs_empty = empty == EmptyBatches::kRun || optimizer.gathers_in_use();
     optimizer.zero_grads();
     optimizer.set_batch_order(order_of(batch.place));
     if (optimizer.slice_count() == 0) optimizer.set_batch_weight(batch.size(), batch.global_count);
     Arrays numbers;
     if (optimizer.slice_count() > 0)
       numbers = learn_slices(optimizer, score, batch);
-    else if (batch.size() > 0 || empty == EmptyBatches::kRun)
+    else if (batch.size() > 0 || runs_empty)
       numbers = learn(optimizer.actual_optimizer(), score, batch);
     optimizer.update();
     return numbers;

@@ -100,6 +100,8 @@ TEST(BatchSlices, DoNotDependOnShardingBucketsOrThreads) {
   SlicedRun sharded = plain;
   sharded.sharding = Sharding::kStates;
   const Trained sharded_one = trained<WideNet>(1, sharded);
+  const Trained both_one = trained<WideNet>(
+      1, {.batch = 37, .sharding = Sharding::kStates, .clip = 0.05, .bucket_bytes = 1 << 12});
   for (const int ranks : {1, 2, 4, 8}) {
     EXPECT_EQ(differences(trained<WideNet>(ranks, sharded), sharded_one), "") << ranks;
     SlicedRun ahead = sharded;
@@ -108,6 +110,9 @@ TEST(BatchSlices, DoNotDependOnShardingBucketsOrThreads) {
     SlicedRun buckets = plain;
     buckets.bucket_bytes = 1 << 12;
     EXPECT_EQ(differences(trained<WideNet>(ranks, buckets), one), "") << ranks;
+    SlicedRun both = buckets;
+    both.sharding = Sharding::kStates;
+    EXPECT_EQ(differences(trained<WideNet>(ranks, both), both_one), "") << ranks;
     // Norms are sums over arenas, which sharding cuts; the rest does not depend on it.
     SlicedRun unclipped = sharded;
     unclipped.clip = 0;

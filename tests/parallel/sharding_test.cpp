@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "catena/array/creation.h"
 #include "catena/array/random.h"
 #include "catena/array/reduction.h"
 #include "catena/autograd/autocast.h"
@@ -15,6 +16,7 @@
 #include "catena/functions/array.h"
 #include "catena/functions/connection.h"
 #include "catena/functions/normalization.h"
+#include "catena/optimizers/hooks.h"
 #include "catena/optimizers/loss_scale.h"
 #include "comm/nccl.h"
 #include "error_text.h"
@@ -87,6 +89,66 @@ TEST(Sharding, RanksWithoutSamplesTakePart) {
     for (const ShardedResult& result : over_threads(3, job))
       expect_equal_training(result.values, train_alone(job).values, job.dtype, shown(options));
   }
+}
+
+// The backward pass of a normalization does not read gamma for an empty batch. Its unit is gone by
+// then, as others came after it.
+struct Normalized : FunctionSet {
+  F::Linear in{6, 8}, l1{8, 8}, l2{8, 8}, l3{8, 8}, out{8, 3};
+  F::LayerNormalization layer{8};
+  F::GroupNormalization group{2, 8};
+  CATENA_FUNCTIONS(in, layer, group, l1, l2, l3, out)
+  Variable operator()(const Variable& x) {
+    const Variable h = group(layer(in(x)));
+    return out(F::tanh(l3(F::tanh(l2(F::tanh(l1(h)))))));
+  }
+};
+
+TEST(Sharding, RanksWithoutSamplesRunEveryUnit) {
+  const auto run = [](const BucketOptions& options) {
+    Values result;
+    comm::run_threads(2, [&](Communicator& comm) {
+      random::default_state(comm.device()).seed(4);
+      Normalized net;
+      net.to(comm.device());
+      auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), comm, options);
+      optimizer.setup(net);
+      const int64_t own = comm.rank() == 0 ? 5 : 0;
+      const Array x = arange(30.0).astype(dtype::float32).reshape({5, 6})(Slice(0, own));
+      const Array t = (arange(5) % 3).astype(dtype::int32)(Slice(0, own));
+      for (int step = 0; step < 3; ++step) {
+        optimizer.zero_grads();
+        optimizer.set_batch_weight(own, 5);
+        F::softmax_cross_entropy(net(Variable(x.to(comm.device()))), t.to(comm.device()))
+            .backward();
+        optimizer.update();
+      }
+      optimizer.gather_parameters();
+      if (comm.rank() == 0) result = values_of(net);
+    });
+    return result;
+  };
+  const Values whole = run(sharded(Sharding::kNone));
+  for (const BucketOptions& options : all_shardings()) EXPECT_EQ(run(options), whole);
+}
+
+// Noise is that of parameters, wherever they lie.
+TEST(Sharding, GradientNoiseIsThatOfWholeArrays) {
+  const auto run = [](int ranks, const BucketOptions& options) {
+    Values result;
+    comm::run_threads(ranks, [&](Communicator& comm) {
+      ShardedModel trained(comm, options);
+      trained.optimizer->add_hook("noise", optimizers::GradientNoise(0.01));
+      for (int step = 0; step < 3; ++step) trained.step();
+      trained.optimizer.gather_parameters();
+      if (comm.rank() == 0) result = values_of(trained.net);
+    });
+    return result;
+  };
+  const Values whole = run(1, sharded(Sharding::kNone));
+  for (const int ranks : {2, 3})
+    for (const BucketOptions& options : all_shardings())
+      expect_equal_training(run(ranks, options), whole, dtype::float64, shown(options));
 }
 
 // Autocast makes copies in 16 bits, which go with the values.
@@ -170,6 +232,45 @@ TEST(Sharding, GivesTheBitsOfWholeArraysToAnyLayer) {
 }
 
 // Files -------------------------------------------------------------------------------------------
+
+// Rank 0 keeps its part of what it loads; the other parts would be nowhere.
+TEST(Sharding, StatesOfOneRankAloneAreNotBroadcast) {
+  for (const BucketOptions& options : all_shardings()) {
+    comm::run_threads(2, [&](Communicator& comm) {
+      ShardedModel trained(comm, options);
+      trained.step();
+      const auto state = host_copy_of(trained.optimizer->state());
+      if (comm.rank() == 0) trained.optimizer->load_state(state);
+      if (options.sharding == Sharding::kNone) return trained.optimizer.broadcast_state();
+      expect_contains(error_of<ValueError>([&] { trained.optimizer.broadcast_state(); }),
+                      {"broadcast_state", "1 times on rank 0 and 0 times on rank 1",
+                       "load_state() on all ranks", "from_rank_0()"});
+      if (comm.rank() == 1) trained.optimizer->load_state(state);
+      trained.optimizer.broadcast_state();
+      EXPECT_EQ(host_copy_of(trained.optimizer->state()).size(), state.size());
+    });
+  }
+}
+
+TEST(Sharding, TheWrappedOptimizerDoesNotUpdateAPartOfTheModel) {
+  comm::run_threads(2, [](Communicator& comm) {
+    DeepNet net(dtype::float64);
+    net.to(comm.device());
+    optimizers::Adam rule(0.01);
+    const Batch batch = part(batch_of(0, 6, dtype::float64), 0, 6, comm.device());
+    {
+      auto optimizer = create_multi_node_optimizer(rule, comm, sharded(Sharding::kStates));
+      optimizer.setup(net);
+    }
+    rule.zero_grads();
+    mean_loss(net, batch).backward();
+    expect_contains(error_of<ValueError>([&] { rule.update(); }),
+                    {"update", "would update a part", "setup(model)"});
+    rule.setup(net);
+    mean_loss(net, batch).backward();
+    rule.update();
+  });
+}
 
 TEST(Sharding, StatesAreThoseOfAnyOther) {
   const ShardedJob whole{.options = {}, .end = 8};

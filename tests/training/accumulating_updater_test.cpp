@@ -39,10 +39,11 @@ TEST(AccumulatingUpdater, EqualsALargeBatch) {
 // with samples differ.
 TEST(AccumulatingUpdater, RanksTrainAsOneProcess) {
   const std::vector<double> whole = train(12, 1);
-  for (const int ranks : {2, 4}) {
+  const auto run = [&](int ranks, parallel::Sharding sharding) {
     comm::run_threads(ranks, [&](Communicator& comm) {
       RankNet model;
-      auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
+      auto optimizer =
+          create_multi_node_optimizer(optimizers::SGD(0.1), comm, {.sharding = sharding});
       model.to(comm.device());
       optimizer.setup(model);
       datasets::ResidentIterator batches(make_data(), datasets::ShuffledIterator(kSamples, 3, 1),
@@ -50,9 +51,13 @@ TEST(AccumulatingUpdater, RanksTrainAsOneProcess) {
       AccumulatingUpdater updater(batches, 4, optimizer, score_of(model));
       Trainer trainer(updater, model, optimizer, {.epochs = 2, .silent = true});
       trainer.run();
+      optimizer.gather_parameters();
       expect_near(numbers_of(model), whole);
     });
-  }
+  };
+  for (const int ranks : {2, 4})
+    for (const auto sharding : {parallel::Sharding::kNone, parallel::Sharding::kParameters})
+      run(ranks, sharding);
 }
 
 // What ranks must agree on travels with each update here as well.

@@ -56,17 +56,20 @@ Trained train_alone() {
   return {state_of(model), trainer.value("train_loss")};
 }
 
-Trained train_on(Communicator& comm, EmptyBatches empty) {
+Trained train_on(Communicator& comm, EmptyBatches empty,
+                 parallel::Sharding sharding = parallel::Sharding::kAuto) {
   NormNet model;
   parallel::synchronize_normalization(model, comm.shared_from_this());
   model.to(comm.device());
-  auto optimizer = create_multi_node_optimizer(optimizers::MomentumSGD(0.1, 0.9), comm);
+  auto optimizer =
+      create_multi_node_optimizer(optimizers::MomentumSGD(0.1, 0.9), comm, {.sharding = sharding});
   optimizer.setup(model);
   datasets::ResidentIterator batches(make_data(), datasets::ShuffledIterator(kSamples, kBatch, 1),
                                      comm.device(), {comm.rank(), comm.size()});
   StandardUpdater updater(batches, make_step(optimizer, norm_score_of(model), empty));
   Trainer trainer(updater, model, optimizer, options());
   trainer.run();
+  optimizer.gather_parameters();
   return {state_of(model), trainer.value("train_loss")};
 }
 
@@ -80,6 +83,17 @@ TEST(SyncNormalizationTraining, EqualsOneProcess) {
       for (size_t i = 0; i < expected.numbers.size(); ++i)
         ASSERT_NEAR(got.numbers[i], expected.numbers[i], 1e-9) << i;
     });
+}
+
+// Where ranks meet in each use of a parameter, those without samples run the model as well.
+TEST(SyncNormalizationTraining, ShardedParametersRunEmptyBatchesUnasked) {
+  const Trained expected = train_alone();
+  comm::run_threads(3, [&](Communicator& comm) {
+    const Trained got = train_on(comm, EmptyBatches::kSkip, parallel::Sharding::kParameters);
+    ASSERT_EQ(got.numbers.size(), expected.numbers.size());
+    for (size_t i = 0; i < expected.numbers.size(); ++i)
+      ASSERT_NEAR(got.numbers[i], expected.numbers[i], 1e-9) << i;
+  });
 }
 
 TEST(SyncNormalizationTraining, ARankThatLeavesOutTheLayerIsNamed) {

@@ -71,6 +71,7 @@ class FunctionNode : public RefCounted {
   void add_input(const Variable& input);
   const Array& unchanged(const Saved& saved) const;
   void bring_back(const Saved& saved) const;
+  void bring_parameters() const;
   Variable add_output(const Array& output);
 
   InputList inputs_;

@@ -229,6 +229,8 @@ struct ArenaCuts {
   // Bytes from which the first arena of a unit is closed, and the others; as many trailing
   // parameters as fit in last_bytes get one of their own. 0: nothing is cut.
   int64_t first_bytes = 0, bytes = 0, last_bytes = 0;
+
+  bool any() const { return unit_of || first_bytes > 0 || bytes > 0 || last_bytes > 0; }
 };
 
 // Where and how an ArenaSet lays parameters out.

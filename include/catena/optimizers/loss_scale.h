@@ -82,7 +82,8 @@ class DynamicLossScale : public UpdateStage {
   void warn_if_hopeless(const Array& numbers);
 
   LossScaleOptions options_;
-  bool scaled_ = false, warned_ = false, warned_hopeless_ = false;
+  bool scaled_ = false, warned_hopeless_ = false;
+  int unscaled_updates_ = 0;
   int64_t updates_ = 0;        // since the numbers were last copied to the host
   double skipped_before_ = 0;  // at the copy before
   Array seen_;                 // the copy, when seen_event_ has completed

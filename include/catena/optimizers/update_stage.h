@@ -86,7 +86,7 @@ class UpdateStage {
   // Which part of master copies and states this process keeps, and therefore of the parameters it
   // updates. Asked in setup.
   virtual Share share() const { return {}; }
-  // How arenas are cut where the stage shares them (share). Asked in setup.
+  // How arenas are cut; the first stage that cuts decides. Asked in setup.
   virtual ArenaCuts cuts() const { return {}; }
   // This process's part, 1-d, beside those of the others, in the order of their index. Collective.
   // Undefined where the stage shares nothing.

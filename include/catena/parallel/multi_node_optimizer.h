@@ -103,7 +103,8 @@ class MultiNodeOptimizer {
   [[nodiscard]] NoSync no_sync() { return NoSync(reducer_->comm()); }
   // Copies rank 0's parameters, persistent arrays, states, hyper-parameters and t to the other
   // ranks, for instance after loading a checkpoint on rank 0 alone (from_rank0.h reads whole
-  // checkpoints so). Collective.
+  // checkpoints so). Collective. ValueError where states are spread and were not loaded equally
+  // often on all ranks: rank 0 has kept its part of what it loaded, and the rest is nowhere.
   void broadcast_state();
   // Calls average_persistents (persistents.h) for the model given to setup, and
   // gather_parameters(). Collective: all ranks, before test passes and before rank 0 writes a
@@ -128,6 +129,10 @@ class MultiNodeOptimizer {
   // are not here.
   void check_state();
 
+  // Whether ranks meet in each use of a parameter (Sharding::kParameters on several ranks): those
+  // without samples must run the forward and backward pass as well.
+  bool gathers_in_use() const { return sharded() != nullptr && sharded()->gathers_in_use(); }
+
   // The wrapped optimizer, its members, the communicator and the reducer of gradients.
   Optimizer& actual_optimizer() { return *optimizer_; }
   Optimizer* operator->() { return optimizer_; }
@@ -140,6 +145,7 @@ class MultiNodeOptimizer {
 
  private:
   void add_sharding(const BucketOptions& options);
+  void check_loads();
 
   std::unique_ptr<Optimizer> owned_;
   Optimizer* optimizer_;

@@ -43,6 +43,10 @@ class ShardedStates : public optimizers::UpdateStage {
 
   // Whether arrays are spread: with kAuto as the last setup has chosen.
   bool is_on() const { return is_on_; }
+  // Whether ranks meet in each use of a parameter: kParameters on several ranks.
+  bool gathers_in_use() const;
+  // How often states were loaded here since setup. Each rank keeps its part of what it is given.
+  int64_t loads() const { return loads_; }
   // Collective: brings the values of all parameters, so that anybody may read and write them until
   // the next update. All ranks write the same. Not during a capture.
   void gather_parameters();
@@ -73,6 +77,7 @@ class ShardedStates : public optimizers::UpdateStage {
   void finish_norm(const Array& total) override;
   void finish_found(const Array& flag) override;
   void before_layout_moves(Optimizer& optimizer) override;
+  void state_was_loaded() override { ++loads_; }
 
  private:
   void leave_last_setup();
@@ -85,6 +90,7 @@ class ShardedStates : public optimizers::UpdateStage {
   bool is_on_;           // as the last setup has chosen, or the one that is going on
   bool was_on_ = false;  // before that
   int number_ = 0;       // of the optimizer, in errors
+  int64_t loads_ = 0;
   Optimizer* optimizer_ = nullptr;
   std::unique_ptr<ParameterGathers> gathers_;
 };

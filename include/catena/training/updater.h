@@ -19,7 +19,8 @@ using Step = std::function<Arrays(const datasets::Batch&)>;
 Step make_step(Optimizer& optimizer, Score score);
 // What a rank without samples does in a step. kRun: it runs the score and backward on its empty
 // batch, whose numbers do not count. Models whose ranks meet inside need it, such as those with
-// parallel::SyncBatchNormalization; batches made by a Collate are not empty arrays and cannot.
+// parallel::SyncBatchNormalization; batches made by a Collate are not empty arrays and cannot. With
+// Sharding::kParameters, where ranks meet in each use of a parameter, kSkip does the same.
 enum class EmptyBatches : uint8_t { kSkip, kRun };
 // The same on every rank: a rank counts by its samples, and one without joins the update. With
 // BucketOptions::slices it runs its slices one after the other, each through the score, and the

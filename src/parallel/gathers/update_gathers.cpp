@@ -93,6 +93,7 @@ void UpdateGathers::start_ahead() {
 
 // On the current stream, in one call of the library.
 void UpdateGathers::gather_now(const std::vector<size_t>& arenas) {
+  const comm::PurposeScope purpose(&comm_, "update");
   comm_.group([&] {
     for (const size_t index : arenas) {
       const optimizers::ParameterArena& a = arena(index);
