@@ -70,9 +70,16 @@ void MovingAverage::after_setup(Optimizer& optimizer) {
 void MovingAverage::before_layout_moves(Optimizer&) { moved_ = true; }
 void MovingAverage::prepare_for_capture(Optimizer& optimizer) { lay_out(optimizer); }
 
+ShardedArrays MovingAverage::parameter_states() {
+  ShardedArrays result;
+  for (const Part& part : parts_)
+    result.push_back(ShardedArray::whole_of("average" + part.name, part.average, part.parameter));
+  return result;
+}
+
 NamedArrays MovingAverage::state() {
   NamedArrays result;
-  for (const Part& part : parts_) result.emplace_back("average" + part.name, part.average);
+  for (const ShardedArray& each : parameter_states()) result.emplace_back(each.name, each.local);
   return result;
 }
 

@@ -2,6 +2,11 @@
 
 namespace catena::optimizers {
 
+ShardedArray ShardedArray::whole_of(const std::string& name, const Array& array,
+                                    const Parameter& parameter) {
+  return {name, array.shape(), array.dtype(), {}, {0, array.size()}, array, parameter};
+}
+
 void ShardedArray::assign(const Array& array) const {
   if (is_whole() && local.shape() == shape) return local.assign(array);
   if (covers.size() == 0) return;

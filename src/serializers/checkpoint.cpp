@@ -66,11 +66,37 @@ TensorParts parts_of(const Parameterized& model) {
   return parts;
 }
 
+// What stages have for each parameter, by names that Optimizer::common_state has too.
+optimizers::ShardedArrays stage_states_of(const Optimizer& optimizer) {
+  optimizers::ShardedArrays states;
+  for (const auto& stage : optimizer.stages())
+    for (const optimizers::ShardedArray& each : stage->parameter_states()) states.push_back(each);
+  return states;
+}
+
 TensorParts parts_of(Optimizer& optimizer) {
   TensorParts parts;
   for (const optimizers::ShardedArray& state : optimizer.local_state())
     parts.push_back(part_of(state.name, state));
+  for (const optimizers::ShardedArray& state : stage_states_of(optimizer))
+    parts.push_back(part_of(state.name, state));
   return parts;
+}
+
+// The rest: what is the same in all processes.
+NamedArrays values_of(Optimizer& optimizer) {
+  NamedArrays values = optimizer.common_state();
+  std::set<std::string> parts;
+  for (const optimizers::ShardedArray& state : stage_states_of(optimizer)) parts.insert(state.name);
+  std::erase_if(values, [&](const auto& value) { return parts.contains(value.first); });
+  return values;
+}
+
+// After the parts were written. Earlier folders have states of stages among the values.
+void load_values(Optimizer& optimizer, std::map<std::string, Array> values) {
+  for (const optimizers::ShardedArray& state : stage_states_of(optimizer))
+    values.insert_or_assign(state.name, state.local);
+  optimizer.load_common_state(values);
 }
 
 // What fits one file: all elements are here.
@@ -106,22 +132,41 @@ void load_whole_arrays(const Checkpoint::Spread& spread,
 }
 
 // Why these are not the numbers of the optimizer, as Optimizer::load_common_state says it.
-void check_common_state(Optimizer& optimizer,
-                        const std::map<std::string, Checkpoint::SavedForm>& saved) {
+void check_values_of(Optimizer& optimizer,
+                     const std::map<std::string, Checkpoint::SavedForm>& saved) {
   optimizers::StateForms expected, given;
-  for (const auto& [name, array] : optimizer.common_state())
+  for (const auto& [name, array] : values_of(optimizer))
     expected[name] = {array.dtype(), array.shape()};
   for (const auto& [name, form] : saved) given[name] = {form.dtype, form.shape};
+  for (const optimizers::ShardedArray& state : stage_states_of(optimizer)) given.erase(state.name);
   const std::string problems = optimizers::state_problems(expected, given);
   CATENA_CHECK(IoError, problems.empty(), "these are not the numbers of this optimizer:", problems);
 }
 
 }  // namespace
 
-Checkpoint::Check Checkpoint::check_of(Optimizer& optimizer) {
-  return [&optimizer](const std::map<std::string, SavedForm>& saved) {
-    check_common_state(optimizer, saved);
-  };
+Checkpoint::Spread Checkpoint::spread_of(Optimizer& optimizer) {
+  return {.parts = [&optimizer] { return parts_of(optimizer); },
+          .values = [&optimizer] { return values_of(optimizer); },
+          .load_values =
+              [&optimizer](const std::map<std::string, Array>& values) {
+                serializers::load_values(optimizer, values);
+              },
+          .check_values =
+              [&optimizer](const std::map<std::string, SavedForm>& saved) {
+                check_values_of(optimizer, saved);
+              }};
+}
+
+void Checkpoint::declare_slice(const Parameter& parameter, const AxisSlice& slice) {
+  CATENA_CHECK(ValueError, parameter.defined() && slice.axis < parameter.shape().size(),
+               "Checkpoint::declare_slice: axis ", slice.axis, " of a parameter ",
+               parameter.defined() ? message("of shape ", parameter.shape()) : "that is undefined",
+               ", expected one of its axes");
+  CATENA_CHECK(ValueError, slice.index >= 0 && slice.index < slice.count,
+               "Checkpoint::declare_slice: slice ", slice.index, " of ", slice.count,
+               ", expected one of 0 to count - 1");
+  declared_slices_.push_back({parameter, slice});
 }
 
 void Checkpoint::add(const std::string& name, Parameterized& model) {
@@ -135,16 +180,9 @@ void Checkpoint::add(const std::string& name, Parameterized& model) {
 
 void Checkpoint::add(const std::string& name, Optimizer& optimizer) {
   add_entry(
-      {name,
-       [&optimizer] { return optimizer.state(); },
+      {name, [&optimizer] { return optimizer.state(); },
        [&optimizer](const std::map<std::string, Array>& arrays) { optimizer.load_state(arrays); },
-       {.parts = [&optimizer] { return parts_of(optimizer); },
-        .values = [&optimizer] { return optimizer.common_state(); },
-        .load_values =
-            [&optimizer](const std::map<std::string, Array>& values) {
-              optimizer.load_common_state(values);
-            },
-        .check_values = check_of(optimizer)}});
+       spread_of(optimizer)});
 }
 
 void Checkpoint::add(const std::string& name, Spread spread) {

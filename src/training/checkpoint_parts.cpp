@@ -23,11 +23,7 @@ using SavedForms = std::map<std::string, Checkpoint::SavedForm>;
 
 // Tensor-parallel layers --------------------------------------------------------------------------
 
-// Which of `count` equal slices along an axis of the whole a parameter is.
-struct RankSlice {
-  size_t axis;
-  int64_t index, count;
-};
+using RankSlice = Checkpoint::AxisSlice;
 using RankSlices = std::map<const ParameterState*, RankSlice>;
 
 template <class Layer>
@@ -53,6 +49,7 @@ RankSlices rank_slices_of(const Checkpoint& state) {
   RankSlices slices;
   for (const Checkpoint::Entry& entry : state.entries())
     if (entry.spread.model != nullptr) add_rank_slices(*entry.spread.model, slices);
+  for (const auto& [parameter, slice] : state.declared_slices()) slices[parameter.state()] = slice;
   return slices;
 }
 
@@ -322,9 +319,11 @@ TensorParts optimizer_parts(Pipeline& pipeline) {
   TensorParts parts;
   const PipelineNames names(pipeline);
   for (Optimizer* optimizer : optimizers_of(pipeline))
-    for (const optimizers::ShardedArray& state : optimizer->local_state())
-      parts.push_back(serializers::part_of(
-          state_name(state.name, names.own(state.parameter), names.first(state.parameter)), state));
+    for (TensorPart& part : Checkpoint::spread_of(*optimizer).parts()) {
+      part.slice.name =
+          state_name(part.slice.name, names.own(part.parameter), names.first(part.parameter));
+      parts.push_back(std::move(part));
+    }
   return parts;
 }
 
@@ -335,23 +334,25 @@ void add_pipeline(Checkpoint& checkpoint, Pipeline& pipeline) {
                                              .values = {},
                                              .load_values = {},
                                              .model = &pipeline.model()});
-  checkpoint.add("optimizer", Checkpoint::Spread{
-                                  .parts = [&pipeline] { return optimizer_parts(pipeline); },
-                                  .values =
-                                      [&pipeline] {
-                                        const auto own = optimizers_of(pipeline);
-                                        return own.empty() ? NamedArrays() : own[0]->common_state();
-                                      },
-                                  .load_values =
-                                      [&pipeline](const std::map<std::string, Array>& values) {
-                                        for (Optimizer* each : optimizers_of(pipeline))
-                                          each->load_common_state(values);
-                                      },
-                                  .check_values =
-                                      [&pipeline](const SavedForms& saved) {
-                                        for (Optimizer* each : optimizers_of(pipeline))
-                                          Checkpoint::check_of (*each)(saved);
-                                      }});
+  checkpoint.add("optimizer",
+                 Checkpoint::Spread{.parts = [&pipeline] { return optimizer_parts(pipeline); },
+                                    .values =
+                                        [&pipeline] {
+                                          const auto own = optimizers_of(pipeline);
+                                          return own.empty()
+                                                     ? NamedArrays()
+                                                     : Checkpoint::spread_of(*own[0]).values();
+                                        },
+                                    .load_values =
+                                        [&pipeline](const std::map<std::string, Array>& values) {
+                                          for (Optimizer* each : optimizers_of(pipeline))
+                                            Checkpoint::spread_of(*each).load_values(values);
+                                        },
+                                    .check_values =
+                                        [&pipeline](const SavedForms& saved) {
+                                          for (Optimizer* each : optimizers_of(pipeline))
+                                            Checkpoint::spread_of(*each).check_values(saved);
+                                        }});
   checkpoint.add(
       "pipeline",
       [&pipeline] {

@@ -18,8 +18,9 @@ namespace catena::optimizers {
 //
 // Nothing waits for a device, and replays of a captured update go on averaging. Skipped updates do
 // not count. Averages follow the parameters to other devices and are saved with the optimizer's
-// state ("average/l1/W"); a state without them cannot be loaded. Ranks that train together have
-// equal averages, which need the whole parameters in every process.
+// state ("average/l1/W"), in a CheckpointFolder as slices where the parameters are slices; a state
+// without them cannot be loaded. Ranks that train together have equal averages, which need the
+// whole parameters in every process.
 //
 // Persistent arrays of the model, such as the running statistics of batch normalization, are not
 // averaged: those of training stay, or are computed anew for the averaged weights by a pass in
@@ -70,6 +71,7 @@ class MovingAverage : public UpdateStage {
   void before_layout_moves(Optimizer& optimizer) override;
   void prepare_for_capture(Optimizer& optimizer) override;
   NamedArrays state() override;
+  ShardedArrays parameter_states() override;
 
  private:
   struct Part {

@@ -19,6 +19,9 @@ struct ShardedArray {
   Array local;
   Parameter parameter = {};  // whose state it is; undefined for arrays of none
 
+  // A state of a parameter that is here as a whole.
+  static ShardedArray whole_of(const std::string& name, const Array& array,
+                               const Parameter& parameter);
   // Whether all elements are here.
   bool is_whole() const { return covers.size() == element_count(shape); }
   // Copies what is covered from a whole array of any device. The shape must fit.

@@ -9,6 +9,7 @@
 #include "catena/array/named_arrays.h"
 #include "catena/autograd/variable.h"
 #include "catena/optimizers/arena.h"
+#include "catena/optimizers/sharded_array.h"
 
 namespace catena::optimizers {
 
@@ -109,6 +110,10 @@ class UpdateStage {
   // Arrays that the optimizer saves with its states, by names "stage/number", as views that may be
   // written to; state_was_loaded follows.
   virtual NamedArrays state() { return {}; }
+  // Those of state() that belong to a parameter each, of its shape and by the same names. What is
+  // spread over processes, such as the parameters of a tensor-parallel layer, is saved and loaded
+  // with the parameter's other states; the rest of state() is what all processes have in common.
+  virtual ShardedArrays parameter_states() { return {}; }
   virtual void state_was_loaded() {}
 };
 

@@ -92,9 +92,6 @@ class Checkpoint {
   // them. Changes nothing.
   using Check = std::function<void(const std::map<std::string, SavedForm>&)>;
 
-  // Of the rest of an optimizer: whether Optimizer::load_common_state takes it.
-  static Check check_of(Optimizer& optimizer);
-
   // An object whose tensors may be spread over processes; names are below the entry's.
   struct Spread {
     std::function<TensorParts()> parts;  // what this process has of the tensors: views
@@ -107,6 +104,21 @@ class Checkpoint {
   };
   // Such an object. save() and load() of one file need all elements in this process (ValueError).
   void add(const std::string& name, Spread spread);
+  // What add(name, optimizer) adds for files that processes share: states of parameters as parts,
+  // those of stages included (UpdateStage::parameter_states), and the rest as values.
+  static Spread spread_of(Optimizer& optimizer);
+
+  // Which of `count` equal slices, along an axis of the whole tensor, a process has.
+  struct AxisSlice {
+    size_t axis = 0;
+    int64_t index = 0, count = 1;
+  };
+  // Says that a parameter of an entry is a slice of a tensor that processes share, in a layer of
+  // your own; of tensor-parallel layers it is known. Its states are slices like it. Files that
+  // processes share (training::CheckpointFolder) have the whole tensors then; one file has what
+  // this process has. ValueError for an axis that the parameter lacks, and unless 0 <= index <
+  // count.
+  void declare_slice(const Parameter& parameter, const AxisSlice& slice);
 
   // Waits for the devices. Written by rename; IoError with the path and the system's reason.
   void save(const std::string& path) const;
@@ -132,6 +144,13 @@ class Checkpoint {
   };
   // All of them.
   const std::vector<Entry>& entries() const { return entries_; }
+  // A slice that was declared.
+  struct DeclaredSlice {
+    Parameter parameter;
+    AxisSlice slice;
+  };
+  // All of them.
+  const std::vector<DeclaredSlice>& declared_slices() const { return declared_slices_; }
 
  private:
   // How values of a type are saved: as elements of a dtype, or as bytes.
@@ -161,6 +180,7 @@ class Checkpoint {
                           bool several);
 
   std::vector<Entry> entries_;
+  std::vector<DeclaredSlice> declared_slices_;
 };
 
 }  // namespace catena::serializers
