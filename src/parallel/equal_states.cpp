@@ -1,6 +1,3 @@
-// Ranks compare their states by digests. A digest is the sum of the 64-bit words, modulo 2^64, of a
-// piece of a block of memory. Integer sums do not depend on the order, so every device gives the
-// same digest for the same bits; the pieces see values that changed places.
 #include "equal_states.h"
 
 #include <algorithm>
@@ -8,7 +5,7 @@
 #include <charconv>
 #include <string_view>
 
-#include "catena/array/reduction.h"
+#include "array_digest.h"
 #include "catena/comm/internals.h"
 #include "catena/comm/transport.h"
 #include "rank_difference.h"
@@ -17,44 +14,6 @@ namespace catena::parallel {
 namespace {
 
 using optimizers::ParameterArena;
-
-uint64_t mix(uint64_t hash, uint64_t value) {
-  hash = (hash ^ value) * 0x9e37'79b9'7f4a'7c15u;
-  return hash ^ (hash >> 29);
-}
-
-// The bytes of a contiguous array as words of 64 bits, or of the largest size that divides them.
-Array words_of(const Array& a) {
-  const int64_t bytes = a.nbytes();
-  const Dtype word = bytes % 8 == 0   ? Dtype::kUInt64
-                     : bytes % 4 == 0 ? Dtype::kUInt32
-                     : bytes % 2 == 0 ? Dtype::kUInt16
-                                      : Dtype::kUInt8;
-  const auto item = static_cast<int64_t>(itemsize(word));
-  const auto offset =
-      static_cast<char*>(a.raw_data()) - static_cast<const char*>(a.storage()->data);
-  return Array::from_storage(a.storage(), offset, {bytes / item}, {item}, word);
-}
-
-uint64_t add_sums(uint64_t hash, const Array& words, int axis) {
-  const Array sums = sum(words, {.axes = {axis}}).copy_to(cpu());
-  for (const uint64_t s : sums.span<const uint64_t>()) hash = mix(hash, s);
-  return hash;
-}
-
-uint64_t digest_of(const Array& array) {
-  if (array.size() == 0) return 0;
-  const DeviceScope scope(array.device());
-  const Array words = words_of(array.contiguous());
-  // Few pieces, so that little is read from the device, which are not too long to be balanced.
-  constexpr int64_t kFewest = 64, kMost = int64_t(1) << 16, kPieces = 256;
-  const int64_t length = std::clamp(words.size() / kPieces, kFewest, kMost);
-  const int64_t pieces = words.size() / length, whole = pieces * length;
-  uint64_t hash = mix(0, static_cast<uint64_t>(array.nbytes()));
-  if (pieces > 0) hash = add_sums(hash, words(Slice(0, whole)).reshape({pieces, length}), 1);
-  if (whole < words.size()) hash = add_sums(hash, words(Slice(whole, none)), 0);
-  return hash;
-}
 
 // State k of all slots as one array of the arena's length, if it is stored so; else undefined.
 Array state_block(Optimizer& optimizer, const ParameterArena& arena, size_t k) {
@@ -111,7 +70,7 @@ std::string frozen_in(const Optimizer& optimizer) {
 }
 
 // Of everything that the ranks must hold alike.
-uint64_t digest_of(Optimizer& optimizer) {
+uint64_t digest_of_all(Optimizer& optimizer) {
   optimizer.settle_layout();
   uint64_t hash = mix(0, static_cast<uint64_t>(optimizer.t()));
   for (const char c : stages_of(optimizer) + '\n' + frozen_in(optimizer))
@@ -195,7 +154,7 @@ std::string describe(const std::vector<RankGroup>& groups) {
 void check_equal_states(Communicator& comm, Optimizer& optimizer, const char* who) {
   if (comm.size() == 1) return;
   const comm::PurposeScope purpose(&comm, who);
-  const std::vector<uint64_t> all = comm.all_gather_object(digest_of(optimizer));
+  const std::vector<uint64_t> all = comm.all_gather_object(digest_of_all(optimizer));
   if (std::all_of(all.begin(), all.end(), [&](uint64_t d) { return d == all[0]; })) return;
   const std::vector<RankGroup> groups =
       first_difference(comm.all_gather_bytes(describe(optimizer)));

@@ -8,19 +8,12 @@ namespace {
 
 constexpr int64_t kSmallest = int64_t{64} << 10;  // bytes of a share
 
-// A slice and the processes that have it.
-struct SharedSlice {
-  TensorSlice slice;
-  struct Holder {
-    size_t process, part;
-  };
-  std::vector<Holder> holders;
-};
-
 std::string key_of(const TensorSlice& slice) {
   return message(slice.name, "\n", slice.begin, slice.extent, slice.order.axes(slice.shape.ndim()),
                  slice.elements.begin, " ", slice.elements.end);
 }
+
+}  // namespace
 
 std::vector<SharedSlice> shared_slices(const std::vector<std::vector<TensorSlice>>& slices) {
   std::vector<SharedSlice> shared;
@@ -37,6 +30,8 @@ std::vector<SharedSlice> shared_slices(const std::vector<std::vector<TensorSlice
   }
   return shared;
 }
+
+namespace {
 
 void check_tensors(const std::vector<SharedSlice>& shared) {
   struct Tensor {

@@ -15,6 +15,18 @@ struct Piece {
 };
 inline constexpr int64_t kPieceBytes = int64_t{16} << 20;
 
+// A slice and the processes that have it, each with the number of its part.
+struct SharedSlice {
+  TensorSlice slice;
+  struct Holder {
+    size_t process, part;
+  };
+  std::vector<Holder> holders;
+};
+// All slices of all processes, in the order in which they first come. Follows from its argument
+// alone.
+std::vector<SharedSlice> shared_slices(const std::vector<std::vector<TensorSlice>>& slices);
+
 // The pieces of each process, given the slices of all. What several processes have is written once,
 // in shares of about equal size; a small one by whoever has the least to write. Tensors without
 // elements are pieces of none. Follows from its arguments alone.

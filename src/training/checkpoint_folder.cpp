@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "catena/core/log.h"
+#include "training/checkpoint_equality.h"
 #include "training/checkpoint_loader.h"
 #include "training/checkpoint_meeting.h"
 #include "training/checkpoint_names.h"
@@ -77,7 +78,9 @@ class CheckpointFolder::Impl {
  private:
   std::vector<Arrival> meet(const Arrival& own) const;
   TensorParts parts_for_save(const Checkpoint& state, Arrival& own) const;
+  std::vector<std::vector<serializers::TensorSlice>> slices_of_all(const TensorParts& parts) const;
   void make_plan(const TensorParts& parts, const std::vector<Arrival>& all);
+  void compare_once(const TensorParts& parts);
   std::string begin_folder(int64_t step, std::shared_ptr<SaveOwner>& owner) const;
   void start_writer(const TensorParts& parts, SavePlan plan);
   // How a save has ended on all ranks. Given up: a rank has not ended.
@@ -97,8 +100,9 @@ class CheckpointFolder::Impl {
   CheckpointFolderOptions options_;
   std::shared_ptr<StagedSlices> staged_ = std::make_shared<StagedSlices>();
   std::unique_ptr<CheckpointWriter> writer_;
-  int64_t step_ = 0;        // of the last save
-  bool went_back_ = false;  // a step was loaded that may not be the newest
+  int64_t step_ = 0;          // of the last save
+  bool is_compared_ = false;  // what the ranks hold in common, at the first save
+  bool went_back_ = false;    // a step was loaded that may not be the newest
   Times times_;
   // The pieces of this rank, as long as all ranks come with these slices.
   std::vector<uint64_t> hashes_;
@@ -127,20 +131,39 @@ TensorParts CheckpointFolder::Impl::parts_for_save(const Checkpoint& state, Arri
   return parts;
 }
 
+std::vector<std::vector<serializers::TensorSlice>> CheckpointFolder::Impl::slices_of_all(
+    const TensorParts& parts) const {
+  std::vector<std::vector<serializers::TensorSlice>> slices;
+  for (const std::string& text : ranks_.gather(serializers::pack(slices_of(parts))))
+    slices.push_back(serializers::unpack(text));
+  return slices;
+}
+
 void CheckpointFolder::Impl::make_plan(const TensorParts& parts, const std::vector<Arrival>& all) {
   std::vector<uint64_t> hashes;
   for (const Arrival& one : all) hashes.push_back(one.hash);
   if (hashes == hashes_) return;
   hashes_.clear();
-  std::vector<std::vector<serializers::TensorSlice>> slices;
-  for (const std::string& text : ranks_.gather(serializers::pack(slices_of(parts))))
-    slices.push_back(serializers::unpack(text));
+  const auto slices = slices_of_all(parts);
   try {
     pieces_ = std::move(serializers::plan_pieces(slices)[size_t(ranks_.rank())]);
   } catch (const ValueError& error) {  // on all ranks
     fail<ValueError>("CheckpointFolder: ", error.what());
   }
   hashes_ = std::move(hashes);
+}
+
+// Ranks that name different values alike have a fault in how the program is set up. So the first
+// save of a folder sees it, and later ones need not read everything.
+void CheckpointFolder::Impl::compare_once(const TensorParts& parts) {
+  if (is_compared_ || ranks_.size() == 1) return;
+  const auto common = held_in_common(slices_of_all(parts));
+  std::string digests;
+  const std::string error =
+      error_of_call([&] { digests = digests_of(parts, common, ranks_.rank()); });
+  ranks_.throw_first(ranks_.call(), ranks_.gather(error));
+  require_equal(ranks_.call(), common, ranks_.gather(digests));
+  is_compared_ = true;
 }
 
 // Makes the folder that the ranks write to, on rank 0, which owns it; its id.
@@ -194,6 +217,7 @@ bool CheckpointFolder::Impl::begin(const Checkpoint& state, int64_t step, bool i
   if (is_busy) wait();
   writer_.reset();
   make_plan(parts, all);
+  compare_once(parts);
   std::shared_ptr<SaveOwner> owner;
   const std::string id = begin_folder(step, owner);
   step_ = step;

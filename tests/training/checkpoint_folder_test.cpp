@@ -16,6 +16,7 @@
 #include <functional>
 #include <thread>
 
+#include "catena/array/random.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/loss_scale.h"
 #include "catena/testing_markers.h"
@@ -172,7 +173,8 @@ TEST(CheckpointFolder, NamesThatAnIndexCannotHoldAreRefused) {
 TEST(CheckpointFolder, RanksShareTheWriting) {
   const TempFolder folder;
   comm::run_threads(4, [&](Communicator& comm) {
-    std::map<std::string, Array> none;
+    const DeviceScope scope(comm.device());
+    random::default_state(comm.device()).seed(1);
     struct Large : FunctionSet {
       F::Linear l{512, 1024};
       CATENA_FUNCTIONS(l)
@@ -811,6 +813,8 @@ TEST(CheckpointFolder, WhatCannotBeReadIsAnErrorOnAllRanksAndNoOlderOneIsLoaded)
 TEST(CheckpointFolder, ACheckOfAnEntryThatThrowsOnOneRankIsAnErrorOfAll) {
   const TempFolder folder;
   comm::run_threads(2, [&](Communicator& comm) {
+    const DeviceScope scope(comm.device());
+    random::default_state(comm.device()).seed(1);
     functions::Linear layer(2, 2);
     serializers::Checkpoint state;
     serializers::Checkpoint::Spread spread;

@@ -45,10 +45,10 @@ struct CheckpointFolderOptions {
 //
 // Files have slices of tensors by their global names, which do not depend on the ranks: parameters
 // and states by the names of the model, those of pipelines and of tensor-parallel layers included
-// (ColumnParallelLinear, RowParallelLinear and VocabParallelEmbedID). What several ranks have is
-// written once, by all of them in shares. Entries of serializers::Checkpoint other than models,
-// optimizers and pipelines are rank 0's. All ranks get what they need from the files, which must be
-// on a file system that they share.
+// (ColumnParallelLinear, RowParallelLinear and VocabParallelEmbedID), and those of layers of your
+// own by Checkpoint::declare_slice. What several ranks have is written once, by all of them in
+// shares. Entries of serializers::Checkpoint other than models, optimizers and pipelines are rank
+// 0's. All ranks get what they need from the files, which must be on a file system that they share.
 //
 // All ranks make one of the same path and call save, save_async, wait, load and has_checkpoint
 // together, with the same steps, checkpoints of the same entries and the same options (ValueError
@@ -71,6 +71,11 @@ class CheckpointFolder {
   const std::string& path() const;
 
   // Saves, and returns when the checkpoint is complete. A checkpoint of this step is replaced.
+  // The first save of the object also compares what several ranks hold as the same tensor:
+  // parameters, states that are not spread and arrays declared OverRanks::kEqual. It reads them
+  // once, on their devices, waits for that, and exchanges 16 bytes a tensor; later saves do not.
+  // ValueError, on all ranks, with the first tensor whose bits differ and the ranks.
+  //
   // ValueError for step < 0, for tensors that the ranks name or lay out differently, and where
   // there is a checkpoint of a later step, of another run perhaps: load() it to go on from it, or
   // the one to go back to, whose next save then removes later ones, or clear(). IoError, on all
@@ -79,8 +84,9 @@ class CheckpointFolder {
   // Copies the state to host memory and returns; a thread writes it. Arrays may be written again at
   // once: copies of those on the CPU are done, and the streams of GPUs wait for copies to
   // page-locked memory on a side stream. The host waits for a GPU once, to read the count of
-  // updates. Host memory of that size is kept for the next save, which reserve() prepares. While a
-  // save is being written the next one waits, or is left out (WhenBusy): false then, on all ranks.
+  // updates, and in the first save for the comparison of the ranks. Host memory of that size is
+  // kept for the next save, which reserve() prepares. While a save is being written the next one
+  // waits, or is left out (WhenBusy): false then, on all ranks.
   // Throws the error of the save before it, as wait() does. Not during the capture of a graph.
   bool save_async(const serializers::Checkpoint& state, int64_t step);
   // Waits until the last checkpoint is complete, however long that takes: the ranks exchange a few
