@@ -121,6 +121,12 @@ TensorParts parts_to_save(const Checkpoint& state, bool is_first) {
   return parts;
 }
 
+int64_t slices_over(const Checkpoint& state) {
+  int64_t most = 1;
+  for (const auto& [parameter, slice] : rank_slices_of(state)) most = std::max(most, slice.count);
+  return most;
+}
+
 std::vector<TensorSlice> slices_of(const TensorParts& parts) {
   std::vector<TensorSlice> slices;
   for (const TensorPart& part : parts) slices.push_back(part.slice);

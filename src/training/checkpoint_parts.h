@@ -14,6 +14,8 @@ namespace catena::training {
 // optimizers and the like only `is_first` process's.
 serializers::TensorParts parts_to_save(const serializers::Checkpoint& state, bool is_first);
 std::vector<serializers::TensorSlice> slices_of(const serializers::TensorParts& parts);
+// Into how many slices, each of a rank, its parameters are cut: the most of them; 1: into none.
+int64_t slices_over(const serializers::Checkpoint& state);
 std::vector<std::string> entries_of(const serializers::Checkpoint& state);
 
 // What this process wants of a checkpoint that was written so.

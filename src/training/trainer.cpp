@@ -30,15 +30,17 @@ Trainer::Trainer(Updater& updater, Parameterized& model, const List<Optimizer>& 
       options_(std::move(options)),
       ranks_(ranks),
       comm_(ranks.empty() ? nullptr : &ranks[0].get().comm()),
+      all_(options_.ranks ? options_.ranks : comm_),
       means_(options_.metrics),
       report_({.log = is_root() && !options_.out.empty() ? options_.out + "/log.json" : "",
                .silent = is_silent(),
                .out = options_.stream}) {
   check_options();
+  list_state();
+  check_slices();
   if (!options_.out.empty()) prepare_output_folder(options_.out);
   if (!options_.out.empty() && options_.checkpoints)
-    folder_ = std::make_unique<CheckpointFolder>(folder_path(), comm_, *options_.checkpoints);
-  list_state();
+    folder_ = std::make_unique<CheckpointFolder>(folder_path(), all_, *options_.checkpoints);
 }
 
 void Trainer::check_options() const {
@@ -73,7 +75,7 @@ Trainer::Trainer(Updater& updater, Parameterized& model,
                  const List<parallel::MultiNodeOptimizer>& optimizers, TrainerOptions options)
     : Trainer(updater, model, actual(optimizers), optimizers, std::move(options)) {}
 
-bool Trainer::is_root() const { return comm_ == nullptr || comm_->rank() == 0; }
+bool Trainer::is_root() const { return all_ == nullptr || all_->rank() == 0; }
 bool Trainer::is_silent() const { return options_.silent.value_or(!is_root() || !prints()); }
 
 void Trainer::evaluate_on(datasets::BatchIterator& batches, Score score) {
@@ -130,6 +132,7 @@ void Trainer::add_extension(std::unique_ptr<Extension> extension) {
 
 void Trainer::keep_best(const std::string& column, Best best, const std::string& file) {
   folder("Trainer::keep_best", file);
+  require_whole_model("Trainer::keep_best");
   extend(std::make_unique<KeepBest>(column, best, file));
 }
 
@@ -182,6 +185,7 @@ void Trainer::start_extensions() {
 }
 
 void Trainer::run() {
+  check_slices();
   check_overwrite();
   if (folder_ && options_.overwrite && !resumed_ && iteration_ == 0) folder_->clear();
   since_ = Clock::now();
@@ -237,6 +241,19 @@ void Trainer::count_time() {
   since_ = now;
 }
 
+namespace {
+
+// Ranks that share layers compute one loss, but decide by it on their own, such as when to stop.
+Row numbers_of_first(Communicator& comm, Row row) {
+  std::vector<double> numbers;
+  for (const auto& [name, number] : row) numbers.push_back(number);
+  numbers = comm.broadcast_object(numbers);
+  for (size_t k = 0; k < row.size(); ++k) row[k].second = numbers.at(k);
+  return row;
+}
+
+}  // namespace
+
 void Trainer::finish_row(ProgressBar& bar) {
   updater_.settle(means_);
   means_.reduce(comm_);
@@ -253,6 +270,7 @@ void Trainer::finish_row(ProgressBar& bar) {
   count_time();
   row.emplace_back("elapsed", elapsed_);
   for (const auto& [name, number] : observed_) row.emplace_back(name, number());
+  if (all_ != comm_) row = numbers_of_first(*all_, std::move(row));
   bar.clear();
   report_.add(row);
   row_ = std::move(row);

@@ -8,6 +8,7 @@
 #include "catena/parallel/from_rank0.h"
 #include "catena/parallel/persistents.h"
 #include "catena/training/trainer.h"
+#include "training/checkpoint_parts.h"
 #include "training/rank_states.h"
 
 namespace catena::training {
@@ -56,6 +57,28 @@ NamedArrays Trainer::upgraded(NamedArrays arrays) const {
   return arrays;
 }
 
+// Slices may be declared after the constructor, too.
+void Trainer::check_slices() const {
+  const int64_t count = slices_over(checkpoint_);
+  if (count == 1 || options_.out.empty()) return;
+  CATENA_CHECK(ValueError, options_.ranks && options_.ranks->size() >= count,
+               "Trainer: the model has slices of its tensors over ", count,
+               " ranks, which would all write the same files; set .ranks to the communicator of "
+               "all ranks, such as &grid.comm(), and .checkpoints",
+               options_.ranks ? message(", got one of ", options_.ranks->size(), " ranks") : "");
+  CATENA_CHECK(ValueError, options_.checkpoints || !options_.snapshot.is_set(),
+               "Trainer: the model has slices of its tensors over ", count,
+               " ranks, and checkpoint.npz would have those of rank 0 only; set .checkpoints = "
+               "training::CheckpointFolderOptions{}, for checkpoints that all ranks write");
+}
+
+void Trainer::require_whole_model(const char* who) const {
+  const int64_t count = slices_over(checkpoint_);
+  CATENA_CHECK(ValueError, count == 1, who, ": the model has slices of its tensors over ", count,
+               " ranks, and the file would have those of rank 0 only; save it with a "
+               "CheckpointFolder of all ranks");
+}
+
 std::string Trainer::folder(const char* who, const std::string& file) const {
   CATENA_CHECK(ValueError, !options_.out.empty(), who, ": there is no folder for '", file,
                "'; set .out");
@@ -73,7 +96,7 @@ std::string Trainer::checkpoint_path() const {
 bool Trainer::has_checkpoint() const {
   const bool exists = !options_.out.empty() && (std::filesystem::exists(file_path()) ||
                                                 !CheckpointFolder(folder_path()).steps().empty());
-  return comm_ ? comm_->broadcast_object(int(exists)) != 0 : exists;
+  return all_ ? all_->broadcast_object(int(exists)) != 0 : exists;
 }
 
 void Trainer::remove_checkpoints() {
@@ -83,7 +106,7 @@ void Trainer::remove_checkpoints() {
   if (folder_)  // which may be saving
     folder_->clear();
   else
-    CheckpointFolder(folder_path(), comm_).clear();
+    CheckpointFolder(folder_path(), all_).clear();
 }
 
 // On rank 0: whether the newest checkpoint is in the folder, and not in the file.
@@ -127,7 +150,7 @@ void Trainer::check_overwrite() const {
   std::string names;
   if (is_root())
     for (const std::string& file : files_in_the_way()) names += (names.empty() ? "" : ", ") + file;
-  if (comm_) names = comm_->broadcast_object(names);
+  if (all_) names = all_->broadcast_object(names);
   CATENA_CHECK(ValueError, names.empty(), "Trainer::run: the folder '", options_.out, "' has ",
                names,
                " of an earlier run, which this one would overwrite; call resume() first to "
@@ -137,9 +160,9 @@ void Trainer::check_overwrite() const {
 // Rows of the log are read before anything is restored.
 void Trainer::read_checkpoint(std::vector<Row>& rows) {
   const std::string path = folder("Trainer::resume", "checkpoint.npz");
-  const auto share = parallel::from_rank_0(comm_);
+  const auto share = parallel::from_rank_0(all_);
   int in_folder = is_root() && folder_is_newest();
-  if (comm_) in_folder = comm_->broadcast_object(in_folder);
+  if (all_) in_folder = all_->broadcast_object(in_folder);
   if (in_folder) {
     share([&] {
       rows = report_.read_log();
@@ -148,9 +171,13 @@ void Trainer::read_checkpoint(std::vector<Row>& rows) {
     if (folder_)
       folder_->load(checkpoint_);
     else
-      CheckpointFolder(folder_path(), comm_).load(checkpoint_);
+      CheckpointFolder(folder_path(), all_).load(checkpoint_);
     return;
   }
+  CATENA_CHECK(IoError, slices_over(checkpoint_) == 1, "Trainer::resume: '", path,
+               "' is the newest checkpoint and has what one rank has, while this model has slices "
+               "over ",
+               slices_over(checkpoint_), " ranks; remove the file, and go on from out/checkpoints");
   checkpoint_.load(path, [&](const auto& read) {
     return share([&] {
       CATENA_CHECK(IoError, std::filesystem::exists(path), "Trainer::resume: there is no '", path,
@@ -163,6 +190,7 @@ void Trainer::read_checkpoint(std::vector<Row>& rows) {
 }
 
 void Trainer::resume() {
+  check_slices();
   std::vector<Row> rows;  // of the log, on rank 0
   read_checkpoint(rows);
   updater_.settle(means_);  // of an earlier run of this trainer
@@ -231,6 +259,7 @@ void Trainer::average_statistics() {
 
 void Trainer::save_model(const std::string& file) {
   const std::string path = folder("Trainer::save_model", file);
+  require_whole_model("Trainer::save_model");
   average_statistics();
   if (is_root()) serializers::save(path, model_);
 }

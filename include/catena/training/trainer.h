@@ -43,6 +43,10 @@ struct TrainerOptions {
   // system that they share; with `async` behind training. Else rank 0 writes out/checkpoint.npz.
   std::optional<CheckpointFolderOptions> checkpoints = {};
   bool async = true;
+  // All ranks of the run, where the optimizers' communicator has some of them: Grid::comm(), which
+  // models with tensor-parallel layers need. Its rank 0 is that of the optimizers' too. Null: those
+  // of the optimizers.
+  Communicator* ranks = nullptr;
   bool overwrite = false;  // replace the files of an earlier run that resume() does not go on from
   bool allow_nonfinite_loss = false;  // go on from a row whose train_loss is infinite or NaN
   // A NanFinder around each update: the first function whose output or gradient is not finite ends
@@ -65,12 +69,19 @@ struct TrainerOptions {
 // passes and checkpoints; rank 0 alone prints and writes, but for checkpoints (see TrainerOptions);
 // the ranks compare their states before each checkpoint.
 //
+// Of tensor-parallel layers each rank has slices. The optimizer then averages over Grid::data(),
+// and .ranks = &grid.comm() says who writes checkpoints and whose rank 0 prints; a file of one rank
+// has no room for slices, so that .checkpoints must be set, and save_model() and keep_best() are
+// errors. Rows are rank 0's on all ranks. Generators are saved for each rank of the optimizer's
+// communicator: the ranks that share a layer draw alike.
+//
 // What updater, model, optimizers, functions and extensions refer to must outlive the trainer. An
 // exception of any of them leaves run(); the last checkpoint stays.
 class Trainer {
  public:
-  // ValueError when no limit is set, no metric is named, or an optimizer is not set up; IoError
-  // when files cannot be written to options.out.
+  // ValueError when no limit is set, no metric is named, or an optimizer is not set up, and where
+  // the model has slices over ranks that the files of the run cannot have (.ranks, .checkpoints);
+  // IoError when files cannot be written to options.out.
   Trainer(Updater& updater, Parameterized& model, Optimizer& optimizer, TrainerOptions options);
   Trainer(Updater& updater, Parameterized& model, parallel::MultiNodeOptimizer& optimizer,
           TrainerOptions options);
@@ -169,6 +180,8 @@ class Trainer {
   Trainer(Updater& updater, Parameterized& model, const List<Optimizer>& optimizers,
           const List<parallel::MultiNodeOptimizer>& ranks, TrainerOptions options);
   void check_options() const;
+  void check_slices() const;
+  void require_whole_model(const char* who) const;
   void list_state();
   bool is_root() const;
   bool is_silent() const;
@@ -207,6 +220,7 @@ class Trainer {
   TrainerOptions options_;
   List<parallel::MultiNodeOptimizer> ranks_;  // empty: one process
   Communicator* comm_;                        // theirs, or null
+  Communicator* all_;                         // of all ranks of the run, or null
   Means means_;                               // since the last row
   Report report_;
   serializers::Checkpoint checkpoint_;
