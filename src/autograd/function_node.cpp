@@ -1,6 +1,7 @@
 // Recording function applications, and what their backward sees and writes.
 #include "catena/autograd/function_node.h"
 
+#include <algorithm>
 #include <atomic>
 #include <vector>
 
@@ -145,10 +146,17 @@ void FunctionNode::bring_back(const Saved& saved) const {
 }
 
 // All that were saved, whichever backward() asks for: what it leaves out, as for an empty batch,
-// must not differ between processes that gather parameters together.
+// must not differ between processes that gather parameters together. Those that are here count as
+// used first, so that they stay while others come.
 void FunctionNode::bring_parameters() const {
+  const auto is_away = [](const Saved& s) { return s.parameter && s.parameter->is_absent; };
+  if (std::none_of(saved_.begin(), saved_.end(), is_away)) return;
+  for (const Saved& saved : saved_) {
+    if (!saved.parameter || is_away(saved)) continue;
+    if (ParameterState* here = inputs_[size_t(saved.index)]->parameter) here->before_use();
+  }
   for (const Saved& saved : saved_)
-    if (saved.parameter && saved.parameter->is_absent) bring_back(saved);
+    if (is_away(saved)) bring_back(saved);
 }
 
 Variable BackwardContext::input(int i) const {

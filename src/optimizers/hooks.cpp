@@ -1,8 +1,9 @@
 #include "catena/optimizers/hooks.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
-#include <unordered_map>
+#include <vector>
 
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
@@ -33,48 +34,34 @@ Hook gradient_hard_clipping(double lower, double upper) {
 
 namespace {
 
-// A key for each parameter, whose generators are independent of each other (SplitMix64; Steele, Lea
-// and Flood, "Fast splittable pseudorandom number generators", 2014).
-uint64_t key_of(uint64_t seed, int64_t parameter) {
-  uint64_t z = seed + (uint64_t(parameter) + 1) * 0x9e37'79b9'7f4a'7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58'476d'1ce4'e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d0'49bb'1331'11ebu;
-  return z ^ (z >> 31);
+// A parameter of an optimizer, by its place in the order of declaration.
+struct Place {
+  size_t arena;
+  const ParameterArena::Slot* slot;
+};
+
+std::vector<Place> by_declaration(const std::vector<ParameterArena>& arenas) {
+  std::vector<Place> places;
+  for (size_t a = 0; a < arenas.size(); ++a)
+    for (const ParameterArena::Slot& slot : arenas[a].slots()) places.push_back({a, &slot});
+  std::sort(places.begin(), places.end(),
+            [](const Place& a, const Place& b) { return a.slot->index < b.slot->index; });
+  return places;
 }
 
-// Normal noise of each parameter from a generator of its own, so that it depends neither on the
-// layout of arenas nor on which parts of them are here.
-class ParameterNoise {
- public:
-  explicit ParameterNoise(uint64_t seed) : seed_(seed) {}
-
-  // gradient += deviation * noise, of the elements that are kept here.
-  void add_to(const ParameterArena& arena, const Array& deviation) {
-    const Dtype dtype = compute_dtype(arena.dtype());
-    const Array factor = deviation.astype(dtype, false);
-    for (const ParameterArena::Slot& slot : arena.slots()) {
-      const Block& gradient = arena.gradient();
-      const ElementRange all{slot.offset, slot.offset + slot.size};
-      const ElementRange here = intersection(all, gradient.covers);
-      if (here.size() == 0) continue;
-      const Array whole = of(slot.index).normal({slot.size}, 0, 1.0, {dtype, arena.device()});
-      const Array noise = whole(Slice(here.begin - all.begin, here.end - all.begin));
-      const Array part = gradient.part(here);
-      multiply(noise, factor, noise);
-      add(part, noise, part);
-    }
-  }
-
- private:
-  RandomState& of(int64_t parameter) {
-    const auto [found, is_new] = generators_.try_emplace(parameter, nullptr);
-    if (is_new) found->second = std::make_unique<RandomState>(key_of(seed_, parameter));
-    return *found->second;
-  }
-
-  uint64_t seed_;
-  std::unordered_map<int64_t, std::unique_ptr<RandomState>> generators_;  // by place in declaration
-};
+// gradient += deviation * noise, of the elements that are kept here. All noise of the parameter is
+// drawn, so that what others get depends neither on the layout nor on which parts are here.
+void add_noise(const ParameterArena& arena, const ParameterArena::Slot& slot,
+               const Array& deviation, RandomState& random) {
+  const Array noise = random.normal({slot.size}, 0, 1.0, {deviation.dtype(), arena.device()});
+  const ElementRange all{slot.offset, slot.offset + slot.size};
+  const ElementRange here = intersection(all, arena.gradient().covers);
+  if (here.size() == 0) return;
+  const Array own = noise(Slice(here.begin - all.begin, here.end - all.begin));
+  const Array gradient = arena.gradient().part(here);
+  multiply(own, deviation, own);
+  add(gradient, own, gradient);
+}
 
 }  // namespace
 
@@ -82,15 +69,20 @@ Hook GradientNoise(double eta, double gamma, uint64_t seed) {
   CATENA_CHECK(ValueError, std::isfinite(eta) && std::isfinite(gamma) && eta >= 0 && gamma >= 0,
                "GradientNoise: expected finite numbers of at least 0, got eta ", eta, " and gamma ",
                gamma);
-  const auto noise = std::make_shared<ParameterNoise>(seed);
-  return [eta, gamma, noise](UpdateContext& update) {
+  const auto random = std::make_shared<RandomState>(seed);
+  return [eta, gamma, random](UpdateContext& update) {
     update.apply();
     const auto& arenas = update.optimizer().layout().arenas();
+    Arrays deviations;
     for (size_t i = 0; i < arenas.size(); ++i) {
-      if (arenas[i].size() == 0) continue;
       const DeviceScope scope(arenas[i].device());
       const Array steps = add(update.updates(i), 1.0);
-      noise->add_to(arenas[i], multiply(power(steps, -gamma / 2), std::sqrt(eta)));
+      deviations.push_back(multiply(power(steps, -gamma / 2), std::sqrt(eta))
+                               .astype(compute_dtype(arenas[i].dtype()), false));
+    }
+    for (const Place& place : by_declaration(arenas)) {
+      const DeviceScope scope(arenas[place.arena].device());
+      add_noise(arenas[place.arena], *place.slot, deviations[place.arena], *random);
     }
   };
 }

@@ -100,20 +100,12 @@ int MultiNodeOptimizer::slice_count() const {
   return reducer_->slice_run() ? reducer_->slice_run()->slices() : 0;
 }
 
-void MultiNodeOptimizer::check_loads() {
-  if (!sharded()) return;
-  const std::vector<int64_t> loads = comm().all_gather_object(sharded()->loads());
-  for (size_t r = 1; r < loads.size(); ++r)
-    CATENA_CHECK(ValueError, loads[r] == loads[0],
-                 "broadcast_state: the optimizer's state was loaded ", loads[0],
-                 " times on rank 0 and ", loads[r], " times on rank ", r,
-                 ". The states are spread over the ranks, and each keeps its part of what it is "
-                 "given: call load_state() on all ranks, or read the file with from_rank_0()");
-}
-
 void MultiNodeOptimizer::broadcast_state() {
   optimizer_->settle_layout();
-  check_loads();
+  CATENA_CHECK(ValueError, !sharded() || sharded_->are_loaded_alike(),
+               "broadcast_state: the optimizer's state was loaded on some ranks and not on others. "
+               "The states are spread over the ranks, and each keeps its part of what it is given: "
+               "call load_state() on all ranks, or read the file with from_rank_0()");
   gather_parameters();
   for (const auto& arena : optimizer_->layout().arenas())
     comm().broadcast(arena.data().part({0, arena.size()}), 0);

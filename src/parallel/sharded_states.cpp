@@ -87,6 +87,7 @@ void ShardedStates::setup_failed(Optimizer&) { is_on_ = was_on_; }
 void ShardedStates::after_setup(Optimizer& optimizer) {
   optimizer_ = is_on_ ? &optimizer : nullptr;
   loads_ = 0;
+  lacks_a_load_ = false;
   if (!is_on_) return gathers_->detach();
   for (const auto& stage : optimizer.stages())
     if (const auto* reducer = dynamic_cast<const GradientReducer*>(stage.get()))
@@ -114,6 +115,20 @@ void ShardedStates::gather_parameters() {
                "between replays");
   optimizer_->settle_layout();
   gathers_->gather_all();
+}
+
+bool ShardedStates::are_loaded_alike() {
+  const auto& arenas = optimizer_->layout().arenas();
+  const bool has_any = std::any_of(arenas.begin(), arenas.end(), [](const auto& arena) {
+    return arena.master().defined() || !arena.states().empty();
+  });
+  if (!has_any) return true;
+  const std::vector<int64_t> loads = comm_.all_gather_object(loads_);
+  const bool are_equal =
+      std::all_of(loads.begin(), loads.end(), [&](int64_t count) { return count == loads[0]; });
+  lacks_a_load_ = !are_equal || (lacks_a_load_ && loads[0] == 0);
+  loads_ = 0;
+  return !lacks_a_load_;
 }
 
 bool ShardedStates::gathers_in_use() const {

@@ -80,7 +80,7 @@ class CheckpointFolder::Impl {
   TensorParts parts_for_save(const Checkpoint& state, Arrival& own) const;
   std::vector<std::vector<serializers::TensorSlice>> slices_of_all(const TensorParts& parts) const;
   void make_plan(const TensorParts& parts, const std::vector<Arrival>& all);
-  void compare_once(const TensorParts& parts);
+  void compare_at(int64_t step, const TensorParts& parts);
   std::string begin_folder(int64_t step, std::shared_ptr<SaveOwner>& owner) const;
   void start_writer(const TensorParts& parts, SavePlan plan);
   // How a save has ended on all ranks. Given up: a rank has not ended.
@@ -101,7 +101,8 @@ class CheckpointFolder::Impl {
   std::shared_ptr<StagedSlices> staged_ = std::make_shared<StagedSlices>();
   std::unique_ptr<CheckpointWriter> writer_;
   int64_t step_ = 0;          // of the last save
-  bool is_compared_ = false;  // what the ranks hold in common, at the first save
+  int compared_steps_ = 0;    // saves that compared what ranks hold in common
+  int64_t compared_at_ = -1;  // the last of their steps
   bool went_back_ = false;    // a step was loaded that may not be the newest
   Times times_;
   // The pieces of this rank, as long as all ranks come with these slices.
@@ -153,17 +154,19 @@ void CheckpointFolder::Impl::make_plan(const TensorParts& parts, const std::vect
   hashes_ = std::move(hashes);
 }
 
-// Ranks that name different values alike have a fault in how the program is set up. So the first
-// save of a folder sees it, and later ones need not read everything.
-void CheckpointFolder::Impl::compare_once(const TensorParts& parts) {
-  if (is_compared_ || ranks_.size() == 1) return;
+// Ranks that name different values alike have a fault in how the program is set up. So first saves
+// see it, and later ones need not read everything. One is not enough: slices may begin equal.
+void CheckpointFolder::Impl::compare_at(int64_t step, const TensorParts& parts) {
+  constexpr int kComparedSteps = 2;
+  if (ranks_.size() == 1 || step == compared_at_ || compared_steps_ == kComparedSteps) return;
   const auto common = held_in_common(slices_of_all(parts));
   std::string digests;
   const std::string error =
       error_of_call([&] { digests = digests_of(parts, common, ranks_.rank()); });
   ranks_.throw_first(ranks_.call(), ranks_.gather(error));
   require_equal(ranks_.call(), common, ranks_.gather(digests));
-  is_compared_ = true;
+  compared_at_ = step;
+  ++compared_steps_;
 }
 
 // Makes the folder that the ranks write to, on rank 0, which owns it; its id.
@@ -217,7 +220,7 @@ bool CheckpointFolder::Impl::begin(const Checkpoint& state, int64_t step, bool i
   if (is_busy) wait();
   writer_.reset();
   make_plan(parts, all);
-  compare_once(parts);
+  compare_at(step, parts);
   std::shared_ptr<SaveOwner> owner;
   const std::string id = begin_folder(step, owner);
   step_ = step;

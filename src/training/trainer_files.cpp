@@ -61,7 +61,8 @@ NamedArrays Trainer::upgraded(NamedArrays arrays) const {
 void Trainer::check_slices() const {
   const int64_t count = slices_over(checkpoint_);
   if (count == 1 || options_.out.empty()) return;
-  CATENA_CHECK(ValueError, options_.ranks && options_.ranks->size() >= count,
+  const int64_t least = count * (comm_ ? comm_->size() : 1);
+  CATENA_CHECK(ValueError, options_.ranks && options_.ranks->size() >= least,
                "Trainer: the model has slices of its tensors over ", count,
                " ranks, which would all write the same files; set .ranks to the communicator of "
                "all ranks, such as &grid.comm(), and .checkpoints",

@@ -553,5 +553,24 @@ TEST(LossScaleWarnings, ARowOfSkippedUpdatesAtTheLeastScaleIsNoticed) {
   EXPECT_EQ(log_of_infinite_steps(int(3 * row), {.backoff = 1}), "") << "the scale does not fall";
 }
 
+// A rank may have had no samples in its first steps.
+TEST(LossScaleWarnings, AScaleThatNoLossTakesIsNoticedAtTheThirdUpdate) {
+  const Parameter p(ones({3}, dtype::float32));
+  SGD sgd(0.1);
+  sgd.setup({p});
+  add_loss_scale(sgd);
+  ::testing::internal::CaptureStderr();
+  std::vector<bool> was_warned;
+  for (int t = 0; t < 4; ++t) {
+    p.set_grad(ones({3}, dtype::float32));
+    sgd.update();
+    const std::string text = ::testing::internal::GetCapturedStderr();
+    was_warned.push_back(text.find("no loss was multiplied by it") != std::string::npos);
+    ::testing::internal::CaptureStderr();
+  }
+  ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(was_warned, (std::vector<bool>{false, false, true, false}));
+}
+
 }  // namespace
 }  // namespace catena::optimizers

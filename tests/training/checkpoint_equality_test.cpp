@@ -1,4 +1,4 @@
-// What ranks hold in common is compared at the first save of a folder.
+// What ranks hold in common is compared at the first saves of a folder.
 #include <gtest/gtest.h>
 
 #include "catena/array/creation.h"
@@ -78,7 +78,13 @@ TEST(CheckpointEquality, StatesAreComparedToo) {
     if (comm.rank() == 1) rule.state_of(part.W)[1](3, 5).fill(0);
     checkpoints.save(state, 1);  // the folder goes on
     if (comm.rank() == 1) rule.state_of(part.W)[1](3, 5).fill(1);
-    checkpoints.save(state, 2);  // later saves do not read everything
+    checkpoints.save(state, 1);  // a save of one step again
+    expect_contains(error_of<ValueError>([&] { checkpoints.save(state, 2); }),
+                    {"'optimizer/v/W' on rank 1 differs"});
+    if (comm.rank() == 1) rule.state_of(part.W)[1](3, 5).fill(0);
+    checkpoints.save(state, 2);
+    if (comm.rank() == 1) rule.state_of(part.W)[1](3, 5).fill(1);
+    checkpoints.save(state, 3);  // later saves do not read everything
   });
 }
 

@@ -103,8 +103,8 @@ class MultiNodeOptimizer {
   [[nodiscard]] NoSync no_sync() { return NoSync(reducer_->comm()); }
   // Copies rank 0's parameters, persistent arrays, states, hyper-parameters and t to the other
   // ranks, for instance after loading a checkpoint on rank 0 alone (from_rank0.h reads whole
-  // checkpoints so). Collective. ValueError where states are spread and were not loaded equally
-  // often on all ranks: rank 0 has kept its part of what it loaded, and the rest is nowhere.
+  // checkpoints so). Collective. ValueError where states are spread and were loaded on some ranks
+  // only: rank 0 has kept its part of what it loaded, and the rest is nowhere.
   void broadcast_state();
   // Calls average_persistents (persistents.h) for the model given to setup, and
   // gather_parameters(). Collective: all ranks, before test passes and before rank 0 writes a
@@ -145,7 +145,6 @@ class MultiNodeOptimizer {
 
  private:
   void add_sharding(const BucketOptions& options);
-  void check_loads();
 
   std::unique_ptr<Optimizer> owned_;
   Optimizer* optimizer_;

@@ -45,8 +45,10 @@ class ShardedStates : public optimizers::UpdateStage {
   bool is_on() const { return is_on_; }
   // Whether ranks meet in each use of a parameter: kParameters on several ranks.
   bool gathers_in_use() const;
-  // How often states were loaded here since setup. Each rank keeps its part of what it is given.
-  int64_t loads() const { return loads_; }
+  // Collective: whether all ranks have loaded states equally often since the last call that found
+  // so, or setup. Each rank keeps its part of what it is given, so that states which one rank alone
+  // has loaded are nowhere. True for rules without states.
+  bool are_loaded_alike();
   // Collective: brings the values of all parameters, so that anybody may read and write them until
   // the next update. All ranks write the same. Not during a capture.
   void gather_parameters();
@@ -87,10 +89,11 @@ class ShardedStates : public optimizers::UpdateStage {
   Communicator& comm_;
   CommunicatorPtr keep_;
   BucketOptions options_;
-  bool is_on_;           // as the last setup has chosen, or the one that is going on
-  bool was_on_ = false;  // before that
-  int number_ = 0;       // of the optimizer, in errors
-  int64_t loads_ = 0;
+  bool is_on_;                 // as the last setup has chosen, or the one that is going on
+  bool was_on_ = false;        // before that
+  int number_ = 0;             // of the optimizer, in errors
+  int64_t loads_ = 0;          // of states, since the last comparison
+  bool lacks_a_load_ = false;  // in which they differed
   Optimizer* optimizer_ = nullptr;
   std::unique_ptr<ParameterGathers> gathers_;
 };

@@ -71,9 +71,9 @@ class CheckpointFolder {
   const std::string& path() const;
 
   // Saves, and returns when the checkpoint is complete. A checkpoint of this step is replaced.
-  // The first save of the object also compares what several ranks hold as the same tensor:
-  // parameters, states that are not spread and arrays declared OverRanks::kEqual. It reads them
-  // once, on their devices, waits for that, and exchanges 16 bytes a tensor; later saves do not.
+  // The first saves of the object, of two steps, also compare what several ranks hold as the same
+  // tensor: parameters, states that are not spread and arrays declared OverRanks::kEqual. They read
+  // these on their devices, wait for that, and exchange 16 bytes a tensor; later saves do not.
   // ValueError, on all ranks, with the first tensor whose bits differ and the ranks.
   //
   // ValueError for step < 0, for tensors that the ranks name or lay out differently, and where
@@ -84,8 +84,8 @@ class CheckpointFolder {
   // Copies the state to host memory and returns; a thread writes it. Arrays may be written again at
   // once: copies of those on the CPU are done, and the streams of GPUs wait for copies to
   // page-locked memory on a side stream. The host waits for a GPU once, to read the count of
-  // updates, and in the first save for the comparison of the ranks. Host memory of that size is
-  // kept for the next save, which reserve() prepares. While a save is being written the next one
+  // updates, and in the first two saves for the comparison of the ranks. Host memory of that size
+  // is kept for the next save, which reserve() prepares. While a save is being written the next one
   // waits, or is left out (WhenBusy): false then, on all ranks.
   // Throws the error of the save before it, as wait() does. Not during the capture of a graph.
   bool save_async(const serializers::Checkpoint& state, int64_t step);
