@@ -8,6 +8,7 @@
 #include <mutex>
 #include <random>
 
+#include "array/launch_input.h"
 #include "catena/array/math.h"
 #include "catena/array/random_log.h"
 #include "catena/array/random_source.h"
@@ -138,7 +139,7 @@ Defaults& defaults() {
 // seed and position. It advances the stream by `blocks`.
 struct CapturedDraws {
   explicit CapturedDraws(Device device)
-      : base(Array::uninitialized({2}, Dtype::kUInt64, device)), seed(base(0)), position(base(1)) {}
+      : base(launch_input({2}, Dtype::kUInt64, device)), seed(base(0)), position(base(1)) {}
 
   void store(const RandomBits& bits) {
     if (stored_seed != bits.seed) {  // rarely, so that a launch writes one number

@@ -208,6 +208,26 @@ TEST(CudaGraph, LaunchesOnSeveralStreamsDrawInTheirOrder) {
   EXPECT_TRUE(array_equal(total, expected));
 }
 
+// The place of a draw is written before each launch: not where the step itself writes.
+TEST(CudaGraph, DrawsAreThoseOfEagerStepsBesideArraysThatComeAndGo) {
+  CATENA_NEEDS_GPUS(1);
+  warm_up();
+  const Array a = ones({2}, {Dtype::kFloat32, kGpu});
+  const auto step = [&](Array& total) {
+    for (int i = 0; i < 3; ++i) add(add(a, 1), 2);
+    total += random::uniform({300}, 0, 1, {dtype::float32, kGpu});
+    add(a, 1);
+    total += random::uniform({300}, 0, 1, {dtype::float32, kGpu});
+  };
+  Array expected = zeros({300}, {dtype::float32, kGpu}), total = expected.copy();
+  random::seed(5);
+  for (int i = 0; i < 3; ++i) step(expected);
+  random::seed(5);
+  cuda::Graph graph = cuda::Graph::capture(kGpu, [&] { step(total); });
+  for (int i = 0; i < 3; ++i) graph.launch();
+  EXPECT_TRUE(array_equal(total, expected));
+}
+
 TEST(CudaGraph, GivesItsMemoryBack) {
   CATENA_NEEDS_GPUS(1);
   warm_up();

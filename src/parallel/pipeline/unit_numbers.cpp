@@ -1,5 +1,6 @@
 #include "parallel/pipeline/unit_numbers.h"
 
+#include "array/launch_input.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/core/graph.h"
@@ -28,7 +29,7 @@ void UnitNumbers::begin_step(const std::shared_ptr<int64_t>& next, Device device
     of_step_ = mixed(seed_, static_cast<uint64_t>(*next));
     return;
   }
-  base_ = std::make_shared<Array>(Array::uninitialized({2}, Dtype::kUInt64, device));
+  base_ = std::make_shared<Array>(launch_input({2}, Dtype::kUInt64, device));
   cuda::keep_with_graph(base_);
   cuda::add_launch_hook([base = base_, next, seed = seed_] {
     (*base)[0].fill(Scalar(mixed(seed, static_cast<uint64_t>((*next)++))));
