@@ -230,6 +230,7 @@ struct ArenaCuts {
   // parameters as fit in last_bytes get one of their own. 0: nothing is cut.
   int64_t first_bytes = 0, bytes = 0, last_bytes = 0;
 
+  // Whether anything is cut.
   bool any() const { return unit_of || first_bytes > 0 || bytes > 0 || last_bytes > 0; }
 };
 
