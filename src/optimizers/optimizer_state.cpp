@@ -9,8 +9,9 @@
 namespace catena::optimizers {
 namespace {
 
+// A state of no parameter.
 ShardedArray whole(const std::string& name, const Array& array) {
-  return {name, array.shape(), array.dtype(), {}, {0, array.size()}, array, {}};
+  return ShardedArray::whole_of(name, array, {});
 }
 
 }  // namespace
@@ -98,8 +99,8 @@ ShardedArrays Optimizer::local_state() {
       const bool wide = has_master(layout_.parameters()[i].dtype());
       for (size_t k = 0; k < states_[i].size(); ++k) {
         result.push_back(
-            whole(state_name(i, k, wide && k + 1 == states_[i].size()), states_[i][k]));
-        result.back().parameter = layout_.parameters()[i];
+            ShardedArray::whole_of(state_name(i, k, wide && k + 1 == states_[i].size()),
+                                   states_[i][k], layout_.parameters()[i]));
       }
     }
     return result;

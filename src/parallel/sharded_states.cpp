@@ -132,7 +132,7 @@ bool ShardedStates::are_loaded_alike() {
 }
 
 bool ShardedStates::gathers_in_use() const {
-  return is_on_ && options_.sharding == Sharding::kParameters && comm_.size() > 1;
+  return is_on_ && gathers_units(comm_, options_);
 }
 
 int64_t ShardedStates::gathers() const { return gathers_->count(); }

@@ -15,8 +15,7 @@ using optimizers::ParameterArena;
 
 std::unique_ptr<ParameterGathers> ParameterGathers::create(Communicator& comm,
                                                            const BucketOptions& options) {
-  if (options.sharding == Sharding::kParameters && comm.size() > 1)
-    return std::make_unique<UnitGathers>(comm, options);
+  if (gathers_units(comm, options)) return std::make_unique<UnitGathers>(comm, options);
   return std::make_unique<UpdateGathers>(comm, options);
 }
 

@@ -86,6 +86,11 @@ class ParameterGathers : public BackwardObserver {
   uint64_t current_capture() const;
   // Where the layout has moved, attaches to what it is now.
   void attach_again();
+  // That, and what is on its way has arrived.
+  void settle() {
+    attach_again();
+    finish();
+  }
 
   // Sends for an arena's values unless they are here or on their way.
   void start(size_t index);

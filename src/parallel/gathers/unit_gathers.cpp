@@ -113,8 +113,7 @@ void UnitGathers::all_gathered() {
 }
 
 void UnitGathers::free_all() {
-  attach_again();
-  finish();
+  settle();
   for (size_t a = 0; a < arena_count(); ++a)
     if (is_here(a)) require_own_capture(a);
   times_freed_ += stays_;

@@ -5,9 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "catena/comm/communicator.h"
 #include "catena/optimizers/optimizer.h"
+#include "catena/parallel/bucket_options.h"
 
 namespace catena::parallel {
+
+// Whether units are gathered as they are used: one rank has all of them.
+inline bool gathers_units(const Communicator& comm, const BucketOptions& options) {
+  return options.sharding == Sharding::kParameters && comm.size() > 1;
+}
 
 // The unit of a parameter, by its name ("/l1/W"): the longest of `units` that it is in, else the
 // direct child of the model.

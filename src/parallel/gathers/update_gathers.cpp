@@ -50,16 +50,14 @@ void UpdateGathers::step_begins() {
 
 // A step that will be replayed gathers as it begins what the step before has updated.
 void UpdateGathers::prepare_for_capture() {
-  attach_again();
-  finish();
+  settle();
   const bool may_capture =
       comm_.device().is_cuda() && comm::internals(comm_).transport().control() != nullptr;
   if (options_.gather_ahead && may_capture) let_go_all();
 }
 
 void UpdateGathers::before_rule() {
-  attach_again();
-  finish();
+  settle();
   watch_launches();
 }
 
@@ -123,8 +121,7 @@ bool UpdateGathers::are_all_here() const {
 void UpdateGathers::watch_launches() {
   if (!is_new_to_launches()) return;
   before_launches([this, gathers = gathers_in_this_capture()] {
-    attach_again();
-    finish();
+    settle();
     if (gathers) let_go_all();
   });
 }
