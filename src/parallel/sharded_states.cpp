@@ -131,9 +131,7 @@ bool ShardedStates::are_loaded_alike() {
   return !lacks_a_load_;
 }
 
-bool ShardedStates::gathers_in_use() const {
-  return is_on_ && gathers_units(comm_, options_);
-}
+bool ShardedStates::gathers_in_use() const { return is_on_ && gathers_units(comm_, options_); }
 
 int64_t ShardedStates::gathers() const { return gathers_->count(); }
 
