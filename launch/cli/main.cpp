@@ -61,7 +61,7 @@ void keep_long_program(JobSpec& job) {
   if (!is_long(job.program)) return;
   if (job.remote)
     throw UserError(
-        "the program and its arguments are too long for jobs of several hosts, to which 128 KiB "
+        "the program and its arguments are too long for jobs of several hosts, to which 100 KB "
         "can be handed on; put the arguments into a file that the program reads");
   job.program_file = keep_program(job.program);
 }

@@ -35,6 +35,7 @@ BackwardPass::BackwardPass(std::span<const Start> starts, const BackwardOptions&
       options_(options),
       outer_(t_running),
       outermost_(outer_ ? outer_->outermost_ : this),
+      drops_(options.drop_parameter_gradients || (outer_ && outer_->drops_)),
       visit_(next_visit()) {
   if (options.weights_later != nullptr) {
     CATENA_CHECK(
@@ -46,6 +47,9 @@ BackwardPass::BackwardPass(std::span<const Start> starts, const BackwardOptions&
   } else if (outer_ != nullptr) {
     later_ = outer_->later_;
   }
+  CATENA_CHECK(ValueError, !drops() || !defers(),
+               "backward: weights_later and drop_parameter_gradients cannot be combined; the "
+               "gradients of weights that are noted would not be dropped");
 }
 
 BackwardPass::BackwardPass(VariableNode& start, const BackwardOptions& options)
@@ -164,7 +168,7 @@ void BackwardPass::start_parameters() {
       keep_ready(*start.vertex, start.gradient);
       continue;
     }
-    contribute(*start.vertex, start.gradient, options_.create_graph);
+    if (!drops()) contribute(*start.vertex, start.gradient, options_.create_graph);
     done_with(*start.vertex);
   }
 }

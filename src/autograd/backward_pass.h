@@ -65,6 +65,8 @@ class BackwardPass {
   }
   // Where the gradients of weights are noted; null in an ordinary pass.
   bool defers() const { return later_ != nullptr; }
+  // Whether what flows to a parameter is dropped, as this pass or one around it was asked to.
+  bool drops() const { return drops_; }
   // Notes the gradient of a weight that a node which does not split has made.
   void keep_ready(VariableNode& weight, const Variable& gradient);
 
@@ -119,6 +121,7 @@ class BackwardPass {
   DeferredWeights::Rest* later_ = nullptr;  // what it leaves, if it leaves anything
   BackwardPass* outer_;
   BackwardPass* outermost_;
+  bool drops_;
   uint64_t visit_;
   bool some_use_more_ = false;          // some nodes have also_uses
   std::vector<FunctionNode*> nodes_;    // kept alive by the starts

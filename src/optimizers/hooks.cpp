@@ -22,6 +22,7 @@ Hook gradient_hard_clipping(double lower, double upper) {
   CATENA_CHECK(ValueError, lower <= 0 && upper >= 0 && lower < upper,
                "gradient_hard_clipping: expected bounds around 0, got ", lower, " and ", upper);
   return [lower, upper](UpdateContext& update) {
+    update.note_change({"hard clipping", {lower, upper}});
     update.apply();
     for (const ParameterArena& arena : update.optimizer().layout().arenas()) {
       const Array& gradient = arena.gradient().memory;
@@ -70,7 +71,8 @@ Hook GradientNoise(double eta, double gamma, uint64_t seed) {
                "GradientNoise: expected finite numbers of at least 0, got eta ", eta, " and gamma ",
                gamma);
   const auto random = std::make_shared<RandomState>(seed);
-  return [eta, gamma, random](UpdateContext& update) {
+  return [eta, gamma, seed, random](UpdateContext& update) {
+    update.note_change({"noise", {eta, gamma, double(seed >> 32), double(uint32_t(seed))}});
     update.apply();
     const auto& arenas = update.optimizer().layout().arenas();
     Arrays deviations;

@@ -138,6 +138,7 @@ void Optimizer::update() {
   finish_gradients(update);
   if (updates_arenas() && !is_capturing()) layout_.adopt_low();
   run_stages({stages.data(), stages.size()}, update);
+  changes_ = std::move(update.changes_);
   for (const auto& stage : stages) stage->after_update(*this);
   if (t_ == 1) warn_of_ranks_apart(stages);
 }

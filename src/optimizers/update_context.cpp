@@ -6,8 +6,21 @@
 
 namespace catena::optimizers {
 
+void UpdateContext::note_change(GradientChange change) {
+  CATENA_CHECK(ValueError,
+               !change.what.empty() && change.what.find_first_of("\t\n") == std::string::npos,
+               "UpdateContext::note_change: expected a word or two, got '", change.what, "'");
+  changes_.push_back(std::move(change));
+}
+
+void UpdateContext::add_weight_decay(double rate) {
+  note_change({"weight decay", {rate}});
+  decay_ += rate;
+}
+
 void UpdateContext::clip_norm(double maxnorm) {
   detail::check_maxnorm("UpdateContext::clip_norm", maxnorm);
+  note_change({"clipping by the norm", {maxnorm}});
   if (decay_ != 0) apply();
   const std::vector<ParameterArena>& arenas = optimizer_.layout().arenas();
   Array total;
@@ -62,6 +75,7 @@ void UpdateContext::apply() {
 }
 
 void UpdateContext::add_sign_decay(double rate) {
+  note_change({"sign decay", {rate}});
   apply();
   for (size_t i = 0; i < optimizer_.layout().arenas().size(); ++i)
     optimizer_.add_decay(i, rate, {}, Optimizer::Decay::kSign);

@@ -69,11 +69,29 @@ std::string frozen_in(const Optimizer& optimizer) {
   return names.empty() ? "none" : names;
 }
 
+std::string shortest(double value) {  // that reads back as the same number
+  char digits[32];
+  return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
+}
+
+// "weight decay 0.01, hard clipping -1 1": what hooks did in the last update. Where states are
+// whole, the parameters show a hook that is missing on one rank; where each rank updates a part of
+// them, nothing else does.
+std::string changes_in(const Optimizer& optimizer) {
+  std::string text;
+  for (const auto& change : optimizer.gradient_changes()) {
+    text += message(text.empty() ? "" : ", ", change.what);
+    for (const double number : change.numbers) text += " " + shortest(number);
+  }
+  return text.empty() ? "none" : text;
+}
+
 // Of everything that the ranks must hold alike.
-uint64_t digest_of_all(Optimizer& optimizer) {
+uint64_t digest_of_all(Optimizer& optimizer, bool is_updated) {
   optimizer.settle_layout();
   uint64_t hash = mix(0, static_cast<uint64_t>(optimizer.t()));
-  for (const char c : stages_of(optimizer) + '\n' + frozen_in(optimizer))
+  const std::string changes = is_updated ? changes_in(optimizer) : "";
+  for (const char c : stages_of(optimizer) + '\n' + frozen_in(optimizer) + '\n' + changes)
     hash = mix(hash, static_cast<unsigned char>(c));
   for (const auto& [name, value] : optimizer.hyper_parameters()) {
     for (const char c : name) hash = mix(hash, static_cast<unsigned char>(c));
@@ -93,18 +111,16 @@ uint64_t digest_of_all(Optimizer& optimizer) {
 // What differs -----------------------------------------------------------------------------------
 
 // "kind\tname\tvalue" lines, in the order in which a difference is to be named: causes first.
-std::string describe(Optimizer& optimizer) {
+std::string describe(Optimizer& optimizer, bool is_updated) {
   std::string text;
   const auto add = [&](const char* kind, const std::string& name, const auto& value) {
     text += message(kind, "\t", name, "\t", value, "\n");
   };
   add("stages", "", stages_of(optimizer));
   add("frozen", "", frozen_in(optimizer));
-  for (const auto& [name, value] : optimizer.hyper_parameters()) {
-    char digits[32];  // the shortest that reads back as the same number
-    const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
-    add("hyper-parameter", name, std::string_view(digits, end));
-  }
+  if (is_updated) add("changes", "", changes_in(optimizer));
+  for (const auto& [name, value] : optimizer.hyper_parameters())
+    add("hyper-parameter", name, shortest(value));
   add("number of updates", "t", optimizer.t());
   const Parameters& parameters = optimizer.layout().parameters();
   for (size_t i = 0; i < parameters.size(); ++i)
@@ -129,6 +145,7 @@ std::string describe(const std::vector<RankGroup>& groups) {
   const bool is_number = first.size() == 3 && (first[1] == "t" || first[0][0] == 'h');
   const bool is_stages = first.size() == 3 && first[0] == "stages";
   const bool is_frozen = first.size() == 3 && first[0] == "frozen";
+  const bool is_changes = first.size() == 3 && first[0] == "changes";
   std::vector<int> others;
   std::string values;
   for (const RankGroup& group : groups) {
@@ -144,6 +161,7 @@ std::string describe(const std::vector<RankGroup>& groups) {
   std::sort(others.begin(), others.end());
   if (is_stages) return message("the stages of an update are ", values);
   if (is_frozen) return message("the frozen parameters are ", values);
+  if (is_changes) return message("what hooks did to the gradients is ", values);
   if (is_number) return message(first[0], " '", first[1], "' is ", values);
   return message(first[0], " '", first[1], "' on ", comm::list_ranks(others),
                  others.size() == 1 ? " differs" : " differ", " from that on rank 0");
@@ -151,20 +169,21 @@ std::string describe(const std::vector<RankGroup>& groups) {
 
 }  // namespace
 
-void check_equal_states(Communicator& comm, Optimizer& optimizer, const char* who) {
+void check_equal_states(Communicator& comm, Optimizer& optimizer, const char* who,
+                        bool is_updated) {
   if (comm.size() == 1) return;
   const comm::PurposeScope purpose(&comm, who);
-  const std::vector<uint64_t> all = comm.all_gather_object(digest_of_all(optimizer));
+  const std::vector<uint64_t> all = comm.all_gather_object(digest_of_all(optimizer, is_updated));
   if (std::all_of(all.begin(), all.end(), [&](uint64_t d) { return d == all[0]; })) return;
   const std::vector<RankGroup> groups =
-      first_difference(comm.all_gather_bytes(describe(optimizer)));
+      first_difference(comm.all_gather_bytes(describe(optimizer, is_updated)));
   const bool is_persistent = !groups.empty() && groups[0].line.starts_with("persistent");
   const std::string text = message(
       who, ": the ranks do not hold the same state: ",
       groups.empty() ? "their parameters or optimizer states differ" : describe(groups),
       ". All ranks must start from the same state and make the same updates: call "
       "broadcast_state() after loading or changing it on one rank, read checkpoints with "
-      "from_rank_0(), and give the same hyper-parameters on all ranks",
+      "from_rank_0(), and give the same hyper-parameters and hooks on all ranks",
       is_persistent ? "; a persistent array that each rank changes by its own data is to be "
                       "declared OverRanks::kMean or kPerRank"
                     : "");

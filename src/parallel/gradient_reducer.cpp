@@ -407,7 +407,7 @@ void GradientReducer::after_update(Optimizer&) {
   comm_.check();
   if (slices_) slices_->check();
   bring_values();
-  check_state("update");
+  check_equal_states(comm_, *optimizer_, "update", true);
 }
 
 // The memory that scattered sums need besides the gradients.

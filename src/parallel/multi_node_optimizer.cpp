@@ -103,7 +103,7 @@ int MultiNodeOptimizer::slice_count() const {
 void MultiNodeOptimizer::broadcast_state() {
   optimizer_->settle_layout();
   CATENA_CHECK(ValueError, !sharded() || sharded_->are_loaded_alike(),
-               "broadcast_state: the optimizer's state was loaded on some ranks and not on others. "
+               "broadcast_state: the optimizer's state was not loaded equally often on all ranks. "
                "The states are spread over the ranks, and each keeps its part of what it is given: "
                "call load_state() on all ranks, or read the file with from_rank_0()");
   gather_parameters();

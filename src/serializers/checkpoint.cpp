@@ -1,6 +1,7 @@
 #include "catena/serializers/checkpoint.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "optimizers/state_problems.h"
@@ -56,10 +57,8 @@ TensorParts parts_of(const Parameterized& model) {
   for (const auto& [path, parameter] : model.named_parameters())
     if (seen.insert(parameter.state()).second)
       parts.push_back(part_of(path, parameter.data(), parameter));
-  for (const auto& [path, persistent] : model.named_persistents()) {
-    parts.push_back(part_of(path, persistent.data()));
-    parts.back().slice.is_equal = persistent.over_ranks() == OverRanks::kEqual;
-  }
+  for (const auto& [path, persistent] : model.named_persistents())
+    parts.push_back(part_of(path, persistent));
   CATENA_CHECK(ValueError, !parts.empty(),
                "save: the model has no parameters; list its layers with CATENA_FUNCTIONS, or add "
                "them to the FunctionBag");
@@ -158,15 +157,40 @@ Checkpoint::Spread Checkpoint::spread_of(Optimizer& optimizer) {
               }};
 }
 
-void Checkpoint::declare_slice(const Parameter& parameter, const AxisSlice& slice) {
-  CATENA_CHECK(ValueError, parameter.defined() && slice.axis < parameter.shape().size(),
-               "Checkpoint::declare_slice: axis ", slice.axis, " of a parameter ",
-               parameter.defined() ? message("of shape ", parameter.shape()) : "that is undefined",
+namespace {
+
+// `what`: "a parameter" or "a persistent array", of this shape, or undefined.
+void check_slice(const char* what, const std::optional<Shape>& shape,
+                 const Checkpoint::AxisSlice& slice) {
+  CATENA_CHECK(ValueError, shape && slice.axis < shape->size(), "Checkpoint::declare_slice: axis ",
+               slice.axis, " of ", what, " ",
+               shape ? message("of shape ", *shape) : "that is undefined",
                ", expected one of its axes");
   CATENA_CHECK(ValueError, slice.index >= 0 && slice.index < slice.count,
                "Checkpoint::declare_slice: slice ", slice.index, " of ", slice.count,
                ", expected one of 0 to count - 1");
-  declared_slices_.push_back({parameter, slice});
+}
+
+template <class Handle>
+std::optional<Shape> shape_of(const Handle& handle) {
+  return handle.defined() ? std::optional<Shape>(handle.shape()) : std::nullopt;
+}
+
+}  // namespace
+
+void Checkpoint::declare_slice(const Parameter& parameter, const AxisSlice& slice) {
+  check_slice("a parameter", shape_of(parameter), slice);
+  declared_slices_.push_back({parameter, {}, slice});
+}
+
+void Checkpoint::declare_slice(const Persistent& persistent, const AxisSlice& slice) {
+  check_slice("a persistent array", shape_of(persistent), slice);
+  CATENA_CHECK(
+      ValueError, persistent.over_ranks() != OverRanks::kPerRank,
+      "Checkpoint::declare_slice: the persistent array '", persistent.path(),
+      "' is declared OverRanks::kPerRank, each rank's own; a slice of a whole is kEqual, or "
+      "kMean where it follows each rank's data");
+  declared_slices_.push_back({{}, persistent, slice});
 }
 
 void Checkpoint::add(const std::string& name, Parameterized& model) {

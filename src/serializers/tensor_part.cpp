@@ -44,6 +44,13 @@ TensorPart part_of(const std::string& name, const Array& array, const Parameter&
   return {std::move(slice), array, parameter};
 }
 
+TensorPart part_of(const std::string& name, const Persistent& persistent) {
+  TensorPart part = part_of(name, persistent.data());
+  part.slice.is_equal = persistent.over_ranks() == OverRanks::kEqual;
+  part.persistent = persistent;
+  return part;
+}
+
 TensorPart part_of(const std::string& name, const optimizers::ShardedArray& state) {
   if (state.is_whole() && state.local.shape() == state.shape)
     return part_of(name, state.local, state.parameter);

@@ -55,8 +55,9 @@ void AccumulatingUpdater::learn(const datasets::Batch& batch, int64_t samples, M
   CATENA_CHECK(ValueError, !numbers.empty(),
                "training: the score of a batch is empty; return the loss as its first number");
   const double share = samples > 0 ? double(batch.size()) / double(samples) : 0;
-  optimizer_.scaled(numbers[0] * share).backward();
-  if (batch.size() == 0) return;
+  const bool counts = batch.size() > 0;
+  optimizer_.scaled(numbers[0] * share).backward({.drop_parameter_gradients = !counts});
+  if (!counts) return;
   Arrays values;
   for (const Variable& number : numbers) values.push_back(number.data());
   means.add(values, double(batch.size()));

@@ -6,6 +6,7 @@
 #include <random>
 #include <thread>
 
+#include "catena/comm/internals.h"
 #include "catena/core/log.h"
 #include "training/checkpoint_equality.h"
 #include "training/checkpoint_loader.h"
@@ -90,6 +91,7 @@ class CheckpointFolder::Impl {
   };
   SaveEnd meet_until_end();
   Ending ending_here() const;
+  static constexpr double kMoment = 0.25;  // seconds between two looks at others
   // `to_end`: seconds that the thread has to end, once it waits for nothing but the disk.
   static constexpr double kToEndItself = 10, kAfterGivingUp = 1;
   [[noreturn]] void end_writer(const std::vector<std::string>& errors,
@@ -110,11 +112,28 @@ class CheckpointFolder::Impl {
   std::vector<Piece> pieces_;
 };
 
+namespace {
+
+// Whether a rank of the communicator has failed, although this one makes no call.
+bool has_failed(const Communicator& comm) {
+  try {
+    comm::internals(comm).throw_if_failed();
+  } catch (const CommError&) {
+    return true;
+  }
+  return !comm::internals(comm).find_problem(0).empty();
+}
+
+}  // namespace
+
 CheckpointFolder::Impl::~Impl() {
   if (!writer_) return;
   const bool is_noted = ranks_.comm() && writer_->is_running();
   if (is_noted) ranks_.comm()->note("~CheckpointFolder, which waits for the save to end");
-  const std::string error = writer_->wait_for_end();
+  std::optional<std::string> end;
+  while (!(end = writer_->wait_for_end(kMoment)))
+    if (ranks_.comm() && has_failed(*ranks_.comm())) writer_->job_has_failed(kToEndItself);
+  const std::string& error = *end;
   if (is_noted) ranks_.comm()->note("");
   if (!error.empty())
     logging::warning("CheckpointFolder: the checkpoint of step ", step_, " in '", path_,
@@ -279,7 +298,6 @@ void CheckpointFolder::Impl::wait() {
 
 // Whether the save of this rank has ended, after a moment of waiting for it.
 Ending CheckpointFolder::Impl::ending_here() const {
-  constexpr double kMoment = 0.25;
   std::optional<std::string> error = "";
   if (writer_ && ranks_.comm()) error = writer_->wait_for_end(kMoment);
   if (writer_ && !ranks_.comm()) error = writer_->wait_for_end();

@@ -106,6 +106,15 @@ void sync_folder(const std::string& path) {
                "cannot sync the folder '", path, "': ", std::strerror(error));
 }
 
+namespace {
+
+// Whether the folders have changed places, at once. Not every file system can.
+bool exchange_folders(const std::string& a, const std::string& b) {
+  return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
+}
+
+}  // namespace
+
 void publish(const std::string& folder, const std::string& unfinished, int64_t step) {
   const std::string target = folder + "/" + name_of_step(step);
   sync_folder(unfinished);
@@ -113,6 +122,11 @@ void publish(const std::string& folder, const std::string& unfinished, int64_t s
   if (fs::exists(target, ignored)) {
     const std::string hidden = folder + "/." + name_of_step(step) + kRemoved;
     fs::remove_all(hidden, ignored);
+    if (exchange_folders(unfinished, target)) {
+      sync_folder(folder);
+      fs::remove_all(unfinished, ignored);
+      return;
+    }
     rename_folder(target, hidden);
     rename_folder(unfinished, target);
     sync_folder(folder);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "catena/parallel/pipeline/pipeline.h"
 #include "catena/parallel/tensor/embed_id.h"
@@ -24,12 +26,32 @@ using SavedForms = std::map<std::string, Checkpoint::SavedForm>;
 // Tensor-parallel layers --------------------------------------------------------------------------
 
 using RankSlice = Checkpoint::AxisSlice;
-using RankSlices = std::map<const ParameterState*, RankSlice>;
+
+// Which slices of whole tensors this process has.
+struct RankSlices {
+  std::map<const ParameterState*, RankSlice> parameters;
+  std::vector<std::pair<Persistent, RankSlice>> persistents;
+
+  // Null: the tensor is whole.
+  const RankSlice* of(const TensorPart& part) const {
+    if (part.persistent.defined()) return of(part.persistent);
+    if (!part.parameter.defined()) return nullptr;
+    const auto found = parameters.find(part.parameter.state());
+    return found == parameters.end() ? nullptr : &found->second;
+  }
+  // As it was declared last.
+  const RankSlice* of(const Persistent& persistent) const {
+    const auto found =
+        std::find_if(persistents.rbegin(), persistents.rend(),
+                     [&](const auto& declared) { return declared.first == persistent; });
+    return found == persistents.rend() ? nullptr : &found->second;
+  }
+};
 
 template <class Layer>
 void note_slice(const Layer& layer, const Parameter& parameter, size_t axis, RankSlices& slices) {
   if (parameter.defined())
-    slices[parameter.state()] = {axis, layer.comm().rank(), layer.comm().size()};
+    slices.parameters[parameter.state()] = {axis, layer.comm().rank(), layer.comm().size()};
 }
 
 void add_rank_slices(Parameterized& part, RankSlices& slices) {
@@ -49,7 +71,12 @@ RankSlices rank_slices_of(const Checkpoint& state) {
   RankSlices slices;
   for (const Checkpoint::Entry& entry : state.entries())
     if (entry.spread.model != nullptr) add_rank_slices(*entry.spread.model, slices);
-  for (const auto& [parameter, slice] : state.declared_slices()) slices[parameter.state()] = slice;
+  for (const auto& [parameter, persistent, slice] : state.declared_slices()) {
+    if (parameter.defined())
+      slices.parameters[parameter.state()] = slice;
+    else
+      slices.persistents.emplace_back(persistent, slice);
+  }
   return slices;
 }
 
@@ -73,9 +100,7 @@ TensorParts spread_parts(const Checkpoint::Entry& entry, const RankSlices& slice
   TensorParts parts = entry.spread.parts();
   for (TensorPart& part : parts) {
     part.slice.name = full_name(entry.name, part.slice.name);
-    const auto found =
-        part.parameter.defined() ? slices.find(part.parameter.state()) : slices.end();
-    if (found != slices.end()) place_in_whole(part.slice, found->second);
+    if (const RankSlice* slice = slices.of(part)) place_in_whole(part.slice, *slice);
   }
   return parts;
 }
@@ -121,10 +146,14 @@ TensorParts parts_to_save(const Checkpoint& state, bool is_first) {
   return parts;
 }
 
-int64_t slices_over(const Checkpoint& state) {
-  int64_t most = 1;
-  for (const auto& [parameter, slice] : rank_slices_of(state)) most = std::max(most, slice.count);
-  return most;
+SliceCounts slices_over(const Checkpoint& state) {
+  const RankSlices slices = rank_slices_of(state);
+  SliceCounts counts;
+  for (const auto& [parameter, slice] : slices.parameters)
+    counts.parameters = std::max(counts.parameters, slice.count);
+  for (const auto& [persistent, slice] : slices.persistents)
+    counts.persistents = std::max(counts.persistents, slice.count);
+  return counts;
 }
 
 std::vector<TensorSlice> slices_of(const TensorParts& parts) {
@@ -298,11 +327,8 @@ TensorParts model_parts(const Pipeline& pipeline) {
   for (const auto& [path, parameter] : pipeline.model().named_parameters())
     if (names.is_here(path) && seen.insert(parameter.state()).second)
       parts.push_back(serializers::part_of(names.first(parameter), parameter.data(), parameter));
-  for (const auto& [path, persistent] : pipeline.model().named_persistents()) {
-    if (!names.is_here(path)) continue;
-    parts.push_back(serializers::part_of(path, persistent.data()));
-    parts.back().slice.is_equal = persistent.over_ranks() == OverRanks::kEqual;
-  }
+  for (const auto& [path, persistent] : pipeline.model().named_persistents())
+    if (names.is_here(path)) parts.push_back(serializers::part_of(path, persistent));
   return parts;
 }
 

@@ -1,6 +1,8 @@
 // What the entries of a checkpoint are as slices of global tensors, and how they are read back.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,8 +16,13 @@ namespace catena::training {
 // optimizers and the like only `is_first` process's.
 serializers::TensorParts parts_to_save(const serializers::Checkpoint& state, bool is_first);
 std::vector<serializers::TensorSlice> slices_of(const serializers::TensorParts& parts);
-// Into how many slices, each of a rank, its parameters are cut: the most of them; 1: into none.
-int64_t slices_over(const serializers::Checkpoint& state);
+// Into how many slices, each of a rank, its tensors are cut, the most of them; 1: into none.
+struct SliceCounts {
+  int64_t parameters = 1;  // of which each slice is on all ranks of an optimizer's communicator
+  int64_t persistents = 1;
+  int64_t most() const { return std::max(parameters, persistents); }
+};
+SliceCounts slices_over(const serializers::Checkpoint& state);
 std::vector<std::string> entries_of(const serializers::Checkpoint& state);
 
 // What this process wants of a checkpoint that was written so.

@@ -168,8 +168,11 @@ void CheckpointWriter::gather_parts(SliceIndex& index) {
       since = Clock::now();
     }
     CATENA_CHECK(IoError, is_there, "waited for the part of rank ", rank);
-    CATENA_CHECK(IoError, Clock::now() < since + std::chrono::duration<double>(plan_.timeout),
-                 late_part(rank, plan_));
+    const double patience = std::min<double>(patience_, plan_.timeout);
+    CATENA_CHECK(IoError, Clock::now() < since + std::chrono::duration<double>(patience),
+                 patience < plan_.timeout
+                     ? message("the job has failed, and rank ", rank, " does not write its part")
+                     : late_part(rank, plan_));
     std::unique_lock lock(mutex_);
     if (changed_.wait_for(lock, pause, [this] { return cancelled_.load(); }))
       fail<IoError>(cancel_reason_);

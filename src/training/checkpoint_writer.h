@@ -63,6 +63,8 @@ class CheckpointWriter {
   const SavePlan& plan() const { return plan_; }
   // Another rank has failed: waits no longer for it.
   void cancel(const std::string& reason);
+  // The job has failed: waits for a rank without signs of life for so many seconds at most.
+  void job_has_failed(double patience) { patience_ = patience; }
   double seconds() const { return seconds_; }  // that it took
 
  private:
@@ -79,6 +81,7 @@ class CheckpointWriter {
   SavePlan plan_;
   std::shared_ptr<serializers::StagedSlices> staged_;
   std::string given_error_;
+  std::atomic<double> patience_{plan_.timeout};
   Clock::time_point start_ = Clock::now();
   std::atomic<bool> cancelled_{false}, has_part_{false}, done_{false};
   std::atomic<double> seconds_{0};

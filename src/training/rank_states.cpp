@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "catena/array/creation.h"
+#include "core/split_mix.h"
 
 namespace catena::training {
 namespace {
@@ -52,20 +53,11 @@ bool all_equal(const std::vector<RandomState::State>& states) {
   return true;
 }
 
-// Different for all ranks: the mixing function of SplitMix64 (Steele, Lea and Flood, "Fast
-// splittable pseudorandom number generators", 2014), a bijection.
-uint64_t derived_seed(uint64_t seed, int rank) {
-  uint64_t z = seed + uint64_t(rank) * 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
 void restore_generator(const std::vector<RandomState::State>& saved, RandomState& random,
                        int rank) {
   if (rank < int(saved.size())) return random.set_state(saved[size_t(rank)]);
   const bool drew_alike = saved.size() > 1 && all_equal(saved);
-  if (rank > 0 && !drew_alike) random.seed(derived_seed(random.state().seed, rank));
+  if (rank > 0 && !drew_alike) random.seed(split_mix(random.state().seed, uint64_t(rank - 1)));
 }
 
 }  // namespace

@@ -202,7 +202,7 @@ void Trainer::run() {
   }
   bar.clear();
   for (const Added& added : extensions_) added.extension->end(*this);
-  if (options_.snapshot.is_set() && iteration_ > saved_) save_snapshot();
+  if (options_.snapshot.is_set() && iteration_ > saved_) save_last_snapshot();
   if (folder_) folder_->wait();
 }
 

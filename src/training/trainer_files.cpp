@@ -59,9 +59,11 @@ NamedArrays Trainer::upgraded(NamedArrays arrays) const {
 
 // Slices may be declared after the constructor, too.
 void Trainer::check_slices() const {
-  const int64_t count = slices_over(checkpoint_);
+  const SliceCounts counts = slices_over(checkpoint_);
+  const int64_t count = counts.most();
   if (count == 1 || options_.out.empty()) return;
-  const int64_t least = count * (comm_ ? comm_->size() : 1);
+  const int64_t least =
+      std::max(counts.parameters * (comm_ ? comm_->size() : 1), counts.persistents);
   CATENA_CHECK(ValueError, options_.ranks && options_.ranks->size() >= least,
                "Trainer: the model has slices of its tensors over ", count,
                " ranks, which would all write the same files; set .ranks to the communicator of "
@@ -74,7 +76,7 @@ void Trainer::check_slices() const {
 }
 
 void Trainer::require_whole_model(const char* who) const {
-  const int64_t count = slices_over(checkpoint_);
+  const int64_t count = slices_over(checkpoint_).most();
   CATENA_CHECK(ValueError, count == 1, who, ": the model has slices of its tensors over ", count,
                " ranks, and the file would have those of rank 0 only; save it with a "
                "CheckpointFolder of all ranks");
@@ -175,10 +177,11 @@ void Trainer::read_checkpoint(std::vector<Row>& rows) {
       CheckpointFolder(folder_path(), all_).load(checkpoint_);
     return;
   }
-  CATENA_CHECK(IoError, slices_over(checkpoint_) == 1, "Trainer::resume: '", path,
+  CATENA_CHECK(IoError, slices_over(checkpoint_).most() == 1, "Trainer::resume: '", path,
                "' is the newest checkpoint and has what one rank has, while this model has slices "
                "over ",
-               slices_over(checkpoint_), " ranks; remove the file, and go on from out/checkpoints");
+               slices_over(checkpoint_).most(),
+               " ranks; remove the file, and go on from out/checkpoints");
   checkpoint_.load(path, [&](const auto& read) {
     return share([&] {
       CATENA_CHECK(IoError, std::filesystem::exists(path), "Trainer::resume: there is no '", path,
@@ -265,9 +268,9 @@ void Trainer::save_model(const std::string& file) {
   if (is_root()) serializers::save(path, model_);
 }
 
-void Trainer::write_checkpoint() {
+bool Trainer::write_checkpoint() {
   if (folder_ && options_.async) {
-    folder_->save_async(checkpoint_, iteration_);
+    return folder_->save_async(checkpoint_, iteration_);
   } else if (folder_) {
     folder_->save(checkpoint_, iteration_);
   } else {
@@ -275,12 +278,15 @@ void Trainer::write_checkpoint() {
     for (Optimizer& each : optimizers_)
       if (!is_root() && each.is_sharded()) each.state();  // takes part in gathering for the root
   }
+  return true;
 }
 
 void Trainer::save_snapshot() {
   for (parallel::MultiNodeOptimizer& each : ranks_) each.check_state();
-  saved_ = iteration_;
-  if (options_.out.empty()) return;
+  if (options_.out.empty()) {
+    saved_ = iteration_;
+    return;
+  }
   average_statistics();
   count_time();
   updater_.settle(means_);
@@ -294,9 +300,15 @@ void Trainer::save_snapshot() {
     row_columns_ += name + "\n";
     row_numbers_.push_back(number);
   }
-  write_checkpoint();
+  if (write_checkpoint()) saved_ = iteration_;
   rank_states_.clear();
   extension_states_.clear();
+}
+
+// Not left out where the one before it is still being written (WhenBusy::kSkip).
+void Trainer::save_last_snapshot() {
+  if (folder_) folder_->wait();
+  save_snapshot();
 }
 
 }  // namespace catena::training

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <string>
 
@@ -263,6 +264,44 @@ TEST_F(PassesInParts, RefuseWhatChangedInBetween) {
 TEST_F(PassesInParts, AreNotRecorded) {
   DeferredWeights later;
   EXPECT_THROW(mul(a, a).backward({.create_graph = true, .weights_later = &later}), ValueError);
+}
+
+// Whatever flows there, by inner passes too; other variables get theirs, and observers hear of it.
+TEST_F(NestedPasses, GradientsOfParametersMayBeDropped) {
+  const BackwardOptions drop{.drop_parameter_gradients = true};
+  a.set_grad(number(7));
+  listener.observe(a);
+  listener.observe(b);
+  const Variable x(number(NAN));
+  const auto inner = [&] { mul(b, number(5)).backward(); };
+  call(Calls(inner, {b}), mul(mul(a, a), x)).backward(drop);
+  EXPECT_EQ(listener.heard, "( b=0 a=7 )");
+  EXPECT_FALSE(b.state()->has_gradient());
+  EXPECT_EQ(value(x.grad()), 4);
+  backward({a}, {}, drop);  // a parameter itself
+  EXPECT_EQ(value(a.grad()), 7);
+  mul(a, a).backward();
+  EXPECT_EQ(value(a.grad()), 11);
+}
+
+TEST_F(NestedPasses, AnInnerPassMayDropThemAlone) {
+  const auto inner = [&] { mul(b, number(5)).backward({.drop_parameter_gradients = true}); };
+  call(Calls(inner), mul(a, a)).backward();
+  EXPECT_EQ(value(a.grad()), 4);
+  EXPECT_FALSE(b.state()->has_gradient());
+}
+
+TEST_F(NestedPasses, DroppedGradientsAreNotLeftForLater) {
+  DeferredWeights later;
+  EXPECT_THROW(mul(a, a).backward({.weights_later = &later, .drop_parameter_gradients = true}),
+               ValueError);
+  const Variable x(number(5));
+  mul(x, a).backward({.weights_later = &later});
+  const auto inner = [&] { backward_weights(later); };
+  backward({a}, {}, {.weights_later = &later});
+  call(Calls(inner), mul(b, b)).backward({.drop_parameter_gradients = true});
+  EXPECT_FALSE(a.state()->has_gradient());
+  EXPECT_TRUE(later.empty());
 }
 
 TEST_F(PassesInParts, KeepGradientsThatWereAskedFor) {

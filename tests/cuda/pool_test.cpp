@@ -231,6 +231,28 @@ TEST_F(PoolTest, PrivatePoolsShareNothingUntilTheyGo) {
   EXPECT_TRUE(seen.count(address));
 }
 
+// What launches write for a graph (array/launch_input.h) relies on this: recorded work of the
+// captured stream writes its memory neither before nor after it was handed out.
+TEST_F(PoolTest, PrivatePoolsKeepStreamsApart) {
+  auto graph = std::make_unique<PrivatePool>(*pool);
+  StreamState* captured = make_stream();
+  std::set<void*> written;
+  const auto record = [&] {
+    std::vector<StoragePtr> arrays;
+    for (int i = 0; i < 5000; ++i) {
+      arrays.push_back(pool->allocate(512, captured, graph.get()));
+      written.insert(arrays.back()->data);
+    }
+    while (!arrays.empty()) arrays.pop_back();
+  };
+  record();
+  const StoragePtr input = pool->allocate(16, home, graph.get());
+  record();
+  EXPECT_EQ(written.count(input->data), 0u);
+  EXPECT_EQ(written.size(), 5000u);  // the captured stream takes its own again
+  EXPECT_TRUE(graph->owns(Pool::block_of(*input)));
+}
+
 TEST_F(PoolTest, PrivatePoolsLeaveTheirMemoryToAStream) {
   auto graph = std::make_unique<PrivatePool>(*pool);
   StreamState* captured = make_stream();

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <memory>
+#include <vector>
 
 #include "catena/core/graph.h"
 #include "catena/optimizers/loss_scale.h"
@@ -137,6 +138,33 @@ TEST(Hooks, SayWhatIsWrong) {
   EXPECT_THROW(gradient_hard_clipping(0, 0), ValueError);
   expect_contains(error_of<ValueError>([] { GradientNoise(-1); }), {"GradientNoise", "eta -1"});
   EXPECT_THROW(GradientNoise(NAN), ValueError);
+}
+
+// Ranks compare these, so that a hook on one of them alone is found.
+TEST(Hooks, UpdatesKnowWhatHooksDidToTheirGradients) {
+  const Parameter p(array({2.0f}));
+  SGD sgd(1);
+  sgd.setup({p});
+  sgd.add_hook("decay", weight_decay(0.25));
+  sgd.add_hook("clipping", gradient_clipping(3));
+  sgd.add_hook("lasso", Lasso(0.5));
+  sgd.add_hook("bounds", gradient_hard_clipping(-1, 2));
+  sgd.add_hook("noise", GradientNoise(0.5, 0.25, (uint64_t{1} << 32) + 7));
+  sgd.add_hook("own", [](UpdateContext& update) { update.note_change({"own", {1, 2, 3, 4}}); });
+  EXPECT_TRUE(sgd.gradient_changes().empty());
+  for (int step = 0; step < 2; ++step) {
+    p.set_grad(array({1.0f}));
+    sgd.update();
+    EXPECT_EQ(sgd.gradient_changes(), (std::vector<GradientChange>{{"weight decay", {0.25}},
+                                                                   {"clipping by the norm", {3}},
+                                                                   {"sign decay", {0.5}},
+                                                                   {"hard clipping", {-1, 2}},
+                                                                   {"noise", {0.5, 0.25, 1, 7}},
+                                                                   {"own", {1, 2, 3, 4}}}));
+  }
+  UpdateContext update(sgd);
+  EXPECT_THROW(update.note_change({"", {1}}), ValueError);
+  EXPECT_THROW(update.note_change({"two\tparts", {}}), ValueError);
 }
 
 // Captured updates repeat the hooks, and noise follows the count of replays.

@@ -4,8 +4,10 @@
 
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "catena/functions/array/concat.h"
+#include "catena/optimizers/hooks.h"
 #include "error_text.h"
 #include "parallel/sharded_training.h"
 
@@ -418,6 +420,30 @@ TEST(Sharding, ValuesThatOneRankHasWrittenAreFound) {
     for (const std::string& error : errors_after(options, 0, freeze))
       expect_contains(error, {"the frozen parameters are none on rank 0, /l3/W, /l3/b on rank 1"});
   }
+}
+
+// Each rank changes the part that it updates, so that parameters of all ranks stay alike.
+TEST(Sharding, HooksOfOneRankAloneAreFound) {
+  const std::vector<std::pair<optimizers::Hook, std::string>> hooks{
+      {optimizers::weight_decay(0.25), "none on rank 0, weight decay 0.25 on rank 1"},
+      {optimizers::gradient_clipping(2), "none on rank 0, clipping by the norm 2 on rank 1"},
+      {optimizers::Lasso(0.5), "none on rank 0, sign decay 0.5 on rank 1"},
+      {optimizers::gradient_hard_clipping(-1, 2), "none on rank 0, hard clipping -1 2 on rank 1"},
+      {optimizers::GradientNoise(0.5, 1, 7), "none on rank 0, noise 0.5 1 0 7 on rank 1"},
+      {[](optimizers::UpdateContext& update) {
+         update.note_change({"own", {}});
+       },
+       "none on rank 0, own on rank 1"}};
+  for (const BucketOptions& options : all_shardings())
+    for (const auto& [hook, text] : hooks) {
+      // The norm of gradients that are spread is a call of all ranks, which notice it there.
+      const bool is_norm = text.find("norm") != std::string::npos;
+      if (is_norm && options.sharding != Sharding::kNone) continue;
+      const auto add = [&](ShardedModel& trained) { trained.optimizer->add_hook("hook", hook); };
+      for (const std::string& error : errors_after(options, 0, add))
+        expect_contains(
+            error, {"what hooks did to the gradients", text.c_str(), "hyper-parameters and hooks"});
+    }
 }
 
 // Averages of which ranks keep parts do not move along.

@@ -243,7 +243,7 @@ TEST(Sharding, StatesOfOneRankAloneAreNotBroadcast) {
       if (comm.rank() == 0) trained.optimizer->load_state(state);
       if (options.sharding == Sharding::kNone) return trained.optimizer.broadcast_state();
       expect_contains(error_of<ValueError>([&] { trained.optimizer.broadcast_state(); }),
-                      {"broadcast_state", "on some ranks and not on others",
+                      {"broadcast_state", "not loaded equally often on all ranks",
                        "load_state() on all ranks", "from_rank_0()"});
       EXPECT_THROW(trained.optimizer.broadcast_state(), ValueError) << "still";
       trained.optimizer->load_state(state);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "catena/functions/math/elementwise.h"
+#include "catena/functions/math/sum.h"
 #include "catena/optimizers/loss_scale.h"
 #include "error_text.h"
 #include "training/one_rank.h"
@@ -58,6 +60,37 @@ TEST(AccumulatingUpdater, RanksTrainAsOneProcess) {
   for (const int ranks : {2, 4})
     for (const auto sharding : {parallel::Sharding::kNone, parallel::Sharding::kParameters})
       run(ranks, sharding);
+}
+
+// The mean of no samples is NaN, and zero times it as well.
+TEST(AccumulatingUpdater, BatchesWithoutSamplesDoNotSpoilParametersOfTheirMean) {
+  struct Weighted : RankNet {
+    Parameter precision{array({0.5f})};
+    CATENA_FUNCTIONS(l1, l2, l3, extra, seen, precision)
+  };
+  std::vector<double> whole;
+  for (const int ranks : {1, 4})
+    comm::run_threads(ranks, [&](Communicator& comm) {
+      Weighted model;
+      auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm,
+                                                   {.sharding = parallel::Sharding::kParameters});
+      model.to(comm.device());
+      optimizer.setup(model);
+      datasets::ResidentIterator batches(make_data(), datasets::ShuffledIterator(kSamples, 3, 1),
+                                         comm.device(), {comm.rank(), comm.size()});
+      AccumulatingUpdater updater(batches, 4, optimizer, [&](const datasets::Batch& batch) {
+        namespace F = functions;
+        const Variable each = F::softmax_cross_entropy(
+            model(Variable::constant(batch.x())), batch.t(), {.reduction = F::Reduction::kNone});
+        return Variables{F::mean(each) * F::sum(F::exp(model.precision))};
+      });
+      Trainer trainer(updater, model, optimizer,
+                      {.epochs = 2, .metrics = {"loss"}, .silent = true});
+      trainer.run();
+      optimizer.gather_parameters();
+      if (ranks == 1) whole = numbers_of(model);
+      expect_near(numbers_of(model), whole);
+    });
 }
 
 // What ranks must agree on travels with each update here as well.

@@ -23,12 +23,13 @@ namespace F = functions;
 // A layer with a slice of a vector of eight on each rank, and arrays that a rank has for itself.
 struct Scale : Parameterized {
   OwnedParameter g;
-  OwnedPersistent seen, mean;
+  OwnedPersistent seen, mean, running;  // the last has a slice of eight as well
   explicit Scale(Communicator& comm)
       : g(full({8 / comm.size()}, 1.0 + comm.rank(), dtype::float32)),
         seen(full({2}, comm.rank(), dtype::float32), OverRanks::kPerRank),
-        mean(full({2}, comm.rank(), dtype::float32), OverRanks::kMean) {}
-  CATENA_PARAMETERS(g, seen, mean)
+        mean(full({2}, comm.rank(), dtype::float32), OverRanks::kMean),
+        running(full({8 / comm.size()}, 1.0 + comm.rank(), dtype::float32), OverRanks::kMean) {}
+  CATENA_PARAMETERS(g, seen, mean, running)
 };
 struct Block : FunctionSet {
   parallel::ColumnParallelLinear up;
@@ -164,13 +165,16 @@ TEST(CheckpointEquality, DeclaredSlicesComeBackOnOtherNumbersOfRanks) {
       serializers::Checkpoint state;
       state.add("model", model);
       state.add("optimizer", rule);
-      state.declare_slice(model.scale.g, {.axis = 0, .index = rank, .count = count});
+      const serializers::Checkpoint::AxisSlice slice{.axis = 0, .index = rank, .count = count};
+      state.declare_slice(model.scale.g, slice);
+      state.declare_slice(model.scale.running, slice);
       CheckpointFolder checkpoints(folder.path(), &comm, {.keep = 9});
       if (is_first) {
         const Array own = arange(8 / count, {dtype::float32, comm.device()}) + rank * 8 / count;
         model.scale.g.data().assign(own);
         rule.state_of(model.scale.g)[0].assign(own * 2);
         average->of(model.scale.g).assign(own * 3);
+        model.scale.running.data().assign(own * 4);
         checkpoints.save(state, 1);
         return;
       }
@@ -180,6 +184,7 @@ TEST(CheckpointEquality, DeclaredSlicesComeBackOnOtherNumbersOfRanks) {
         EXPECT_EQ(model.scale.g.data()(k).item<float>(), expected);
         EXPECT_EQ(rule.state_of(model.scale.g)[0](k).item<float>(), 2 * expected);
         EXPECT_EQ(average->of(model.scale.g)(k).item<float>(), 3 * expected);
+        EXPECT_EQ(model.scale.running.data()(k).item<float>(), 4 * expected);
       }
       checkpoints.save(state, step + 1);
     });
@@ -195,7 +200,14 @@ TEST(CheckpointEquality, DeclaredSlicesAreChecked) {
       error_of<ValueError>([&] { state.declare_slice(part.b, {.index = 2, .count = 2}); }),
       {"slice 2 of 2"});
   expect_contains(error_of<ValueError>([&] { state.declare_slice(Parameter(), {}); }),
-                  {"undefined"});
+                  {"a parameter that is undefined"});
+  const Persistent running(zeros({4}));
+  expect_contains(error_of<ValueError>([&] { state.declare_slice(running, {.axis = 2}); }),
+                  {"axis 2", "a persistent array of shape (4,)"});
+  expect_contains(error_of<ValueError>([&] { state.declare_slice(Persistent(), {}); }),
+                  {"a persistent array that is undefined"});
+  const Persistent own(zeros({4}), OverRanks::kPerRank);
+  expect_contains(error_of<ValueError>([&] { state.declare_slice(own, {}); }), {"kPerRank"});
 }
 
 }  // namespace

@@ -459,6 +459,14 @@ TEST(CheckpointFolder, RanksThatLoadDifferentStepsAreNamed) {
 
 // Removes the folder of a save that has begun, into which files are being written, once it has this
 // one.
+// Whether there was such a file in the folder that is being written.
+bool remove_file_of_save(const TempFolder& folder, const std::string& file) {
+  std::error_code code;
+  for (const auto& entry : fs::directory_iterator(folder.path()))
+    if (entry.path().extension() == ".tmp" && fs::remove(entry.path() / file, code)) return true;
+  return false;
+}
+
 void remove_unfinished(const TempFolder& folder, const std::string& file = "") {
   for (const auto& entry : fs::directory_iterator(folder.path())) {
     std::error_code code;
@@ -525,6 +533,31 @@ TEST(CheckpointFolder, ASaveWhoseFolderDisappearsEndsWithAnError) {
     }
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
   });
+}
+
+// Rank 1 is gone before it has said that its part is there. Signs of life are waited for for ten
+// seconds, not for .timeout.
+TEST(CheckpointFolder, ARankThatIsGoneDoesNotHoldUpAJobThatHasFailed) {
+  const TempFolder folder;
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THROW(comm::run_threads(2,
+                                 [&](Communicator& comm) {
+                                   Session run(1);
+                                   const Array large = zeros({256 << 20}, {dtype::uint8, cpu(0)});
+                                   add_large(run.state, comm, 0, large);
+                                   CheckpointFolder checkpoints(folder.path(), &comm);
+                                   checkpoints.save_async(run.state, 1);
+                                   if (comm.rank() == 0) return;
+                                   while (!remove_file_of_save(folder, "rank-00001.done"))
+                                     std::this_thread::yield();
+                                   comm.abort("rank 1 is gone");
+                                   throw IoError("rank 1 is gone");
+                                 }),
+               Error);
+  const auto seconds = std::chrono::steady_clock::now() - start;
+  EXPECT_GT(seconds, std::chrono::seconds(8));
+  EXPECT_LT(seconds, std::chrono::seconds(60));
+  EXPECT_TRUE(CheckpointFolder(folder.path()).steps().empty());
 }
 
 // Failures of reading -----------------------------------------------------------------------------

@@ -56,6 +56,18 @@ TEST(TrainerCheckpoints, ARunGoesOnWithTheSameBits) {
   }
 }
 
+// Saves that come while one is being written are left out, but not the one that ends the run.
+TEST(TrainerCheckpoints, TheLastOneIsNotLeftOut) {
+  for (const int ranks : {1, 2}) {
+    const TempFolder folder;
+    TrainerOptions options = options_of(folder.path(), 40, true);
+    options.checkpoints->when_busy = WhenBusy::kSkip;
+    options.snapshot = {.iterations = 1};
+    run_ranks(ranks, options, Sharding::kNone);
+    EXPECT_EQ(CheckpointFolder(folder / "checkpoints").steps().back(), 40);
+  }
+}
+
 TEST(TrainerCheckpoints, ARunGoesOnOnOtherNumbersOfRanks) {
   const TempFolder whole;
   const auto expected = run_ranks(2, options_of(whole.path(), 8, true), Sharding::kStates);

@@ -78,6 +78,10 @@ struct BackwardOptions {
   // Leave the gradients of parameters to backward_weights (backward.h), and note here what it
   // needs. Not together with create_graph.
   class DeferredWeights* weights_later = nullptr;
+  // Leave the gradients of parameters as they are, whatever flows to them, also in passes that
+  // functions run inside. For a batch that does not count and whose loss may be NaN: zero times NaN
+  // is NaN. Observers hear of the pass as of any other. Not together with weights_later.
+  bool drop_parameter_gradients = false;
 };
 
 // Where a kernel may write a gradient itself: an array to be overwritten, or added to. Null: there

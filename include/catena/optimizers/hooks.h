@@ -37,8 +37,8 @@ Hook gradient_hard_clipping(double lower, double upper);
 // gradient += normal noise of variance eta / (1 + t)^gamma, where t counts the updates before this
 // one (A. Neelakantan et al., Adding gradient noise improves learning for very deep networks,
 // 2015). Every hook has a generator of its own, which begins at `seed`, and draws for one parameter
-// after the other in the order of declaration: ranks that are given equal ones, as by default, add
-// the same noise to their common gradients, however these are spread. Optimizers, those of the
+// after the other in the order of declaration: ranks, which give equal seeds, add the same noise to
+// their common gradients, however these are spread. Optimizers, those of the
 // stages of a pipeline too, get different seeds, and a resumed run a new one, or its noise begins
 // anew. ValueError unless eta and gamma are at least 0.
 Hook GradientNoise(double eta, double gamma = 0.55, uint64_t seed = 0);

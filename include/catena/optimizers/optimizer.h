@@ -151,6 +151,8 @@ class Optimizer : public UpdateRule {
   // IndexError when there is none.
   void remove_hook(const std::string& name);
   bool has_hooks() const { return !hooks_.empty(); }
+  // What the last update noted (UpdateContext::note_change), in its order.
+  const std::vector<GradientChange>& gradient_changes() const { return changes_; }
 
   // What backward is to begin from: the loss, times the loss scale if there is one.
   Variable scaled(const Variable& loss) const;
@@ -330,6 +332,7 @@ class Optimizer : public UpdateRule {
   double rate_factor_ = 1;  // of the group whose parameter update_one works on
   ArenaMemoryPtr memory_;
   std::vector<std::pair<std::string, std::shared_ptr<const Hook>>> hooks_;
+  std::vector<GradientChange> changes_;
   bool warned_ = false;  // see warn_without_gradients
   // A hook has let UpdateContext::apply() multiply the gradients in memory by their factors.
   bool unscaled_in_memory_ = false;

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "catena/array/named_arrays.h"
@@ -117,6 +119,13 @@ class UpdateStage {
   virtual void state_was_loaded() {}
 };
 
+// A change that an update makes to gradients, in a word or two, with its numbers.
+struct GradientChange {
+  std::string what;
+  std::vector<double> numbers;
+  bool operator==(const GradientChange&) const = default;
+};
+
 // The gradients of a running update. Factors, decay and clipping are remembered and folded into the
 // rule's own kernel where they can be.
 class UpdateContext {
@@ -126,7 +135,7 @@ class UpdateContext {
   // Whether gradients may be on their way until the rule reads them.
   bool waits_by_arena() const { return !waiting_.empty(); }
   // gradient += rate * parameter.
-  void add_weight_decay(double rate) { decay_ += rate; }
+  void add_weight_decay(double rate);
   // gradient += rate * sign(parameter), after apply().
   void add_sign_decay(double rate);
   // Scales all gradients together to at most this L2 norm. Nothing waits for a device. A norm that
@@ -149,6 +158,12 @@ class UpdateContext {
   // hooks that read or write them. 16-bit gradients are rounded then, and those of float16 that
   // were scaled may become zero.
   void apply();
+  // For hooks that change gradients otherwise than by add_weight_decay, add_sign_decay and
+  // clip_norm, which note themselves: they do so in this update, with these numbers. Ranks that
+  // train together compare the notes after the first update and every 64th; where each rank updates
+  // a part of the parameters, nothing else shows that a hook is missing on one of them. ValueError
+  // for a text that is empty or has tabs or line ends.
+  void note_change(GradientChange change);
 
  private:
   friend class Optimizer;
@@ -158,6 +173,7 @@ class UpdateContext {
   Optimizer& optimizer_;
   std::vector<std::shared_ptr<UpdateStage>> waiting_;  // whose before_rule_reads is called
   double decay_ = 0;
+  std::vector<GradientChange> changes_;
   Arrays scale_;    // one 0-d float64 for each arena; empty: one
   Arrays skip_;     // the same; empty: never
   Arrays squares_;  // OptimizerCall::squares of each arena; empty: the rule needs none

@@ -3,8 +3,7 @@
 //   catena::config().deterministic = true;
 //   auto optimizer = create_multi_node_optimizer(optimizers::Adam(), comm, {.slices = 8});
 //   optimizer.setup(model);
-//   for (const datasets::Batch& batch : ...) {                    // RankOf{comm->rank(),
-//   comm->size()}
+//   for (const datasets::Batch& batch : ...) {  // of RankOf{comm->rank(), comm->size()}
 //     optimizer.zero_grads();
 //     for (const auto& slice : optimizer.slices(batch.size(), batch.global_count))
 //       F::softmax_cross_entropy(model(slice(batch.x())), slice(batch.t())).backward();

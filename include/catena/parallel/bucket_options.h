@@ -40,8 +40,8 @@ struct BucketOptions {
 
   // Above 0: parameters are equal bit for bit on any number of ranks; see
   // MultiNodeOptimizer::slices. A power of two that the ranks divide. Gradients stay whole and are
-  // added in float32 at least: without reduce_dtype, and with kNone, which kAuto is then, or
-  // kStates.
+  // added in float32 at least: only with kAuto, which is kNone then, kNone or kStates, and not with
+  // reduce_dtype.
   int slices = 0;
 
   // kParameters: what is gathered and freed together, by the paths of parts of the model

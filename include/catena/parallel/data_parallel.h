@@ -1,12 +1,15 @@
 // Data parallelism in one process: a master model on the first device and replicas on the others.
 //
-//   Mlp model;  model.to(devices[0]);
-//   optimizers::SGD optimizer(0.1);  optimizer.setup(model);
+//   Mlp model;
+//   model.to(devices[0]);
+//   optimizers::SGD optimizer(0.1);
+//   optimizer.setup(model);
 //   parallel::Replicas<Mlp> replicas(model, devices);
 //   for (...) {
-//     const Arrays x = parallel::scatter_batch(batch_x, devices), t =
-//     parallel::scatter_batch(batch_t, devices); replicas.zero_grads(); for (size_t i = 0; i <
-//     replicas.size(); ++i) {
+//     const Arrays x = parallel::scatter_batch(batch_x, devices);
+//     const Arrays t = parallel::scatter_batch(batch_t, devices);
+//     replicas.zero_grads();
+//     for (size_t i = 0; i < replicas.size(); ++i) {
 //       const Variable loss = F::softmax_cross_entropy(replicas[i](Variable(x[i])), t[i]);
 //       parallel::backward(loss, parallel::shard_weight(n, replicas.size(), i));
 //     }

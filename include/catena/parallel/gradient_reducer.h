@@ -51,7 +51,7 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
 
   // Gradients of this rank count with n_local / n_global from now on, instead of 1 / size. All
   // ranks must call it, with counts that add up to n_global. ValueError for numbers outside that,
-  // and on all ranks in the next step (on GPUs within some steps) when they do not add up.
+  // and on all ranks when they do not add up: on CPUs within four steps, on GPUs within sixteen.
   void set_batch_weight(int64_t n_local, int64_t n_global);
   // Where the batches come from, in which the ranks must agree; ValueError likewise.
   void set_batch_order(const BatchOrder& order) { order_ = order; }

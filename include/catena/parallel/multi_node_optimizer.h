@@ -61,7 +61,8 @@ class MultiNodeOptimizer {
   void setup(const Parameters& parameters);
   void zero_grads() { optimizer_->zero_grads(); }
   // Waits, on the device, for the averages and updates. GradientErrors as Optimizer::update. The
-  // first update after setup and every 64th end with check_state(), unless they are captured.
+  // first update after setup and every 64th end with check_state(), unless they are captured, and
+  // compare what hooks did to the gradients (UpdateContext::note_change).
   void update() { optimizer_->update(); }
 
   // This rank's gradients count with n_local / n_global from now on (default 1 / size). A rank that
@@ -73,8 +74,9 @@ class MultiNodeOptimizer {
   void set_replayed_weight(int64_t n_local, int64_t n_global) {
     reducer_->set_batch_weight(n_local, n_global);
   }
-  // Where the batch comes from: the ranks compare it in each step, so that other orders, seeds,
-  // data sets or batch sizes on one rank are named. training::make_step calls both, or slices().
+  // Where the batch comes from: the ranks compare it in each step, some steps
+  // later (StepAgreement), so that other orders, seeds, data sets or batch sizes on one rank are
+  // named. training::make_step calls both, or slices().
   void set_batch_order(const BatchOrder& order) { reducer_->set_batch_order(order); }
   // Equal bits on any number of ranks: with {.slices = 8} a global batch is cut into 8 slices,
   // whose sizes differ by at most one and do not depend on the ranks. Each rank runs its slices one
@@ -103,8 +105,8 @@ class MultiNodeOptimizer {
   [[nodiscard]] NoSync no_sync() { return NoSync(reducer_->comm()); }
   // Copies rank 0's parameters, persistent arrays, states, hyper-parameters and t to the other
   // ranks, for instance after loading a checkpoint on rank 0 alone (from_rank0.h reads whole
-  // checkpoints so). Collective. ValueError where states are spread and were loaded on some ranks
-  // only: rank 0 has kept its part of what it loaded, and the rest is nowhere.
+  // checkpoints so). Collective. ValueError where states are spread and were not loaded
+  // equally often on all ranks: rank 0 has kept its part of what it loaded, and the rest is nowhere.
   void broadcast_state();
   // Calls average_persistents (persistents.h) for the model given to setup, and
   // gather_parameters(). Collective: all ranks, before test passes and before rank 0 writes a

@@ -119,6 +119,9 @@ class Checkpoint {
   // this process has. ValueError for an axis that the parameter lacks, and unless 0 <= index <
   // count.
   void declare_slice(const Parameter& parameter, const AxisSlice& slice);
+  // The same of a persistent array, such as a running mean over a slice of the channels. ValueError
+  // for one that is declared OverRanks::kPerRank.
+  void declare_slice(const Persistent& persistent, const AxisSlice& slice);
 
   // Waits for the devices. Written by rename; IoError with the path and the system's reason.
   void save(const std::string& path) const;
@@ -144,9 +147,10 @@ class Checkpoint {
   };
   // All of them.
   const std::vector<Entry>& entries() const { return entries_; }
-  // A slice that was declared.
+  // A slice that was declared, of one or the other.
   struct DeclaredSlice {
     Parameter parameter;
+    Persistent persistent;
     AxisSlice slice;
   };
   // All of them.

@@ -6,6 +6,7 @@
 
 #include "catena/array/memory_order.h"
 #include "catena/autograd/parameter.h"
+#include "catena/autograd/persistent.h"
 #include "catena/optimizers/sharded_array.h"
 
 namespace catena::serializers {
@@ -35,7 +36,8 @@ struct TensorPart {
   TensorSlice slice;
   // A view: of the box's shape if all of its elements are here, else 1-d.
   Array local;
-  Parameter parameter = {};  // that the tensor is, or is a state of; undefined for others
+  Parameter parameter = {};    // that the tensor is, or is a state of; undefined for others
+  Persistent persistent = {};  // that the tensor is; undefined for others
 
   // The elements as a 1-d contiguous array in the order of the slice, on their device: a view.
   Array flat() const;
@@ -46,6 +48,8 @@ using TensorParts = std::vector<TensorPart>;  // of one process
 
 // A tensor that is here as a whole. Arrays with gaps are copied.
 TensorPart part_of(const std::string& name, const Array& array, const Parameter& parameter = {});
+// The array of a model beside its parameters.
+TensorPart part_of(const std::string& name, const Persistent& persistent);
 // What this process keeps of a state of an optimizer.
 TensorPart part_of(const std::string& name, const optimizers::ShardedArray& state);
 

@@ -62,7 +62,8 @@ class CheckpointFolder {
   explicit CheckpointFolder(const std::string& path, Communicator* comm = nullptr,
                             const CheckpointFolderOptions& options = {});
   // Waits until what this rank writes is written; an error is logged. Rank 0 waits for the others,
-  // which do not wait for it: for a long save call wait() before.
+  // which do not wait for it: for a long save call wait() before. In a job that has failed it gives
+  // up a rank that writes nothing for ten seconds.
   ~CheckpointFolder();
   CheckpointFolder(const CheckpointFolder&) = delete;
   CheckpointFolder& operator=(const CheckpointFolder&) = delete;

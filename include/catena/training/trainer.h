@@ -195,7 +195,7 @@ class Trainer {
   std::string file_path() const;
   bool folder_is_newest() const;
   void read_checkpoint(std::vector<Row>& rows);
-  void write_checkpoint();
+  bool write_checkpoint();  // false: left out, because the one before is still being written
   void restore_row();
   void restore_extensions();
   // Makes the model whole and the same on all ranks.
@@ -203,6 +203,7 @@ class Trainer {
   void count_time();
   RankState own_state();
   void save_snapshot();
+  void save_last_snapshot();
 
   bool is_done() const;
   void say_that_it_is_done(const std::string& reason = "") const;
