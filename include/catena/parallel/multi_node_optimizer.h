@@ -106,7 +106,8 @@ class MultiNodeOptimizer {
   // Copies rank 0's parameters, persistent arrays, states, hyper-parameters and t to the other
   // ranks, for instance after loading a checkpoint on rank 0 alone (from_rank0.h reads whole
   // checkpoints so). Collective. ValueError where states are spread and were not loaded
-  // equally often on all ranks: rank 0 has kept its part of what it loaded, and the rest is nowhere.
+  // equally often on all ranks: rank 0 has kept its part of what it loaded, and the rest is
+  // nowhere.
   void broadcast_state();
   // Calls average_persistents (persistents.h) for the model given to setup, and
   // gather_parameters(). Collective: all ranks, before test passes and before rank 0 writes a
