@@ -188,7 +188,7 @@ std::string describe_steps(const std::vector<RankTimes>& ranks,
   if (steps.empty()) {
     for (const RankTimes& rank : ranks)
       totals[rank.rank].add(UnitedTimes(rank).within(rank.rank, rank.whole, rank.whole));
-    return "No steps are marked (by Optimizer::update), so this is the whole run:\n" +
+    return "Fewer than two steps are marked (by Optimizer::update), so this is the whole run:\n" +
            table_of(totals, "run", 0, false);
   }
   for (const TrainingStep& step : steps) {

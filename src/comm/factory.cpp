@@ -16,7 +16,7 @@
 #include "communicator_state.h"
 #include "core/environment.h"
 #include "core/hint.h"
-#include "slurm_step.h"
+#include "core/slurm_step.h"
 #include "threads/threads_transport.h"
 
 namespace catena::comm {
@@ -130,7 +130,8 @@ CommunicatorPtr make_with_plugin(const char* plugin, const CommunicatorOptions& 
   CATENA_CHECK(CommError, bool(maker), "create_communicator: the plug-in ", plugin,
                " registered no communicator");
   CommunicatorPtr comm = maker(options);
-  align_traces_once(*comm);
+  // Threads that are ranks have one trace, and the ranks of a bootstrap have aligned theirs.
+  if (!options.bootstrap) align_traces_once(*comm);
   return comm;
 }
 

@@ -114,12 +114,16 @@ int number_in_environment(std::initializer_list<const char*> names, int otherwis
   return otherwise;
 }
 
+// As comm::launch_environment.
 ProcessRecord process_from_environment() {
+  const SlurmStep otherwise = slurm_step().value_or(SlurmStep{});
   ProcessRecord process;
   process.ranks = number_in_environment(
-      {"CATENA_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE"}, 1);
+      {"CATENA_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE"}, otherwise.size);
+  if (process.ranks == 1) return process;
   process.rank = number_in_environment(
-      {"CATENA_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK"}, 0);
+      {"CATENA_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"},
+      otherwise.rank);
   return process;
 }
 

@@ -173,6 +173,9 @@ void DynamicLossScale::state_was_loaded() {
   const double value = std::clamp(block[0].item<double>(), options_.least, options_.most);
   block[0].fill(value);
   block[1].fill(1 / value);
+  updates_ = 0;
+  skipped_before_ = block[4].item<double>();
+  seen_ = {};
   for (size_t i = 1; i < states_.size(); ++i) states_[i].block.assign(block);
   for (const DeviceState& state : states_) state.scale32.fill(value);
 }

@@ -272,12 +272,12 @@ bool Optimizer::is_capturing() const {
 }
 
 void Optimizer::set_lr(double lr) {
-  if (lr == lr_) return;
   check_rate(lr_name_, lr);
   CATENA_CHECK(
       ValueError, !is_capturing(),
       "set_lr: called while a graph is captured, so that every replay would set the rate to ", lr,
       "; set it before the capture or between replays");
+  if (lr == lr_) return;
   lr_ = lr;
   const void* written = nullptr;
   for (const DeviceValues& values : values_) {

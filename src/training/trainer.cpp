@@ -187,7 +187,7 @@ void Trainer::start_extensions() {
 void Trainer::run() {
   check_slices();
   check_overwrite();
-  if (folder_ && options_.overwrite && !resumed_ && iteration_ == 0) folder_->clear();
+  if (options_.overwrite && !resumed_ && iteration_ == 0) remove_checkpoints();
   since_ = Clock::now();
   if (resumed_ && !stopped_ && is_done()) say_that_it_is_done();
   start_extensions();
@@ -281,13 +281,26 @@ void Trainer::finish_row(ProgressBar& bar) {
 void Trainer::check_loss() const {
   const std::string column = "train_" + options_.metrics[0];
   CATENA_CHECK(ValueError, std::isfinite(value(column)), "Trainer: ", column, " is ", value(column),
-               " after ", iteration_, " updates (epoch ", epoch_detail(),
-               "); the run ends here and does not save this state",
-               saved_ > 0 && !options_.out.empty()
-                   ? message(", the last checkpoint is of update ", saved_)
-                   : "",
-               "; try a lower learning rate or clipped gradients, or set .allow_nonfinite_loss to "
-               "go on all the same");
+               " after ", iteration_, " updates (epoch ", epoch_detail(), ")", end_of_loss_error());
+}
+
+// Of losses that no row has looked at: a checkpoint must not replace a good one by such a state.
+void Trainer::check_losses_since_row() {
+  const std::string& loss = options_.metrics[0];
+  int is_finite = std::isfinite(means_.sum(loss).sum);
+  if (all_) is_finite = all_->all_reduce_value(is_finite, comm::Reduction::kMin);
+  CATENA_CHECK(ValueError, is_finite != 0, "Trainer: train_", loss,
+               " of an update since the last row is not finite, at a checkpoint after ", iteration_,
+               " updates (epoch ", epoch_detail(), ")", end_of_loss_error());
+}
+
+std::string Trainer::end_of_loss_error() const {
+  return message("; the run ends here and does not save this state",
+                 saved_ > 0 && !options_.out.empty()
+                     ? message(", the last checkpoint is of update ", saved_)
+                     : "",
+                 "; try a lower learning rate or clipped gradients, or set .allow_nonfinite_loss "
+                 "to go on all the same");
 }
 
 std::map<std::string, double> Trainer::evaluate() {

@@ -290,6 +290,7 @@ void Trainer::save_snapshot() {
   average_statistics();
   count_time();
   updater_.settle(means_);
+  if (!options_.allow_nonfinite_loss) check_losses_since_row();
   rank_states_ = gather_rank_states(own_state(), comm_);
   for (const Added& added : extensions_)
     for (const auto& [name, array] : added.state.to_arrays())

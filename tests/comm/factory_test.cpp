@@ -4,12 +4,15 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 
 #include "catena/array/creation.h"
 #include "catena/comm/topology.h"
 #include "catena/comm/transport.h"
+#include "catena/core/trace.h"
 #include "comma_locale.h"
 #include "error_text.h"
+#include "temp_folder.h"
 
 namespace catena {
 namespace {
@@ -134,6 +137,16 @@ TEST(LaunchEnvironment, ReadsLaunchersInOrder) {
 TEST(LaunchEnvironment, BatchScriptOfSlurmIsNotAStep) {
   const Environment environment(Variables{{"SLURM_NTASKS", "8"}});
   EXPECT_FALSE(comm::launch_environment().launched);
+}
+
+// Also without a communicator, which would know.
+TEST(LaunchEnvironment, EachTaskOfAStepOfSlurmHasATraceOfItsOwn) {
+  const TempFolder folder;
+  const Environment environment(
+      {{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "2"}, {"SLURM_STEP_NUM_TASKS", "3"}});
+  tracing::start(folder / "trace.json");
+  tracing::stop();
+  EXPECT_TRUE(std::filesystem::exists(folder / "trace.json.rank2"));
 }
 
 // Has the variables of a step, and those of the whole allocation.

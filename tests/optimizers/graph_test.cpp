@@ -162,6 +162,7 @@ TEST(Graph, ARefusedRateIsNotKept) {
   sgd.update();
   cuda::Graph graph = cuda::Graph::capture(gpu, [&] {
     EXPECT_THROW(sgd.set_lr(2.0), ValueError);
+    EXPECT_THROW(sgd.set_lr(1.0), ValueError);  // a later replay would not follow a schedule either
     sgd.update();
   });
   EXPECT_EQ(sgd.lr(), 1.0);

@@ -553,6 +553,26 @@ TEST(LossScaleWarnings, ARowOfSkippedUpdatesAtTheLeastScaleIsNoticed) {
   EXPECT_EQ(log_of_infinite_steps(int(3 * row), {.backoff = 1}), "") << "the scale does not fall";
 }
 
+// Skips from before a state was saved are not those of the updates after it was loaded.
+TEST(LossScaleWarnings, SkipsOfALoadedStateAreOld) {
+  const Parameter p(ones({3}, dtype::float32));
+  SGD sgd(0.1);
+  sgd.setup({p});
+  const auto scale = add_loss_scale(sgd, {.initial = 1});
+  std::map<std::string, Array> state;
+  for (const auto& [name, array] : sgd.state()) state[name] = array.copy();
+  state["loss_scale/skipped"].fill(2.0 * DynamicLossScale::kHopeless);
+  sgd.load_state(state);
+  EXPECT_EQ(scale->skipped(), 2 * DynamicLossScale::kHopeless);
+  scale->scaled(Variable::constant(ones({}, dtype::float32)));
+  ::testing::internal::CaptureStderr();
+  for (int t = 0; t < 2 * DynamicLossScale::kHopeless; ++t) {
+    p.set_grad(ones({3}, dtype::float32));
+    sgd.update();
+  }
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
 // A rank may have had no samples in its first steps.
 TEST(LossScaleWarnings, AScaleThatNoLossTakesIsNoticedAtTheThirdUpdate) {
   const Parameter p(ones({3}, dtype::float32));

@@ -107,6 +107,24 @@ TEST(TrainerCheckpoints, AnEarlierRunIsNotMixedIn) {
   EXPECT_FALSE(last.trainer.has_checkpoint());
 }
 
+// A run that dies before its first checkpoint must not go on from another run's.
+TEST(TrainerCheckpoints, AnOverwrittenRunIsGoneInEitherForm) {
+  for (const bool in_folder : {false, true}) {
+    const TempFolder folder;
+    { SmallRun(options_of(folder.path(), 4, in_folder)).trainer.run(); }
+    TrainerOptions other = options_of(folder.path(), 2, !in_folder);
+    other.overwrite = true;
+    SmallRun run(other);
+    EXPECT_TRUE(run.trainer.has_checkpoint());
+    bool has_any = true;
+    run.trainer.extend({.iterations = 1}, [&](Trainer& t) {
+      if (t.iteration() == 1) has_any = t.has_checkpoint();
+    });
+    run.trainer.run();
+    EXPECT_FALSE(has_any);
+  }
+}
+
 // Whoever goes on from a folder that another run has filled is stopped before it is.
 TEST(TrainerCheckpoints, LaterStepsOfAnotherRunAreNamed) {
   const TempFolder folder;

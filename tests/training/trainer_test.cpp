@@ -372,6 +372,20 @@ TEST(Trainer, ALossThatIsNotFiniteEndsTheRun) {
   EXPECT_NO_THROW(all_the_same.trainer.run());
 }
 
+TEST(Trainer, ALossThatIsNotFiniteBetweenRowsDoesNotReplaceACheckpoint) {
+  const TempFolder out;
+  OneProcess run({.epochs = 5, .out = out.path(), .snapshot = {.iterations = 1}});
+  run.trainer.extend({.iterations = 3}, [&](Trainer&) { run.factor = std::nan(""); });
+  expect_contains(
+      error_of<ValueError>([&] { run.trainer.run(); }),
+      {"train_loss of an update since the last row is not finite", "after 4 updates (epoch 0.8)",
+       "the last checkpoint is of update 3", ".allow_nonfinite_loss"});
+  OneProcess again({.epochs = 1, .out = out.path()});
+  again.trainer.resume();
+  EXPECT_EQ(again.trainer.iteration(), 3);
+  EXPECT_NO_THROW(again.trainer.run());
+}
+
 TEST(Trainer, RefusesWhatCannotWork) {
   const TempFolder out;
   expect_contains(error_of<ValueError>([] { OneProcess({}); }),

@@ -34,7 +34,7 @@ class Parameterized {
   // those of a vector. Nothing by default; CATENA_FUNCTIONS overrides it.
   using FunctionVisitor = std::function<void(const std::string& name, Parameterized& function)>;
   virtual void visit_functions(const FunctionVisitor& visitor);
-  // Calls f("running_mean", persistent) and f("bn1/running_mean", persistent) in order of
+  // Calls f("avg_mean", persistent) and f("bn1/avg_mean", persistent) in order of
   // declaration. Those of visit_functions by default; CATENA_FUNCTIONS overrides it.
   using PersistentVisitor = std::function<void(const std::string& path, Persistent& persistent)>;
   virtual void visit_persistents(const PersistentVisitor& visitor, const std::string& prefix = "");

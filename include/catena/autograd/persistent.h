@@ -25,11 +25,11 @@ struct PersistentState : RefCounted {
   Array data;
   OverRanks over_ranks = OverRanks::kEqual;
   int64_t samples = 0;  // see Persistent::count_samples
-  std::string path;     // "bn1/running_mean", the longest that a listing of a model gave
+  std::string path;     // "bn1/avg_mean", the longest that a listing of a model gave
   static void destroy(PersistentState* state) { delete state; }
 };
 
-// A layer writes into the array (bn.running_mean.data() *= 0.9), whose place in memory changes only
+// A layer writes into the array (bn.avg_mean.data() *= 0.9), whose place in memory changes only
 // when the model moves to another device. Models move, copy, save and load it under its name;
 // gradients, optimizers and their arenas do not see it. An undefined one (default-constructed, of a
 // layer that was moved from) may be assigned, compared and asked whether it is defined(); anything
@@ -51,7 +51,7 @@ class Persistent {
   int64_t size() const { return known("Persistent::size").data.size(); }
   Device device() const { return known("Persistent::device").data.device(); }
   OverRanks over_ranks() const { return known("Persistent::over_ranks").over_ranks; }
-  // Where a model has it: "bn1/running_mean", or "" when no model has listed it yet. Any thread.
+  // Where a model has it: "bn1/avg_mean", or "" when no model has listed it yet. Any thread.
   std::string path() const;
 
   // Copies the values of `source`, from any device; the array stays. ShapeError, DtypeError.

@@ -116,7 +116,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
                          const CallTag& tag = {});
   // Messages on another stream, in the same way: `on` first waits for the current stream, x and out
   // are contiguous and count as used by `on`, the returned event completes when the message has
-  // been sent, or has arrived in `out`. With "nccl" the host queues the call and goes on.
+  // been sent, or has arrived in `out`. With "nccl" the host queues the call and goes on, but for
+  // the first large message (512 KiB) between two ranks of a host and each larger one, which may
+  // wait for the other rank: put exchanges into one group.
   // "threads", "mpi" and host arrays wait for the other rank here, so that the order of the calls
   // is the order of the messages. Calls of one group may be on different streams.
   Event send_async(const Array& x, int destination, const Stream& on);
@@ -124,7 +126,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // A stream of device() that belongs to this communicator, of high priority.
   Stream side_stream();
 
-  // Host objects: strings, trivially copyable values, vectors of them, NamedArrays.
+  // Host objects: strings, trivially copyable values, vectors of such values (not of bool or
+  // strings), NamedArrays.
 
   // The root's value for every rank; the value of the others is ignored.
   template <class T>

@@ -26,7 +26,8 @@ struct CommunicatorOptions {
 //
 // clang-format off
 // name          implementation (ChainerMN's names are accepted)
-// auto          nccl if the job has several ranks and a GPU each, else mpi; one rank: threads
+// auto          nccl if the job has several ranks with GPUs (DeviceError where two share one), else
+//               mpi; one rank: threads
 // nccl          device arrays by NCCL, bootstrap and host data by MPI.  Also: pure_nccl,
 //               hierarchical, two_dimensional, single_node (refused on several hosts)
 // mpi           everything through host memory by MPI.  Also: flat, non_cuda_aware; naive (CPU only)
@@ -34,9 +35,10 @@ struct CommunicatorOptions {
 // clang-format on
 //
 // A program that no launcher started gets a communicator of one rank that works. Throws CommError
-// when the plug-in or the launcher is missing, when fewer ranks came than CATENA_SIZE says, or when
-// they did not come within the start timeout. All ranks must create their communicators in the same
-// order.
+// when the plug-in or the launcher is missing and when fewer ranks came than CATENA_SIZE says.
+// Ranks that do not come within the start timeout cannot be waited for inside MPI: the process then
+// says who is missing and ends with exit code 1, without exit handlers. All ranks must create their
+// communicators in the same order.
 CommunicatorPtr create_communicator(const std::string& name = "auto",
                                     const CommunicatorOptions& options = {});
 

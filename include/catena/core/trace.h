@@ -46,7 +46,8 @@ struct TraceOptions {
 
 // Starts to record. stop(), the end of the program or an exception that ends it writes `path`; in a
 // job of several ranks the file is `path` with ".rank<r>" behind it. A program that a signal ends
-// leaves no file; one that CATENA_TRACE traces does, unless the signal is SIGKILL or a crash.
+// leaves no file; one that CATENA_TRACE traces does at SIGTERM, SIGINT and SIGHUP, unless the
+// program handles them.
 // A file that is there is replaced; where `path` is a link, the file that it leads to.
 // ValueError if a trace is being recorded, or for 0 events; Error if no file can be made beside
 // `path`, and if something other than a regular file is there. Thread-safe.
@@ -98,15 +99,15 @@ struct Details {
 };
 // Gives the innermost open range of this thread, if it has that name, a category and details.
 void describe(std::string_view name, Category category, const Details& details = {});
-// The calling thread's name in the trace; otherwise it has a number.
+// The calling thread's name in the trace; otherwise it has a number. Only while one is recorded.
 void name_thread(std::string_view name);
 
 // Ranks ------------------------------------------------------------------------------------------
 
 // Nanoseconds since start(), on this process's clock.
 int64_t now();
-// This process's place in the job. start() takes it from the launcher's variables, and
-// create_communicator from its communicator.
+// This process's place in the job. start() takes it from the launcher's variables, and,
+// under CATENA_TRACE, create_communicator from its communicator.
 void set_place(int rank, int ranks);
 // What must be added to times of this process to get those of rank 0, in nanoseconds, and how far
 // off that may be, now. comm::align_traces measures it. Between the first and the last measurement

@@ -8,7 +8,7 @@ namespace catena::optimizers {
 // For each parameter of norm P with a gradient of norm G, both above 0,
 // ratio = trust * P / (G + decay * P + eps), else ratio = 1. Then
 // v = momentum * v + lr * ratio * (g + decay * p); p -= v. State "v".
-// Norms stay on the device. Parameters that are not to be scaled so belong into another optimizer;
+// Norms stay on the device. Parameters that are not to be scaled so belong in another optimizer;
 // a group with decay 0 leaves the decay out of the step, not out of the ratio.
 class LARS : public RuleOptimizer {
  public:

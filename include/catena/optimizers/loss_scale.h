@@ -32,10 +32,10 @@ struct LossScaleOptions {
 // same. If one is not finite, parameters, states and t stay as they are and the scale falls. Else
 // the rule gets the gradients divided by the scale, in the precision that it computes in. Scale and
 // counts live on the devices: nothing waits for them, and replays of a captured step go on scaling.
-// They are saved with the optimizer's state ("loss_scale/value"). Setup starts anew. An update
-// before any loss was scaled logs a warning, once: its gradients are divided all the same. So does
-// a row of kHopeless skipped updates at the least scale, which no smaller scale will end; replays
-// of a captured step do not look.
+// They are saved with the optimizer's state ("loss_scale/value"). Setup starts anew. The
+// third update before any loss was scaled logs a warning, once: gradients are divided all the same.
+// So does a row of kHopeless skipped updates at the least scale, which no smaller scale will end;
+// replays of a captured step do not look.
 //
 // Between backward and update the gradients in memory are scaled ones. compute_grads_norm,
 // clip_grads and weight_decay know that; UpdateContext::apply, for hooks of one's own, divides in

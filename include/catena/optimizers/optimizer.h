@@ -107,7 +107,7 @@ class Optimizer : public UpdateRule {
   // One of its arenas, for stages that change what it keeps of data and gradients (keep_data,
   // keep_gradient). States are the optimizer's: UpdateStage::share says what to keep of them.
   ParameterArena& arena(size_t index) { return layout_.arena(index); }
-  // Persistent arrays of the model that setup was given ("/bn1/running_mean"), in order of
+  // Persistent arrays of the model that setup was given ("/bn1/avg_mean"), in order of
   // declaration; none after setup with a list. Handed on to whoever trains over ranks: the
   // optimizer itself neither reads, moves nor saves them.
   const NamedPersistents& persistents() const { return persistents_; }

@@ -25,7 +25,7 @@ Schedule polynomial(double base, double final, int64_t total, double power = 1);
 // final + (base - final) * (1 + cos(pi step / total)) / 2; final from `total` on (I. Loshchilov and
 // F. Hutter, SGDR: stochastic gradient descent with warm restarts, ICLR 2017, one cycle).
 Schedule cosine(double base, double final, int64_t total);
-// (step + 1) / warmup of then(0) for the first `warmup` steps, then then(step - warmup).
+// then(0) * (step + 1) / warmup in the first `warmup` steps, then(step - warmup) afterwards.
 Schedule linear_warmup(int64_t warmup, Schedule then);
 
 // base * min(n / warmup, sqrt(warmup / n)) with n = step + 1: rises to base in `warmup` steps, then

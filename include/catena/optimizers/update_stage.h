@@ -54,8 +54,8 @@ class UpdateStage {
   virtual void setup_failed(Optimizer&) {}
   // The optimizer was set up with a model, or has got the stage when it was.
   virtual void after_setup(Optimizer&) {}
-  // Device values that a captured update needs are to be made now. Values of parameters may go
-  // until their next use.
+  // Device values that a captured update needs are to be made now. Parameters' values may be
+  // freed until they are next used.
   virtual void prepare_for_capture(Optimizer&) {}
   // What backward is to begin from instead of the loss.
   virtual Variable scaled(const Variable& loss) { return loss; }

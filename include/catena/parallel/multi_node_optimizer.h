@@ -66,7 +66,8 @@ class MultiNodeOptimizer {
   void update() { optimizer_->update(); }
 
   // This rank's gradients count with n_local / n_global from now on (default 1 / size). A rank that
-  // has run out of samples passes 0, skips forward and backward and calls update() all the same.
+  // has run out of samples passes 0, skips forward and backward (or runs them on the empty batch,
+  // where gathers_in_use() or ranks meet in a layer) and calls update() all the same.
   // ValueError with BucketOptions::slices: slices(n_local, n_global) says it there.
   void set_batch_weight(int64_t n_local, int64_t n_global);
   // The same for a step that a graph replays, with slices too: what slices() said when the step was

@@ -1,7 +1,7 @@
 // Models and optimizers in NumPy's .npz files, by name.
 //
 // A model's file holds one array for each parameter and each persistent array, named by its path:
-// "l1/W", "bn1/running_mean". An optimizer's
+// "l1/W", "bn1/avg_mean". An optimizer's
 // holds "t", its hyper-parameters and its states: "alpha", "m/l1/W". The files know nothing of
 // devices or of the layout in memory, and NumPy reads them. Files are written under a temporary
 // name and renamed: whatever happens, the old file or the new one is there, whole. See

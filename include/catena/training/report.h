@@ -17,7 +17,7 @@ using Row = std::vector<std::pair<std::string, double>>;
 struct ReportOptions {
   // JSON file that is written anew (by rename) with each row; empty: none.
   std::string log = {};
-  std::optional<bool> silent = {};  // no table; default: ranks other than 0 under catena-run
+  std::optional<bool> silent = {};  // no table; default: ranks other than 0 of a job
   std::ostream* out = nullptr;      // default: standard output
 };
 

@@ -48,7 +48,9 @@ struct TrainerOptions {
   // of the optimizers.
   Communicator* ranks = nullptr;
   bool overwrite = false;  // replace the files of an earlier run that resume() does not go on from
-  bool allow_nonfinite_loss = false;  // go on from a row whose train_loss is infinite or NaN
+  // Go on from a row, and to a checkpoint, whose train_loss is infinite or NaN. Losses are those
+  // before each update: what the last update did to the parameters is not seen.
+  bool allow_nonfinite_loss = false;
   // A NanFinder around each update: the first function whose output or gradient is not finite ends
   // the run, with the parameters by name. Several times slower, and not for captured steps or loss
   // scales, whose gradients may overflow.
@@ -72,7 +74,7 @@ struct TrainerOptions {
 // Of tensor-parallel layers each rank has slices. The optimizer then averages over Grid::data(),
 // and .ranks = &grid.comm() says who writes checkpoints and whose rank 0 prints; a file of one rank
 // has no room for slices, so that .checkpoints must be set, and save_model() and keep_best() are
-// errors. Rows are rank 0's on all ranks. Generators are saved for each rank of the optimizer's
+// errors. All ranks have rank 0's row. Generators are saved for each rank of the optimizer's
 // communicator: the ranks that share a layer draw alike.
 //
 // What updater, model, optimizers, functions and extensions refer to must outlive the trainer. An
@@ -214,6 +216,8 @@ class Trainer {
   void run_extensions(ProgressBar& bar, const std::function<bool(const Trigger&)>& due);
   void finish_row(ProgressBar& bar);
   void check_loss() const;
+  void check_losses_since_row();
+  std::string end_of_loss_error() const;
 
   Updater& updater_;
   Parameterized& model_;

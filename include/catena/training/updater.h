@@ -66,7 +66,7 @@ class StandardUpdater : public Updater {
   void update(Means& means) override;
 
  protected:
-  // The step on a batch. ValueError unless it gives the numbers that a batch with samples must.
+  // The step on a batch. ShapeError for a number that is not one element.
   Arrays run_step(const datasets::Batch& batch) const;
 
  private:

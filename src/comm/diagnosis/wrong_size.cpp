@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "catena/core/error.h"
-#include "comm/slurm_step.h"
+#include "core/slurm_step.h"
 
 namespace catena::comm {
 namespace {

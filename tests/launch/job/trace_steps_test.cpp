@@ -145,7 +145,7 @@ TEST(TraceSteps, TableWithBubbles) {
 TEST(TraceSteps, WithoutUpdatesTheTableIsOfTheWholeRun) {
   const std::vector<RankTimes> ranks = {rank_with(0, {}, {{0, 25}})};
   const std::string text = describe_steps(ranks, {});
-  EXPECT_TRUE(text.starts_with("No steps are marked (by Optimizer::update)")) << text;
+  EXPECT_TRUE(text.starts_with("Fewer than two steps are marked (by Optimizer::update)")) << text;
   EXPECT_NE(text.find("25.0 %"), std::string::npos) << text;
   EXPECT_EQ(text.find("slowest"), std::string::npos) << text;
 }

@@ -83,6 +83,10 @@ TEST_F(CatenaTensors, Compare) {
   EXPECT_EQ(values.status, 1);
   expect_contains(values.text, {"first difference: 'a/W' has other elements in 'net.safetensors', "
                                 "by up to 1\n"});
+  write_file(folder_ / "kept.txt", "keep a/n\nskip a\\.n\npytorch\n");
+  const Ended kept = run("compare net.npz net.safetensors --map kept.txt --values");
+  EXPECT_EQ(kept.status, 1);
+  expect_contains(kept.text, {"first difference: 'a/W' has other elements"});
   const Ended equal = run("compare net.npz net.npz --values");
   EXPECT_EQ(equal.status, 0);
   expect_contains(equal.text, {"2 tensors fit and are equal\n"});

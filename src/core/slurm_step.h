@@ -3,7 +3,7 @@
 
 #include <optional>
 
-namespace catena::comm {
+namespace catena {
 
 struct SlurmStep {
   int rank = 0;
@@ -17,4 +17,4 @@ struct SlurmStep {
 // salloc: they have the variables of the allocation, but are one process each.
 std::optional<SlurmStep> slurm_step();
 
-}  // namespace catena::comm
+}  // namespace catena

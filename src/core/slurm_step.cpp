@@ -1,9 +1,9 @@
-#include "slurm_step.h"
+#include "core/slurm_step.h"
 
 #include <cstdlib>
 #include <string>
 
-namespace catena::comm {
+namespace catena {
 namespace {
 
 // Numbers from here on are those of Slurm's own steps: the batch script, the shell of salloc.
@@ -52,4 +52,4 @@ std::optional<SlurmStep> slurm_step() {
   return step;
 }
 
-}  // namespace catena::comm
+}  // namespace catena
