@@ -91,7 +91,8 @@ class CheckpointFolder::Impl {
   };
   SaveEnd meet_until_end();
   Ending ending_here() const;
-  static constexpr double kMoment = 0.25;  // seconds between two looks at others
+  static constexpr double kMoment = 0.25;     // seconds between two looks at others
+  static constexpr double kAfterFailure = 5;  // seconds for which a rank may write nothing then
   // `to_end`: seconds that the thread has to end, once it waits for nothing but the disk.
   static constexpr double kToEndItself = 10, kAfterGivingUp = 1;
   [[noreturn]] void end_writer(const std::vector<std::string>& errors,
@@ -132,7 +133,7 @@ CheckpointFolder::Impl::~Impl() {
   if (is_noted) ranks_.comm()->note("~CheckpointFolder, which waits for the save to end");
   std::optional<std::string> end;
   while (!(end = writer_->wait_for_end(kMoment)))
-    if (ranks_.comm() && has_failed(*ranks_.comm())) writer_->job_has_failed(kToEndItself);
+    if (ranks_.comm() && has_failed(*ranks_.comm())) writer_->job_has_failed(kAfterFailure);
   const std::string& error = *end;
   if (is_noted) ranks_.comm()->note("");
   if (!error.empty())

@@ -378,7 +378,7 @@ TEST(Trainer, ALossThatIsNotFiniteBetweenRowsDoesNotReplaceACheckpoint) {
   run.trainer.extend({.iterations = 3}, [&](Trainer&) { run.factor = std::nan(""); });
   expect_contains(
       error_of<ValueError>([&] { run.trainer.run(); }),
-      {"train_loss of an update since the last row is not finite", "after 4 updates (epoch 0.8)",
+      {"train_loss of an update since the last row is not finite", "after 4 updates (epoch 0.86",
        "the last checkpoint is of update 3", ".allow_nonfinite_loss"});
   OneProcess again({.epochs = 1, .out = out.path()});
   again.trainer.resume();

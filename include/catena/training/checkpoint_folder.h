@@ -63,7 +63,7 @@ class CheckpointFolder {
                             const CheckpointFolderOptions& options = {});
   // Waits until what this rank writes is written; an error is logged. Rank 0 waits for the others,
   // which do not wait for it: for a long save call wait() before. In a job that has failed it gives
-  // up a rank that writes nothing for ten seconds.
+  // up a rank that writes nothing for five seconds.
   ~CheckpointFolder();
   CheckpointFolder(const CheckpointFolder&) = delete;
   CheckpointFolder& operator=(const CheckpointFolder&) = delete;
