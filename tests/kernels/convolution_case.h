@@ -145,29 +145,46 @@ inline Expected expected_convolution(Pass pass, const ConvolutionCase& c,
   std::vector<double> sizes(target.values.size(), 0.0);
   const int64_t in = c.channels / c.groups, out = c.filters / c.groups;
   const int64_t oh = c.out(0), ow = c.out(1), kh = c.window.kernel[0], kw = c.window.kernel[1];
-  auto add = [&](int64_t ix, int64_t iw, int64_t iy) {
-    const double xv = d.x.values[size_t(ix)], wv = d.w.values[size_t(iw)];
-    const double yv = d.y.values[size_t(iy)];
-    const double term = pass == Pass::kForward ? xv * wv : pass == Pass::kGradX ? yv * wv : xv * yv;
-    const size_t at = size_t(pass == Pass::kForward ? iy : pass == Pass::kGradX ? ix : iw);
-    e.values[at] += term;
-    sizes[at] += std::abs(term);
+  const Window& v = c.window;
+  // Plain pointers, as test programs are compiled without optimization.
+  const double* const x = d.x.values.data();
+  const double* const w = d.w.values.data();
+  const double* const y = d.y.values.data();
+  double* const sums = e.values.data();
+  double* const magnitudes = sizes.data();
+  // The terms of a line of y, from column `first` of it to `last`, of one element of a filter.
+  const auto add_line = [&](int64_t ix, int64_t iw, int64_t iy, int64_t first, int64_t last) {
+    for (int64_t px = first; px < last; ++px) {
+      const int64_t at_x = ix + px * v.stride[1], at_y = iy + px;
+      double term;
+      int64_t at;
+      if (pass == Pass::kForward)
+        term = x[at_x] * w[iw], at = at_y;
+      else if (pass == Pass::kGradX)
+        term = y[at_y] * w[iw], at = at_x;
+      else
+        term = x[at_x] * y[at_y], at = iw;
+      sums[at] += term;
+      magnitudes[at] += term < 0 ? -term : term;
+    }
   };
   for (int64_t n = 0; n < c.batch; ++n)
     for (int64_t o = 0; o < c.filters; ++o)
       for (int64_t ci = 0; ci < in; ++ci)
         for (int64_t i = 0; i < kh; ++i)
-          for (int64_t j = 0; j < kw; ++j)
-            for (int64_t py = 0; py < oh; ++py)
-              for (int64_t px = 0; px < ow; ++px) {
-                const Window& v = c.window;
-                const int64_t row = py * v.stride[0] - v.pad[0] + i * v.dilation[0];
-                const int64_t column = px * v.stride[1] - v.pad[1] + j * v.dilation[1];
-                if (row < 0 || row >= c.height || column < 0 || column >= c.width) continue;
-                const int64_t channel = o / out * in + ci;
-                add(((n * c.channels + channel) * c.height + row) * c.width + column,
-                    ((o * in + ci) * kh + i) * kw + j, ((n * c.filters + o) * oh + py) * ow + px);
-              }
+          for (int64_t j = 0; j < kw; ++j) {
+            const int64_t shift = j * v.dilation[1] - v.pad[1];  // of column 0 of y in x
+            int64_t first = 0, last = ow;
+            while (first < ow && first * v.stride[1] + shift < 0) ++first;
+            while (last > first && (last - 1) * v.stride[1] + shift >= c.width) --last;
+            const int64_t channel = o / out * in + ci, iw = ((o * in + ci) * kh + i) * kw + j;
+            for (int64_t py = 0; py < oh; ++py) {
+              const int64_t row = py * v.stride[0] - v.pad[0] + i * v.dilation[0];
+              if (row < 0 || row >= c.height) continue;
+              add_line(((n * c.channels + channel) * c.height + row) * c.width + shift, iw,
+                       ((n * c.filters + o) * oh + py) * ow, first, last);
+            }
+          }
   if (pass == Pass::kForward && c.bias)
     for (size_t i = 0; i < e.values.size(); ++i)
       e.values[i] += d.b.values[i / size_t(oh * ow) % size_t(c.filters)];
