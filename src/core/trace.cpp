@@ -18,6 +18,7 @@
 #include "catena/core/memory_profile.h"
 #include "catena/core/profiler_range.h"
 #include "core/new_file.h"
+#include "core/slurm_step.h"
 #include "core/trace_record.h"
 
 namespace catena::tracing {
