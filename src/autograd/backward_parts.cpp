@@ -90,7 +90,7 @@ void BackwardPass::collect_rest() {
 
 void BackwardPass::step_rest() {
   for (const auto& [weight, gradient] : rest_->ready) {
-    if (!drops()) contribute(*weight, gradient, false);
+    give(*weight, gradient);
     done_with(*weight);
   }
   for (auto& entry : rest_->entries) finish(entry);

@@ -168,9 +168,13 @@ void BackwardPass::start_parameters() {
       keep_ready(*start.vertex, start.gradient);
       continue;
     }
-    if (!drops()) contribute(*start.vertex, start.gradient, options_.create_graph);
+    give(*start.vertex, start.gradient);
     done_with(*start.vertex);
   }
+}
+
+void BackwardPass::give(VariableNode& v, const Variable& gradient) {
+  if (!v.parameter || !drops()) contribute(v, gradient, options_.create_graph);
 }
 
 // Visiting ----------------------------------------------------------------------------------------

@@ -67,6 +67,8 @@ class BackwardPass {
   bool defers() const { return later_ != nullptr; }
   // Whether what flows to a parameter is dropped, as this pass or one around it was asked to.
   bool drops() const { return drops_; }
+  // Adds to the gradient of a vertex, unless it is a parameter and that is dropped.
+  void give(VariableNode& v, const Variable& gradient);
   // Notes the gradient of a weight that a node which does not split has made.
   void keep_ready(VariableNode& weight, const Variable& gradient);
 

@@ -212,8 +212,7 @@ BackwardContext::Destination BackwardContext::destination(int i) {
   pass_.resume();
   VariableNode& v = *node_.inputs_[size_t(i)];
   if (pass_.defers() && v.is_weight) return {};
-  if (v.parameter && pass_.drops()) return {};
-  if (v.parameter) return v.parameter->accumulate_target();
+  if (v.parameter) return pass_.drops() ? Destination() : v.parameter->accumulate_target();
   if (v.grad.defined() && v.grad.is_dense() && is_sole_owner(v.grad)) return {&v.grad, true};
   return {};
 }
@@ -231,9 +230,8 @@ void BackwardContext::set_grad(int i, const Variable& g) {
                g.shape() == v.shape && g.dtype() == v.dtype && g.device() == v.device,
                node_.label(), ": backward gave a gradient of ", g.shape(), " ", g.dtype(), " on ",
                g.device(), " for input ", i, " of ", v.shape, " ", v.dtype, " on ", v.device);
-  if (v.parameter && pass_.drops()) return;
   if (pass_.defers() && v.is_weight) return pass_.keep_ready(v, g);
-  contribute(v, g, create_graph_);
+  pass_.give(v, g);
 }
 
 void contribute(VariableNode& v, const Variable& g, bool create_graph) {

@@ -1,8 +1,10 @@
 #include "catena/autograd/persistent.h"
 
 #include <mutex>
+#include <utility>
 
 #include "catena/core/fork_mutex.h"
+#include "catena/core/graph.h"
 
 namespace catena {
 namespace {
@@ -27,6 +29,16 @@ const char* name(OverRanks over_ranks) {
 
 void Persistent::fail_undefined(const char* who) {
   fail<ValueError>(who, ": this persistent array is undefined; was its layer moved from?");
+}
+
+// A capture stands for the first launch.
+void Persistent::count_samples(int64_t n) const {
+  PersistentState& state = known("Persistent::count_samples");
+  state.samples += n;
+  if (!state.data.device().is_cuda() || cuda::capture_id() == 0) return;
+  cuda::add_launch_hook([kept = state_, n, is_first = true]() mutable {
+    if (!std::exchange(is_first, false)) kept->samples += n;
+  });
 }
 
 Persistent::Persistent(const Array& initial, OverRanks over_ranks) : state_(new PersistentState) {

@@ -16,6 +16,7 @@
 #include "communicator_state.h"
 #include "core/environment.h"
 #include "core/hint.h"
+#include "core/launch_variables.h"
 #include "core/slurm_step.h"
 #include "threads/threads_transport.h"
 
@@ -56,8 +57,7 @@ double seconds_of(const char* variable, double otherwise) {
 
 LaunchEnvironment launch_environment() {
   LaunchEnvironment e;
-  const char* size = first_set(
-      {"CATENA_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE"}, &e.source);
+  const char* size = first_set(kSizeVariables, &e.source);
   // A program under mpirun inside of a step of Slurm is the mpirun's.
   const std::optional<SlurmStep> step = slurm_step();
   e.launched = size || step;
@@ -65,9 +65,7 @@ LaunchEnvironment launch_environment() {
   if (!size) e.source = step->source;
   const SlurmStep otherwise = step.value_or(SlurmStep{});
   e.size = std::max(1, number_of(size, size ? 1 : otherwise.size));
-  e.rank = number_of(first_set({"CATENA_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK",
-                                "PMI_RANK", "PMIX_RANK"}),
-                     otherwise.rank);
+  e.rank = number_of(first_set(kRankVariables), otherwise.rank);
   e.local_rank = number_of(first_set({"CATENA_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
                                       "MV2_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"}),
                            otherwise.local_rank);

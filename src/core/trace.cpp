@@ -17,6 +17,7 @@
 #include "catena/core/log.h"
 #include "catena/core/memory_profile.h"
 #include "catena/core/profiler_range.h"
+#include "core/launch_variables.h"
 #include "core/new_file.h"
 #include "core/slurm_step.h"
 #include "core/trace_record.h"
@@ -119,12 +120,9 @@ int number_in_environment(std::initializer_list<const char*> names, int otherwis
 ProcessRecord process_from_environment() {
   const SlurmStep otherwise = slurm_step().value_or(SlurmStep{});
   ProcessRecord process;
-  process.ranks = number_in_environment(
-      {"CATENA_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE"}, otherwise.size);
+  process.ranks = number_in_environment(kSizeVariables, otherwise.size);
   if (process.ranks == 1) return process;
-  process.rank = number_in_environment(
-      {"CATENA_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"},
-      otherwise.rank);
+  process.rank = number_in_environment(kRankVariables, otherwise.rank);
   return process;
 }
 

@@ -142,10 +142,7 @@ std::string name_in(const std::vector<std::string>& line) {
 // rank 0's" of arrays. Lines of other names come of rules with other hyper-parameters.
 std::string describe(const std::vector<RankGroup>& groups) {
   const std::vector<std::string> first = split(groups[0].line, '\t');
-  const bool is_number = first.size() == 3 && (first[1] == "t" || first[0][0] == 'h');
-  const bool is_stages = first.size() == 3 && first[0] == "stages";
-  const bool is_frozen = first.size() == 3 && first[0] == "frozen";
-  const bool is_changes = first.size() == 3 && first[0] == "changes";
+  const std::string kind = first.size() == 3 ? first[0] : "";
   std::vector<int> others;
   std::string values;
   for (const RankGroup& group : groups) {
@@ -159,10 +156,11 @@ std::string describe(const std::vector<RankGroup>& groups) {
     if (&group != &groups[0]) others.insert(others.end(), group.ranks.begin(), group.ranks.end());
   }
   std::sort(others.begin(), others.end());
-  if (is_stages) return message("the stages of an update are ", values);
-  if (is_frozen) return message("the frozen parameters are ", values);
-  if (is_changes) return message("what hooks did to the gradients is ", values);
-  if (is_number) return message(first[0], " '", first[1], "' is ", values);
+  if (kind == "stages") return message("the stages of an update are ", values);
+  if (kind == "frozen") return message("the frozen parameters are ", values);
+  if (kind == "changes") return message("what hooks did to the gradients is ", values);
+  if (kind == "hyper-parameter" || kind == "number of updates")
+    return message(kind, " '", first[1], "' is ", values);
   return message(first[0], " '", first[1], "' on ", comm::list_ranks(others),
                  others.size() == 1 ? " differs" : " differ", " from that on rank 0");
 }

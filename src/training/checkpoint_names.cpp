@@ -119,22 +119,19 @@ void publish(const std::string& folder, const std::string& unfinished, int64_t s
   const std::string target = folder + "/" + name_of_step(step);
   sync_folder(unfinished);
   std::error_code ignored;
-  if (fs::exists(target, ignored)) {
-    const std::string hidden = folder + "/." + name_of_step(step) + kRemoved;
-    fs::remove_all(hidden, ignored);
-    if (exchange_folders(unfinished, target)) {
-      sync_folder(folder);
-      fs::remove_all(unfinished, ignored);
-      return;
-    }
-    rename_folder(target, hidden);
+  std::string old;  // what is replaced, where it is then
+  if (!fs::exists(target, ignored)) {
     rename_folder(unfinished, target);
-    sync_folder(folder);
-    fs::remove_all(hidden, ignored);
-    return;
+  } else if (exchange_folders(unfinished, target)) {
+    old = unfinished;
+  } else {
+    old = folder + "/." + name_of_step(step) + kRemoved;
+    fs::remove_all(old, ignored);
+    rename_folder(target, old);
+    rename_folder(unfinished, target);
   }
-  rename_folder(unfinished, target);
   sync_folder(folder);
+  if (!old.empty()) fs::remove_all(old, ignored);
 }
 
 std::vector<int64_t> complete_steps_in(const std::string& folder) {

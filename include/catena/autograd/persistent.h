@@ -59,8 +59,8 @@ class Persistent {
   void to(Device device) const;
   // For layers that collect an OverRanks::kMean array: so many samples went into it, on the host's
   // count. The next averaging weighs this rank by them, and begins again at 0. Where no rank
-  // counts, all weigh the same.
-  void count_samples(int64_t n) const { known("Persistent::count_samples").samples += n; }
+  // counts, all weigh the same. Launches of a graph count as well, where the array is on a GPU.
+  void count_samples(int64_t n) const;
   int64_t samples() const { return known("Persistent::samples").samples; }
   void forget_samples() const { known("Persistent::forget_samples").samples = 0; }
   // An independent one with the same values.

@@ -75,9 +75,9 @@ class MultiNodeOptimizer {
   void set_replayed_weight(int64_t n_local, int64_t n_global) {
     reducer_->set_batch_weight(n_local, n_global);
   }
-  // Where the batch comes from: the ranks compare it in each step, some steps
-  // later (StepAgreement), so that other orders, seeds, data sets or batch sizes on one rank are
-  // named. training::make_step calls both, or slices().
+  // Where the batch comes from: the ranks compare that of each step, some steps
+  // later, so that other orders, seeds, data sets or batch sizes on one rank are named.
+  // training::make_step calls both, or slices().
   void set_batch_order(const BatchOrder& order) { reducer_->set_batch_order(order); }
   // Equal bits on any number of ranks: with {.slices = 8} a global batch is cut into 8 slices,
   // whose sizes differ by at most one and do not depend on the ranks. Each rank runs its slices one

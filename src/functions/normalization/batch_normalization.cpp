@@ -1,9 +1,7 @@
 #include "catena/functions/normalization/batch_normalization.h"
 
 #include <cmath>
-#include <utility>
 
-#include "catena/core/graph.h"
 #include "catena/functions/array/cast.h"
 #include "catena/kernels/normalization.h"
 #include "functions/common/advice.h"
@@ -345,23 +343,6 @@ BatchNormalization::BatchNormalization(const Shape& size, const BatchNormalizati
     beta = OwnedParameter(initial_scale(kBatch, "initial_beta", size, o.dtype, o.initial_beta, 0));
 }
 
-namespace {
-
-// Launches of a captured step count as well. The capture itself stands for the first.
-void count_samples(const Persistent& mean, const Persistent& var, int64_t n) {
-  const auto count = [mean, var, n] {
-    mean.count_samples(n);
-    var.count_samples(n);
-  };
-  count();
-  if (!mean.device().is_cuda() || cuda::capture_id() == 0) return;
-  cuda::add_launch_hook([count, is_first = true]() mutable {
-    if (!std::exchange(is_first, false)) count();
-  });
-}
-
-}  // namespace
-
 Variable BatchNormalization::apply(const VariableOperand& x, bool train, bool finetune,
                                    const Fusion& fusion) const {
   CATENA_CHECK(ValueError, avg_mean.defined(),
@@ -375,7 +356,10 @@ Variable BatchNormalization::apply(const VariableOperand& x, bool train, bool fi
     const Variable y = apply_batch(std::move(o), mean.shape(), eps_, fusion.relu,
                                    {&mean, &var, decay_, finetune ? &updates : nullptr}, exchange_);
     // Those of a call that was refused have moved nothing.
-    if (!is_repeated_forward()) count_samples(avg_mean, avg_var, samples);
+    if (!is_repeated_forward()) {
+      avg_mean.count_samples(samples);
+      avg_var.count_samples(samples);
+    }
     return y;
   }
   const Variable fixed_mean = Variable::constant(mean), fixed_var = Variable::constant(var);
