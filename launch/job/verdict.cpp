@@ -179,26 +179,49 @@ Verdict judge_victim(const JobOutcome& job, int victim) {
   return verdict;
 }
 
-// srun asks programs and rank processes to end one after the other. A rank whose program ended
-// before its rank process had heard seems to have failed by itself; the starter knows who did.
+// Whether a rank that noticed a failure says that it was the failure of `rank`.
+bool is_named(const JobOutcome& job, int rank) {
+  return std::any_of(job.ranks.begin(), job.ranks.end(), [&](const RankOutcome& other) {
+    return other.end && !other.end->peer_error.empty() && other.end->culprit_rank == rank;
+  });
+}
+
+// MPI_Abort of another rank makes Slurm kill all tasks. So it was with `rank`, which SIGKILL ended,
+// unless somebody says that the abort was for its sake.
+bool killed_for_abort(const JobOutcome& job, int rank) {
+  const auto& aborted = job.findings.abort_rank;
+  return aborted && is_rank(job, *aborted) && *aborted != rank && !is_victim(job, *aborted) &&
+         !is_named(job, rank);
+}
+
+// srun ends programs and rank processes one after the other. A rank whose program ended before its
+// rank process had heard seems to have failed by itself; the starter knows who did.
 bool ended_with_the_step(const JobOutcome& job, int rank) {
   const EndReport& end = end_of(job, rank);
-  if (end.signal != SIGTERM || end.stop_time != 0 || !end.error.empty()) return false;
+  if (end.stop_time != 0 || !end.error.empty()) return false;
+  if (end.signal == SIGKILL) return killed_for_abort(job, rank);
   const auto other = [&](const std::optional<int>& named) {
     return named && is_rank(job, *named) && *named != rank;
   };
   const StarterFindings& findings = job.findings;
   const bool killed = other(findings.killed_rank) && !outcome_of(job, *findings.killed_rank).end;
-  return killed || other(findings.abort_rank);
+  return end.signal == SIGTERM && (killed || other(findings.abort_rank));
+}
+
+// Whether a signal ended a rank process, as the starter says. SIGALRM is the launcher's own word
+// for "stop", received before the rank process was ready.
+bool rank_process_was_killed(const JobOutcome& job) {
+  const StarterFindings& findings = job.findings;
+  if (!findings.killed_rank || !is_rank(job, *findings.killed_rank)) return false;
+  if (findings.killed_signal == SIGKILL) return !killed_for_abort(job, *findings.killed_rank);
+  return findings.killed_signal != SIGALRM;
 }
 
 std::optional<Verdict> find_culprit(const JobOutcome& job) {
   const int first = earliest(job, own_failure_time);
   if (first >= 0 && !ended_with_the_step(job, first)) return judge_own_failure(job, first);
   const StarterFindings& findings = job.findings;
-  // SIGALRM is the launcher's own word for "stop", received before the rank process was ready.
-  if (findings.killed_rank && is_rank(job, *findings.killed_rank) &&
-      findings.killed_signal != SIGALRM)
+  if (rank_process_was_killed(job))
     return rank_failed(*findings.killed_rank, Cause::killed, 128 + findings.killed_signal);
   if (!lost_host(job).empty()) return std::nullopt;
   if (job.hang && is_rank(job, job.hang->culprit()))

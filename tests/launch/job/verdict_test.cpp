@@ -104,6 +104,49 @@ TEST(Verdict, AProgramThatEndedWithTheStepIsNotTheCulprit) {
   EXPECT_EQ(judge(job).exit_code, 7);
 }
 
+// MPI_Abort of rank 2 made Slurm kill all tasks; of those, only the rank process of rank 1 lived
+// long enough to report what happened to its program.
+TEST(Verdict, AProgramThatWasKilledForTheAbortOfAnotherRank) {
+  JobOutcome job = good_job(3);
+  job.ranks[0].end.reset();
+  job.ranks[2].end.reset();
+  job.ranks[1].end->signal = SIGKILL;
+  EXPECT_EQ(judge(job).rank, 1) << "nobody else is known to have failed";
+  job.findings.killed_rank = 0;  // srun names any of the killed
+  job.findings.killed_signal = SIGKILL;
+  EXPECT_EQ(judge(job).rank, 1);
+  job.findings.abort_rank = 2;
+  job.findings.abort_code = 7;
+  for (const bool named : {true, false}) {
+    if (!named) job.findings.killed_rank.reset();
+    EXPECT_EQ(judge(job).rank, 2);
+    EXPECT_EQ(judge(job).cause, Cause::aborted);
+    EXPECT_EQ(judge(job).exit_code, 7);
+  }
+}
+
+TEST(Verdict, AProgramThatWasKilledAndForWhichAnotherRankAborted) {
+  JobOutcome job = good_job(3);
+  job.ranks[1].end->signal = SIGKILL;
+  job.ranks[2].end.reset();
+  job.findings.abort_rank = 2;
+  EndReport& witness = *job.ranks[0].end;
+  witness.exit_code = 1;
+  witness.peer_error = "the connection to rank 1 was lost";
+  witness.peer_error_time = 1010;
+  witness.culprit_rank = 1;
+  EXPECT_EQ(judge(job).rank, 1);
+  EXPECT_EQ(judge(job).cause, Cause::ended);
+  EXPECT_EQ(judge(job).exit_code, 137);
+  job.ranks[0].end.reset();
+  EndReport& aborted = job.ranks[2].end.emplace();
+  aborted.rank = 2;
+  aborted.exit_code = 1;
+  aborted.peer_error = "rank 1 did not come";
+  aborted.peer_error_time = 1010;
+  EXPECT_EQ(judge(job).rank, 1);
+}
+
 // mpirun killed the process of the rank that called MPI_Abort before it could say why; another rank
 // had noticed the same.
 TEST(Verdict, AnAbortWhoseReasonAnotherRankKnows) {
