@@ -1,12 +1,11 @@
 // argmax and argmin of floats on the host.
-#include <barrier>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <thread>
 #include <type_traits>
 #include <vector>
 
+#include "device/fibers.h"
 #include "device/reduce_case.h"
 
 namespace arg_float32 {

@@ -1,13 +1,12 @@
 // Body of the emulated_*.cpp files: map.cuh and tiled.cuh compiled for the host. The includer has
 // defined EMULATED_NAME, CATENA_N and the rest of what map.cuh asks for.
-#include <barrier>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <thread>
 #include <type_traits>
 #include <vector>
 
+#include "device/fibers.h"
 #include "device/map_case.h"
 
 #ifndef CATENA_OUTPUTS

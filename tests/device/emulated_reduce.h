@@ -1,13 +1,12 @@
 // Body of the emulated reductions: reduce.cuh compiled for the host. The includer has defined
 // EMULATED_NAME, EMULATED_TYPES, EMULATED_IDENTITY, EMULATED_COMBINE and EMULATED_DIVIDES.
-#include <barrier>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <thread>
 #include <type_traits>
 #include <vector>
 
+#include "device/fibers.h"
 #include "device/reduce_case.h"
 
 namespace EMULATED_NAME {

@@ -1,5 +1,5 @@
-// The host's stand-in for src/device/prelude.cuh: runs kernel texts with one std::thread a CUDA
-// thread, a barrier for __syncthreads, blocks one after the other. It is found first on the include
+// The host's stand-in for src/device/prelude.cuh: runs kernel texts with one fiber a CUDA
+// thread, blocks one after the other. It is found first on the include
 // path of these tests. Included inside a namespace of its own by files that define what a text
 // expects; everything here has internal linkage or lives in that namespace.
 #pragma once
@@ -23,12 +23,15 @@ struct Dim3 {
   unsigned x = 0, y = 0, z = 0;
 };
 
-static thread_local Dim3 threadIdx;
-static Dim3 blockIdx, gridDim;
-static std::barrier<>* block_barrier = nullptr;
+static Dim3 threadIdx, blockIdx, gridDim;
+static fibers::Meeting* meeting_of_block = nullptr;
 static unsigned exchange_words[1024];
 
-static void __syncthreads() { block_barrier->arrive_and_wait(); }
+static void __syncthreads() {
+  const Dim3 self = threadIdx;
+  meeting_of_block->wait();
+  threadIdx = self;
+}
 static unsigned __shfl_down_sync(unsigned, unsigned value, int distance) {
   exchange_words[threadIdx.x] = value;
   __syncthreads();
@@ -39,42 +42,26 @@ static unsigned __shfl_down_sync(unsigned, unsigned value, int distance) {
   return result;
 }
 
-// Runs `kernel` for every thread of every block. Without barriers in the kernel, `parallel` = false
-// runs the threads of a block one after the other.
+// Runs `kernel` for every thread of every block. Those of a kernel that does not let them `meet`
+// run one after the other.
 template <class Kernel>
-static void run_grid(Dim3 grid, unsigned threads, bool parallel, const Kernel& kernel) {
+static void run_grid(Dim3 grid, unsigned threads, bool meet, const Kernel& kernel) {
   gridDim = grid;
-  const auto for_blocks = [&](const auto& body) {
-    for (unsigned y = 0; y < grid.y; ++y) {
-      for (unsigned x = 0; x < grid.x; ++x) body(x, y);
-    }
+  const auto run_thread = [&](unsigned t) {
+    threadIdx = {t, 0, 0};
+    kernel();
   };
-  if (!parallel) {
-    for_blocks([&](unsigned x, unsigned y) {
+  fibers::Meeting meeting(threads);
+  meeting_of_block = &meeting;
+  for (unsigned y = 0; y < grid.y; ++y)
+    for (unsigned x = 0; x < grid.x; ++x) {
       blockIdx = {x, y, 0};
-      for (unsigned t = 0; t < threads; ++t) {
-        threadIdx = {t, 0, 0};
-        kernel();
+      if (meet) {
+        fibers::run(threads, run_thread);
+      } else {
+        for (unsigned t = 0; t < threads; ++t) run_thread(t);
       }
-    });
-    return;
-  }
-  std::barrier<> barrier(static_cast<std::ptrdiff_t>(threads));
-  block_barrier = &barrier;
-  std::vector<std::thread> workers;
-  for (unsigned t = 0; t < threads; ++t) {
-    workers.emplace_back([&, t] {
-      threadIdx = {t, 0, 0};
-      for_blocks([&](unsigned x, unsigned y) {
-        barrier.arrive_and_wait();
-        if (t == 0) blockIdx = {x, y, 0};
-        barrier.arrive_and_wait();
-        kernel();
-        barrier.arrive_and_wait();
-      });
-    });
-  }
-  for (std::thread& worker : workers) worker.join();
+    }
 }
 
 // What prelude.cuh gives on the GPU, for the plain types.

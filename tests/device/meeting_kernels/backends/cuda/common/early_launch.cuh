@@ -1,21 +1,19 @@
 // Stands in for src/backends/cuda/common/early_launch.cuh where a test compiles a .cu for the host
-// whose threads meet: a launch runs one block after the other, each on as many threads as it has.
+// whose threads meet: a launch runs one block after the other, each in as many fibers as it has
+// threads.
 #pragma once
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
-#include <atomic>
-#include <barrier>
 #include <cmath>
 #include <cstring>
-#include <deque>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "backends/cuda/runtime/launch.h"
+#include "device/fibers.h"
 
 #undef __global__
 #undef __device__
@@ -34,17 +32,22 @@ namespace catena::gpu {
 struct Position {
   unsigned x = 0, y = 0;
 };
-inline thread_local Position threadIdx, blockIdx;
+inline Position threadIdx, blockIdx;
 inline dim3 gridDim, blockDim;
 
 // Where the threads of the running block meet.
-inline std::optional<std::barrier<>> meeting_of_block;
-inline std::deque<std::barrier<>> meetings_of_warps;
+inline std::optional<fibers::Meeting> meeting_of_block;
+inline std::vector<fibers::Meeting> meetings_of_warps;
 inline char exchanged[1024][16];
-inline std::atomic<int> said_yes;
+inline int said_yes;
 
-inline void __syncthreads() { meeting_of_block->arrive_and_wait(); }
-inline void __syncwarp() { meetings_of_warps[threadIdx.x / 32].arrive_and_wait(); }
+inline void wait_at(fibers::Meeting& meeting) {
+  const Position self = threadIdx;
+  meeting.wait();
+  threadIdx = self;
+}
+inline void __syncthreads() { wait_at(*meeting_of_block); }
+inline void __syncwarp() { wait_at(meetings_of_warps[threadIdx.x / 32]); }
 inline int __syncthreads_or(int yes) {
   __syncthreads();
   if (threadIdx.x == 0) said_yes = 0;
@@ -56,12 +59,11 @@ inline int __syncthreads_or(int yes) {
 // What the lane `from` of the thread's warp says.
 template <class T>
 T value_of_lane(T value, unsigned from) {
-  std::barrier<>& meeting = meetings_of_warps[threadIdx.x / 32];
   std::memcpy(exchanged[threadIdx.x], &value, sizeof(T));
-  meeting.arrive_and_wait();
+  __syncwarp();
   T other;
   std::memcpy(&other, exchanged[threadIdx.x / 32 * 32 + from], sizeof(T));
-  meeting.arrive_and_wait();
+  __syncwarp();
   return other;
 }
 template <class T>
@@ -79,7 +81,9 @@ T __shfl_sync(unsigned, T value, int lane) {
 }
 inline void __threadfence() {}
 inline unsigned atomicAdd(unsigned* to, unsigned value) {
-  return std::atomic_ref<unsigned>(*to).fetch_add(value);
+  const unsigned before = *to;
+  *to += value;
+  return before;
 }
 inline float __fmaf_rn(float a, float b, float c) { return std::fmaf(a, b, c); }
 inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
@@ -96,16 +100,12 @@ void launch_kernel(dim3 grid, dim3 block, const Launch&, const Args&... args) {
   meeting_of_block.emplace(block.x);
   meetings_of_warps.clear();
   for (unsigned w = 0; w < block.x / 32; ++w) meetings_of_warps.emplace_back(32);
-  std::vector<std::jthread> threads;
-  for (unsigned t = 0; t < block.x; ++t)
-    threads.emplace_back([t, grid, &args...] {
-      threadIdx.x = t;
-      for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y)
-        for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x) {
-          kKernel(args...);
-          __syncthreads();  // the next block has the same shared memory
-        }
-    });
+  const auto run_thread = [&](unsigned t) {
+    threadIdx.x = t;
+    kKernel(args...);
+  };
+  for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y)
+    for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x) fibers::run(block.x, run_thread);
 }
 
 }  // namespace
