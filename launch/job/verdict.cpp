@@ -186,12 +186,16 @@ bool is_named(const JobOutcome& job, int rank) {
   });
 }
 
+// Whether the starter named a rank, and that is another one.
+bool is_other(const JobOutcome& job, const std::optional<int>& named, int rank) {
+  return named && is_rank(job, *named) && *named != rank;
+}
+
 // MPI_Abort of another rank makes Slurm kill all tasks. So it was with `rank`, which SIGKILL ended,
 // unless somebody says that the abort was for its sake.
 bool killed_for_abort(const JobOutcome& job, int rank) {
   const auto& aborted = job.findings.abort_rank;
-  return aborted && is_rank(job, *aborted) && *aborted != rank && !is_victim(job, *aborted) &&
-         !is_named(job, rank);
+  return is_other(job, aborted, rank) && !is_victim(job, *aborted) && !is_named(job, rank);
 }
 
 // srun ends programs and rank processes one after the other. A rank whose program ended before its
@@ -200,12 +204,10 @@ bool ended_with_the_step(const JobOutcome& job, int rank) {
   const EndReport& end = end_of(job, rank);
   if (end.stop_time != 0 || !end.error.empty()) return false;
   if (end.signal == SIGKILL) return killed_for_abort(job, rank);
-  const auto other = [&](const std::optional<int>& named) {
-    return named && is_rank(job, *named) && *named != rank;
-  };
-  const StarterFindings& findings = job.findings;
-  const bool killed = other(findings.killed_rank) && !outcome_of(job, *findings.killed_rank).end;
-  return end.signal == SIGTERM && (killed || other(findings.abort_rank));
+  const auto& killed = job.findings.killed_rank;
+  if (end.signal != SIGTERM) return false;
+  return is_other(job, job.findings.abort_rank, rank) ||
+         (is_other(job, killed, rank) && !outcome_of(job, *killed).end);
 }
 
 // Whether a signal ended a rank process, as the starter says. SIGALRM is the launcher's own word

@@ -26,17 +26,6 @@ namespace catena::comm {
 
 namespace {
 
-const char* first_set(std::initializer_list<const char*> names, std::string* which = nullptr) {
-  for (const char* name : names) {
-    const char* value = std::getenv(name);
-    if (value && *value) {
-      if (which) *which = name;
-      return value;
-    }
-  }
-  return nullptr;
-}
-
 int number_of(const char* text, int otherwise) {
   if (!text) return otherwise;
   char* end = nullptr;

@@ -4,7 +4,6 @@
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
-#include <string>
 
 #include "catena/core/log.h"
 
@@ -28,6 +27,16 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
 }
 
 }  // namespace
+
+const char* first_set(std::initializer_list<const char*> names, std::string* which) {
+  for (const char* name : names) {
+    const char* value = std::getenv(name);
+    if (!value || !*value) continue;
+    if (which) *which = name;
+    return value;
+  }
+  return nullptr;
+}
 
 bool switch_from_environment(const char* name, bool otherwise) {
   const std::string_view text = text_of(name);

@@ -2,10 +2,15 @@
 // without the variable holds. An empty variable counts as none.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace catena {
+
+// The text of the first variable that is set, and its name in `which`; nullptr: none is.
+const char* first_set(std::initializer_list<const char*> names, std::string* which = nullptr);
 
 // 1, on, true or yes; 0, off, false or no; in any case.
 bool switch_from_environment(const char* name, bool otherwise);

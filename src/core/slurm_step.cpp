@@ -3,19 +3,16 @@
 #include <cstdlib>
 #include <string>
 
+#include "core/environment.h"
+
 namespace catena {
 namespace {
 
 // Numbers from here on are those of Slurm's own steps: the batch script, the shell of salloc.
 constexpr unsigned long long kOwnSteps = 0xfffffff0u;
 
-const char* variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value && *value ? value : nullptr;
-}
-
 int number(const char* name, int otherwise) {
-  const char* text = variable(name);
+  const char* text = first_set({name});
   return text ? std::atoi(text) : otherwise;
 }
 
@@ -35,18 +32,18 @@ int count_of_node(const std::string& counts, int node) {
 }  // namespace
 
 std::optional<SlurmStep> slurm_step() {
-  const char* id = variable("SLURM_STEP_ID");
-  if (!id || !variable("SLURM_PROCID") || std::strtoull(id, nullptr, 10) >= kOwnSteps)
+  const char* id = first_set({"SLURM_STEP_ID"});
+  if (!id || !first_set({"SLURM_PROCID"}) || std::strtoull(id, nullptr, 10) >= kOwnSteps)
     return std::nullopt;
   SlurmStep step;
   // The second is the allocation's in shells of salloc that are steps, older versions lack the
   // first.
-  step.source = variable("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
-  if (!variable(step.source)) return std::nullopt;
-  step.size = number(step.source, 1);
+  const char* size = first_set({"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, &step.source);
+  if (!size) return std::nullopt;
+  step.size = std::atoi(size);
   step.rank = number("SLURM_PROCID", 0);
   step.local_rank = number("SLURM_LOCALID", 0);
-  const char* counts = variable("SLURM_STEP_TASKS_PER_NODE");
+  const char* counts = first_set({"SLURM_STEP_TASKS_PER_NODE"});
   step.local_size = counts ? count_of_node(counts, number("SLURM_NODEID", 0)) : 0;
   if (step.local_size < 1) step.local_size = step.size;
   return step;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 namespace catena {
 
@@ -10,7 +11,7 @@ struct SlurmStep {
   int size = 1;
   int local_rank = 0;
   int local_size = 1;
-  const char* source = "";  // the variable that gave the size
+  std::string source;  // the variable that gave the size
 };
 
 // From the environment. Nothing outside of Slurm, and none in a batch script or the shell of

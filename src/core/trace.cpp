@@ -17,6 +17,7 @@
 #include "catena/core/log.h"
 #include "catena/core/memory_profile.h"
 #include "catena/core/profiler_range.h"
+#include "core/environment.h"
 #include "core/launch_variables.h"
 #include "core/new_file.h"
 #include "core/slurm_step.h"
@@ -107,13 +108,10 @@ void end_hook() noexcept {
 }
 constexpr ProfilerHooks kTraceHooks{begin_hook, end_hook};
 
-// The first of the variables that is a number.
+// What the first of the variables that is set says.
 int number_in_environment(std::initializer_list<const char*> names, int otherwise) {
-  for (const char* name : names) {
-    const char* text = std::getenv(name);
-    if (text && *text) return std::atoi(text);
-  }
-  return otherwise;
+  const char* text = first_set(names);
+  return text ? std::atoi(text) : otherwise;
 }
 
 // As comm::launch_environment.

@@ -1,7 +1,7 @@
-// The host's stand-in for src/device/prelude.cuh: runs kernel texts with one fiber a CUDA
-// thread, blocks one after the other. It is found first on the include
-// path of these tests. Included inside a namespace of its own by files that define what a text
-// expects; everything here has internal linkage or lives in that namespace.
+// The host's stand-in for src/device/prelude.cuh: runs kernel texts with one fiber a CUDA thread,
+// blocks one after the other. It is found first on the include path of these tests. Included inside
+// a namespace of its own by files that define what a text expects; everything here has internal
+// linkage or lives in that namespace.
 #pragma once
 
 #define CATENA_FN inline
