@@ -27,7 +27,8 @@ std::string wait_for_status(const Launched& running, const std::string& text) {
 
 TEST(Status, ALineARankAndTheStraggler) {
   Launched running({"-n", "3", "--cpu", FAULT_PROGRAM, "late", "1"});
-  const std::string out = wait_for_status(running, "behind");
+  // When all three have begun: a rank that has not is behind too.
+  const std::string out = wait_for_status(running, "while ranks 0, 2 are at call #3");
   EXPECT_TRUE(out.starts_with("job ")) << out;
   EXPECT_NE(out.find("catena-run is process " + std::to_string(running.pid()) + ", 3 ranks: "),
             out.npos)
