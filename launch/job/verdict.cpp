@@ -12,10 +12,15 @@ namespace {
 using Ending = Verdict::Ending;
 using Cause = Verdict::Cause;
 
+// Whether the launcher made it end, perhaps before it came to an exit code of its own.
+bool ended_by_launcher(const EndReport& end) {
+  return end.stop_signal == 0 && end.stop_time != 0 &&
+         (end.signal == SIGTERM || end.signal == SIGKILL);
+}
+
 int exit_code_of(const EndReport& end) {
   if (end.stop_signal != 0) return 128 + end.stop_signal;
-  // It failed, but it was the launcher that made it end.
-  if (end.stop_time != 0 && (end.signal == SIGTERM || end.signal == SIGKILL)) return 1;
+  if (ended_by_launcher(end)) return 1;
   const int code = end.signal != 0 ? 128 + end.signal : end.exit_code;
   return code == 0 ? 1 : code;
 }
@@ -166,10 +171,19 @@ Verdict judge_own_failure(const JobOutcome& job, int rank) {
       cause == Cause::aborted && killed && abort_code != 0 ? abort_code : exit_code_of(end));
 }
 
+// That of the rank that noticed first, or where the launcher ended this one before it came to it,
+// of the first that noticed and ended by itself.
+int exit_code_of_victims(const JobOutcome& job, int first) {
+  if (!ended_by_launcher(end_of(job, first))) return exit_code_of(end_of(job, first));
+  const int other = earliest(
+      job, [](const EndReport& end) { return ended_by_launcher(end) ? 0 : victim_time(end); });
+  return exit_code_of(end_of(job, other < 0 ? first : other));
+}
+
 // All that failed did so because of another rank, and some say which it is.
 Verdict judge_victim(const JobOutcome& job, int victim) {
-  const EndReport& end = end_of(job, victim);
-  Verdict verdict = rank_failed(end.culprit_rank, Cause::noticed, exit_code_of(end));
+  Verdict verdict = rank_failed(end_of(job, victim).culprit_rank, Cause::noticed,
+                                exit_code_of_victims(job, victim));
   verdict.noticed_by = victim;
   if (verdict.rank == victim) return verdict;
   const auto& culprit = outcome_of(job, verdict.rank).end;
@@ -252,7 +266,7 @@ Verdict judge_unknown(const JobOutcome& job, int victim) {
   verdict.host = silent_unaccounted_host(job);
   const bool named = !verdict.host.empty();
   verdict.ending = named ? Ending::host_unaccounted : Ending::culprit_unknown;
-  verdict.exit_code = named ? 1 : exit_code_of(end_of(job, victim));
+  verdict.exit_code = named ? 1 : exit_code_of_victims(job, victim);
   return verdict;
 }
 

@@ -69,13 +69,18 @@ std::string CommunicatorInternals::compare_with_all() const {
   }
 }
 
-std::string CommunicatorInternals::find_difference() const {
+std::string CommunicatorInternals::find_difference(bool* all_came) const {
   // As many calls as were made since the last comparison, and some for ranks that lag behind.
   State& state = State::of(comm_);
   const uint64_t made = state.made.load(std::memory_order_relaxed);
-  const uint64_t since = made - state.compared.exchange(made, std::memory_order_relaxed);
+  const uint64_t since = made - std::min(made, state.compared.load(std::memory_order_relaxed));
   const int depth = static_cast<int>(std::min<uint64_t>(since + 32, StatusBoard::kRingSize));
-  return difference_on_board(state.place, comm_.rank(), comm_.size(), state.id, depth);
+  bool came = false;
+  const std::string text =
+      difference_on_board(state.place, comm_.rank(), comm_.size(), state.id, depth, &came);
+  if (came) state.compared.store(made, std::memory_order_relaxed);
+  if (all_came) *all_came = came;
+  return text;
 }
 
 std::string CommunicatorInternals::find_problem(double waited_seconds, int* culprit) const {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "catena/core/graph.h"
@@ -92,6 +93,23 @@ TEST(NcclMismatch, SumAgainstMaxReachesNoHost) {
   // One of the two may have seen the other fail before it looked by itself.
   EXPECT_TRUE(std::any_of(texts.begin(), texts.end(),
                           [](const std::string& text) { return holds(text, "max float32[4]"); }));
+  for (const std::string& text : texts) EXPECT_TRUE(holds(text, "call #4")) << text;
+}
+
+// A wait for other work of the GPU, while the other rank has yet to make its call, is no comparison
+// with that call.
+TEST(NcclMismatch, SumAgainstALaterMaxReachesNoHost) {
+  CATENA_NEEDS_NCCL(2);
+  std::atomic<bool> waited = false;
+  const std::vector<std::string> texts = told(2, [&](Communicator& comm, bool odd) {
+    const Array x = comm_suite::make(comm, {4}, Dtype::kFloat32, comm.rank());
+    while (odd && !waited && !comm.failed()) std::this_thread::yield();
+    const Array y = comm.all_reduce(x, odd ? Reduction::kMax : Reduction::kSum);
+    if (!odd) Stream::create(comm.device()).synchronize();
+    waited = true;
+    const std::vector<double> read = comm_suite::to_doubles(y);
+    ADD_FAILURE() << "a result of a mismatched call was read: " << read[0];
+  });
   for (const std::string& text : texts) EXPECT_TRUE(holds(text, "call #4")) << text;
 }
 

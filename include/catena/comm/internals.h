@@ -34,8 +34,10 @@ class CommunicatorInternals {
   // can go on; "" when there are none. `culprit` as above. Thread-safe.
   std::string find_deadlock(int* culprit = nullptr) const;
   // The first call in which the ranks on this host differ, or "". Compares the calls since the last
-  // time, so that it is cheap enough for every host wait. Thread-safe.
-  std::string find_difference() const;
+  // time that all ranks had come, so that it is cheap enough for every host wait. `all_came`,
+  // unless null, becomes whether they have: calls that another rank has yet to make may still
+  // differ. Thread-safe.
+  std::string find_difference(bool* all_came = nullptr) const;
   // Collective over host messages. Waits for every rank and returns the first difference of all
   // calls so far, and why a rank is missing; "" when all agree. It uses no device, so it may run
   // while a graph is captured. cuda::Graph::capture calls it for every communicator that reduced,

@@ -177,6 +177,19 @@ std::string difference_of(const Rings& rings, int rank, uint64_t id) {
   return difference_between(rings, size_t(rank), ranks, id, rings.size(), nullptr);
 }
 
+bool all_came(const Rings& rings, size_t own, const std::vector<int>& ranks, uint64_t id,
+              size_t depth) {
+  const auto has_made = [&](const Ring& ring, uint64_t communicator) {
+    const uint64_t last = last_call(ring, communicator);
+    return last >= last_call(rings[own], communicator) || (last == 0 && ring.size() >= depth);
+  };
+  for (size_t i = 0; i < rings.size(); ++i)
+    if (i != own &&
+        (!has_made(rings[i], id) || !has_made(rings[i], pair_id(id, ranks[i], ranks[own]))))
+      return false;
+  return true;
+}
+
 std::string missing_call_of(const Rings& rings, uint64_t id) {
   uint64_t made_by_all = UINT64_MAX;
   for (const auto& ring : rings) made_by_all = std::min(made_by_all, last_call(ring, id));

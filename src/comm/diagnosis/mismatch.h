@@ -21,6 +21,11 @@ std::string difference_between(const Rings& rings, size_t own, const std::vector
                                uint64_t id, size_t size, int* culprit);
 // The same over the rings of all ranks; rings[rank] is this rank's.
 std::string difference_of(const Rings& rings, int rank, uint64_t id);
+// Whether the other ranks have made all calls on communicator `id`, and sent all messages, that
+// rings[own] holds as made and received. The rings hold the last `depth` calls of each rank, of any
+// communicator; a rank whose calls in question may be older than that has made them.
+bool all_came(const Rings& rings, size_t own, const std::vector<int>& ranks, uint64_t id,
+              size_t depth);
 // Of rings whose calls do not differ: the first that some ranks have made and others have not.
 std::string missing_call_of(const Rings& rings, uint64_t id);
 // The number of the last call on a communicator among these; 0: none.

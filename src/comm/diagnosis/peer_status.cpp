@@ -28,7 +28,8 @@ constexpr double kStuck = 2;
 }  // namespace
 
 std::string difference_on_board(const BoardPlace& place, int rank, int size, uint64_t id, int depth,
-                                int* culprit) {
+                                bool* came) {
+  if (came) *came = true;
   if (!place.board) return {};
   Rings rings;
   std::vector<int> ranks;
@@ -40,8 +41,8 @@ std::string difference_on_board(const BoardPlace& place, int rank, int size, uin
     rings.push_back(place.board->calls(slot, depth));
     ranks.push_back(r);
   }
-  const std::string text = difference_between(rings, own, ranks, id, size_t(size), culprit);
-  if (culprit) *culprit = rank_in_job(place, *culprit);
+  const std::string text = difference_between(rings, own, ranks, id, size_t(size), nullptr);
+  if (came) *came = all_came(rings, own, ranks, id, size_t(depth));
   return text.empty() ? text : text + describe_part(place);
 }
 

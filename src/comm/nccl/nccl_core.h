@@ -37,6 +37,7 @@ class Core {
   Core(const Core&) = delete;
 
   std::mutex mutex;
+  std::atomic<bool> polled{false};  // the watchdog has the mutex
   ncclComm_t comm = nullptr;
   std::shared_ptr<PeerCopies> copies;       // null: NCCL moves all messages
   std::shared_ptr<PeerExchange> exchange;   // null: NCCL makes small collectives too
@@ -94,7 +95,7 @@ class Core {
   void throw_if_failed() const;
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   std::string failure() const;
-  // After a host wait: calls made since the last time must agree with the other ranks'.
+  // After a host wait: calls that were not compared with those of all other ranks must agree.
   void verify();
   // With all work done and no graph that holds calls.
   void close();
@@ -145,7 +146,7 @@ class Core {
   uint64_t marks_ = 0;
   double next_busy_poll_ = 0;           // of the watchdog
   std::atomic<bool> capturing_{false};  // the watchdog reads it too
-  uint64_t verified_ = 0;
+  uint64_t verified_ = 0;               // calls that agree on all ranks
   std::atomic<bool> failed_{false};
   std::atomic<std::thread::id> caller_{};
   mutable std::mutex failure_mutex_;

@@ -52,15 +52,17 @@ class Watchdog {
       core->throw_if_failed();
       if (phase != WaitPhase::kDone) continue;
       if (const auto lock = lock_soon(*core)) core->verify();
+      core->throw_if_failed();
     }
   }
 
  private:
-  // The watchdog has it for microseconds; the rank's own thread, which is inside NCCL then, perhaps
-  // until another rank comes: a host wait must not wait for that, and gets no lock.
+  // The watchdog has it for microseconds, or until it has found out what is wrong; the rank's own
+  // thread, which is inside NCCL then, perhaps until another rank comes: a host wait must not wait
+  // for that, and gets no lock.
   static std::unique_lock<std::mutex> lock_soon(Core& core) {
     std::unique_lock lock(core.mutex, std::try_to_lock);
-    for (int attempt = 0; !lock && attempt < 20; ++attempt) {
+    for (int attempt = 0; !lock && (core.polled || attempt < 20); ++attempt) {
       std::this_thread::sleep_for(std::chrono::microseconds(20));
       if (lock.try_lock()) break;
     }
@@ -90,7 +92,9 @@ class Watchdog {
     if (w.core->mutex.try_lock()) {
       std::lock_guard core_lock(w.core->mutex, std::adopt_lock);
       w.busy = false;
+      w.core->polled = true;
       w.core->poll();
+      w.core->polled = false;
       return;
     }
     if (!w.busy) {

@@ -92,10 +92,16 @@ TEST(Restarts, LogsOfAllAttemptsStay) {
 // Rank 1 stops in the first attempt, and ends well in the second.
 TEST(Restarts, ARankThatHangsHasFailed) {
 #ifdef STEPS_PROGRAM
-  Words words = job({"--max-restarts", "1", "--timeout", "2"},
-                    "if [ $CATENA_RANK$CATENA_RESTART = 10 ]; then { sleep 1; kill -STOP $$; } & "
-                    "fi; exec " STEPS_PROGRAM " 40 50");
-  const Result result = run(words);
+  const std::string file = ::testing::TempDir() + "catena-" + std::to_string(getpid()) + "-hangs";
+  Launched running(job({"--max-restarts", "1", "--timeout", "2"},
+                       "if [ $CATENA_RANK$CATENA_RESTART = 10 ]; then echo $$ >" + file +
+                           "; fi; exec " STEPS_PROGRAM " 60 50"));
+  running.read_for(20, "step 2\n");
+  const pid_t program = std::atoi(read_file(file).c_str());
+  std::filesystem::remove(file);
+  ASSERT_GT(program, 0);
+  kill(program, SIGSTOP);
+  const Result result = running.finish();
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_NE(result.err.find("rank 1 on " + host() + " failed first"), result.err.npos)
       << result.err;

@@ -235,6 +235,32 @@ TEST(Verdict, WhoNoticed) {
   EXPECT_EQ(judge(job).noticed_by, 2);
 }
 
+// The launcher ended the rank that noticed first before it came to its exit code.
+TEST(Verdict, TheExitCodeIsThatOfARankThatEndedByItself) {
+  JobOutcome job = good_job(3);
+  for (const int rank : {0, 1, 2}) {
+    EndReport& end = *job.ranks[std::size_t(rank)].end;
+    end.peer_error = "the ranks differ";
+    end.peer_error_time = std::uint64_t(10 + rank);
+  }
+  EndReport &first = *job.ranks[0].end, &second = *job.ranks[1].end;
+  for (EndReport* end : {&first, &second}) {
+    end->stop_time = 20;
+    end->signal = SIGTERM;
+  }
+  job.ranks[2].end->exit_code = 7;
+  EXPECT_EQ(judge(job).ending, Ending::culprit_unknown);
+  EXPECT_EQ(judge(job).noticed_by, 0);
+  EXPECT_EQ(judge(job).exit_code, 7);
+  first.culprit_rank = 1;
+  EXPECT_EQ(judge(job).rank, 1);
+  EXPECT_EQ(judge(job).cause, Cause::noticed);
+  EXPECT_EQ(judge(job).exit_code, 7);
+  job.ranks[2].end->stop_time = 20;
+  job.ranks[2].end->signal = SIGKILL;
+  EXPECT_EQ(judge(job).exit_code, 1) << "nobody ended by itself";
+}
+
 TEST(Verdict, OfTheStarter) {
   JobOutcome job = good_job(1);
   job.starter_code = 5;
