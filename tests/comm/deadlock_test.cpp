@@ -52,7 +52,7 @@ TEST(ThreadsDeadlock, TwoRanksThatReceiveFromEachOther) {
   for (const std::string& text : o.texts)
     expect_contains(text, {"deadlock", "rank 0 waited in recv #1 float32[4] from rank 1",
                            "rank 1 waited in recv #1 float32[4] from rank 0", "group"});
-  EXPECT_LT(o.seconds, 0.3);
+  EXPECT_LT(o.seconds, 1.5) << "waits are looked at after two seconds";
 }
 
 TEST(ThreadsDeadlock, ARingOfSends) {
@@ -64,7 +64,7 @@ TEST(ThreadsDeadlock, ARingOfSends) {
     expect_contains(text, {"rank 0 waited in send #1 float32[4] to rank 1",
                            "rank 1 waited in send #1 float32[4] to rank 2",
                            "rank 2 waited in send #1 float32[4] to rank 0"});
-  EXPECT_LT(o.seconds, 0.3);
+  EXPECT_LT(o.seconds, 1.5) << "waits are looked at after two seconds";
 }
 
 // It ends the others as well, who would not wait for each other.
@@ -75,7 +75,7 @@ TEST(ThreadsDeadlock, DoesNotWaitForRanksThatCompute) {
     comm.barrier();
   });
   for (const std::string& text : o.texts) expect_contains(text, {"deadlock", "rank 0 waited in"});
-  EXPECT_LT(o.seconds, 1);
+  EXPECT_LT(o.seconds, 1.8);
 }
 
 TEST(ThreadsDeadlock, OfGroups) {

@@ -42,7 +42,7 @@ TEST(Faults, ExitCode) {
   const Result result = run_fault(3, {"exit", "1", "42"});
   EXPECT_EQ(result.status, 42);
   EXPECT_EQ(report_of(result), first_failure(1, "exit code 42"));
-  EXPECT_LT(result.seconds, 5);
+  EXPECT_LT(result.seconds, 15);
 }
 
 TEST(Faults, SegmentationFault) {
@@ -126,7 +126,7 @@ TEST(Faults, MoreRanksThanThereCanBeAreRefused) {
   EXPECT_EQ(result.status, 2);
   EXPECT_EQ(result.err.find("catena-run: 100000 ranks asked for on this machine, but one host"), 0u)
       << result.err;
-  EXPECT_LT(result.seconds, 2);
+  EXPECT_LT(result.seconds, 10);
 }
 
 // mpirun gets this in place of ssh.
@@ -209,7 +209,7 @@ TEST(Faults, StartTimeoutNamesTheMissingRanks) {
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(result.err.find("catena-run: ranks 0-2 of 3 did not start within 0.5 s"), 0u)
       << result.err;
-  EXPECT_LT(result.seconds, 6);
+  EXPECT_LT(result.seconds, 15);
   const Result away =
       run({"--mpirun", path, "--start-timeout", "0.2", "-H", "h7:1", "--cpu", "true"});
   EXPECT_EQ(away.err.find("catena-run: ranks 0 of 1 (of h7) did not start within 0.2 s"), 0u)
@@ -334,7 +334,7 @@ TEST(Faults, ProcessesOfARankEndWithIt) {
   const Result result = run({"-n", "2", "--cpu", "--env", mark, "sh", "-c",
                              "sleep 77 & setsid sleep 78 & sleep 0.2; exit 0"});
   EXPECT_EQ(result.status, 0);
-  EXPECT_LT(result.seconds, 5);
+  EXPECT_LT(result.seconds, 15);
   EXPECT_EQ(count_processes(mark), 0);
 }
 
@@ -374,7 +374,7 @@ TEST(Faults, OutputClosedByItsReader) {
       " sh -c 'while :; do echo line; sleep 0.05; done' 2>/dev/null | head -2";
   const auto start = Clock::now();
   EXPECT_EQ(std::system(command.c_str()), 0);
-  EXPECT_LT(seconds_since(start), 6);
+  EXPECT_LT(seconds_since(start), 15);
   EXPECT_EQ(count_processes(mark), 0);
 }
 
@@ -408,7 +408,7 @@ TEST(FaultsMpi, Abort) {
   EXPECT_TRUE(lost ||
               report_of(result).starts_with(first_failure(2, "MPI_Abort with error code 7")))
       << result.err;
-  EXPECT_LT(result.seconds, 8);
+  EXPECT_LT(result.seconds, 15);
 }
 
 TEST(FaultsMpi, Killed) {
