@@ -167,11 +167,11 @@ ProgressBar Trainer::make_bar() const {
   return ProgressBar(total, options_.epochs, {.silent = is_silent(), .out = options_.stream});
 }
 
-void Trainer::say_that_it_is_done(const std::string& reason) const {
+void Trainer::say_that_it_has_ended(const std::string& how) const {
   if (!is_silent())
     (options_.stream ? *options_.stream : std::cout)
         << message("the run had ended at epoch ", epoch_detail(), " (update ", iteration_, ")",
-                   reason, "; nothing is left to do\n");
+                   how, "\n");
 }
 
 // An extension that knows of earlier rows may end the run before its first update.
@@ -180,7 +180,8 @@ void Trainer::start_extensions() {
     const bool had_ended = is_done();
     added.extension->start(*this);
     if (!had_ended && stopped_)
-      say_that_it_is_done(message(": '", added.extension->name(), "' stopped it"));
+      say_that_it_has_ended(
+          message(": '", added.extension->name(), "' stopped it before another update"));
   }
 }
 
@@ -189,7 +190,7 @@ void Trainer::run() {
   check_overwrite();
   if (options_.overwrite && !resumed_ && iteration_ == 0) remove_checkpoints();
   since_ = Clock::now();
-  if (resumed_ && !stopped_ && is_done()) say_that_it_is_done();
+  if (resumed_ && !stopped_ && is_done()) say_that_it_has_ended("; nothing is left to do");
   start_extensions();
   ProgressBar bar = make_bar();
   while (!is_done()) update(bar);

@@ -156,7 +156,7 @@ TEST(EarlyStopping, IsResumed) {
   EXPECT_EQ(said.find("the run had ended"), said.npos) << said;
   EXPECT_EQ(run_until(9), 4);  // it was stopped
   expect_contains(said, {"the run had ended at epoch 4 (update ",
-                         "): 'early stopping' stopped it; nothing is left to do"});
+                         "): 'early stopping' stopped it before another update"});
   EXPECT_EQ(run_until(9, 4), 5);  // more patience
   EXPECT_EQ(said.find("the run had ended"), said.npos) << said;
   EXPECT_THROW(EarlyStopping("value", Best::kLowest, 0), ValueError);

@@ -55,6 +55,7 @@ TEST(StopOnSignal, BeforeTheFirstUpdate) {
   run.trainer.run();
   EXPECT_EQ(run.stop.signal(), SIGUSR2);
   EXPECT_EQ(run.trainer.iteration(), 0);
+  expect_contains(run.text.str(), {"stopped it before another update"});
 }
 
 TEST(StopOnSignal, Errors) {

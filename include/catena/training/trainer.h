@@ -208,7 +208,7 @@ class Trainer {
   void save_last_snapshot();
 
   bool is_done() const;
-  void say_that_it_is_done(const std::string& reason = "") const;
+  void say_that_it_has_ended(const std::string& how) const;
   void start_extensions();
   ProgressBar make_bar() const;
   void update(ProgressBar& bar);
