@@ -169,9 +169,8 @@ ProgressBar Trainer::make_bar() const {
 
 void Trainer::say_that_it_has_ended(const std::string& how) const {
   if (!is_silent())
-    (options_.stream ? *options_.stream : std::cout)
-        << message("the run had ended at epoch ", epoch_detail(), " (update ", iteration_, ")",
-                   how, "\n");
+    (options_.stream ? *options_.stream : std::cout) << message(
+        "the run had ended at epoch ", epoch_detail(), " (update ", iteration_, ")", how, "\n");
 }
 
 // An extension that knows of earlier rows may end the run before its first update.

@@ -37,7 +37,7 @@ class Core {
   Core(const Core&) = delete;
 
   std::mutex mutex;
-  std::atomic<bool> polled{false};  // the watchdog has the mutex
+  std::atomic<bool> polled{false};  // the watchdog has the mutex, or tries to have it
   ncclComm_t comm = nullptr;
   std::shared_ptr<PeerCopies> copies;       // null: NCCL moves all messages
   std::shared_ptr<PeerExchange> exchange;   // null: NCCL makes small collectives too

@@ -62,7 +62,7 @@ class Watchdog {
   // for that, and gets no lock.
   static std::unique_lock<std::mutex> lock_soon(Core& core) {
     std::unique_lock lock(core.mutex, std::try_to_lock);
-    for (int attempt = 0; !lock && (core.polled || attempt < 20); ++attempt) {
+    for (int attempt = 0; !lock && attempt < 20; attempt += core.polled ? 0 : 1) {
       std::this_thread::sleep_for(std::chrono::microseconds(20));
       if (lock.try_lock()) break;
     }
@@ -87,14 +87,22 @@ class Watchdog {
     }
   }
 
+  // False where the mutex is taken.
+  static bool poll_unless_taken(Core& core) {
+    core.polled = true;  // until the mutex is free again: host waits do not give up meanwhile
+    const bool was_free = [&] {
+      const std::unique_lock lock(core.mutex, std::try_to_lock);
+      if (lock) core.poll();
+      return lock.owns_lock();
+    }();
+    core.polled = false;
+    return was_free;
+  }
+
   static void poll(Watched& w) {
     if (cudaSetDevice(w.core->device()) != cudaSuccess) return;  // the process is ending
-    if (w.core->mutex.try_lock()) {
-      std::lock_guard core_lock(w.core->mutex, std::adopt_lock);
+    if (poll_unless_taken(*w.core)) {
       w.busy = false;
-      w.core->polled = true;
-      w.core->poll();
-      w.core->polled = false;
       return;
     }
     if (!w.busy) {
