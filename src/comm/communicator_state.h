@@ -90,7 +90,7 @@ struct Communicator::State {
   std::function<void()> when_met;  // to close
   Fault fault;
   std::atomic<uint64_t> made{0};
-  std::atomic<uint64_t> compared{0};  // value of made up to which all ranks were compared
+  std::atomic<uint64_t> compared{0};  // value of made up to which all ranks agree
   int no_sync_scopes = 0;
   const char* purpose = nullptr;
   int32_t updates = 0;  // of its first optimizer

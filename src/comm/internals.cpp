@@ -69,7 +69,7 @@ std::string CommunicatorInternals::compare_with_all() const {
   }
 }
 
-std::string CommunicatorInternals::find_difference(bool* all_came) const {
+std::string CommunicatorInternals::find_difference() const {
   // As many calls as were made since the last comparison, and some for ranks that lag behind.
   State& state = State::of(comm_);
   const uint64_t made = state.made.load(std::memory_order_relaxed);
@@ -78,9 +78,14 @@ std::string CommunicatorInternals::find_difference(bool* all_came) const {
   bool came = false;
   const std::string text =
       difference_on_board(state.place, comm_.rank(), comm_.size(), state.id, depth, &came);
-  if (came) state.compared.store(made, std::memory_order_relaxed);
-  if (all_came) *all_came = came;
+  if (came && text.empty()) state.compared.store(made, std::memory_order_relaxed);
   return text;
+}
+
+bool CommunicatorInternals::is_compared() const {
+  const State& state = State::of(comm_);
+  return state.compared.load(std::memory_order_relaxed) ==
+         state.made.load(std::memory_order_relaxed);
 }
 
 std::string CommunicatorInternals::find_problem(double waited_seconds, int* culprit) const {

@@ -34,10 +34,11 @@ class CommunicatorInternals {
   // can go on; "" when there are none. `culprit` as above. Thread-safe.
   std::string find_deadlock(int* culprit = nullptr) const;
   // The first call in which the ranks on this host differ, or "". Compares the calls since the last
-  // time that all ranks had come, so that it is cheap enough for every host wait. `all_came`,
-  // unless null, becomes whether they have: calls that another rank has yet to make may still
-  // differ. Thread-safe.
-  std::string find_difference(bool* all_came = nullptr) const;
+  // time that all ranks had come, so that it is cheap enough for every host wait. Thread-safe.
+  std::string find_difference() const;
+  // Whether find_difference has found all calls of this rank equal on all ranks of this host. Calls
+  // that another rank has yet to make may still differ. Thread-safe.
+  bool is_compared() const;
   // Collective over host messages. Waits for every rank and returns the first difference of all
   // calls so far, and why a rank is missing; "" when all agree. It uses no device, so it may run
   // while a graph is captured. cuda::Graph::capture calls it for every communicator that reduced,

@@ -84,6 +84,11 @@ uint64_t last_call(const std::vector<CallRecord>& ring, uint64_t id) {
   return last;
 }
 
+std::optional<uint64_t> last_known_call(const Ring& ring, uint64_t id, size_t depth) {
+  const uint64_t last = last_call(ring, id);
+  return last > 0 || ring.size() < depth ? std::optional(last) : std::nullopt;
+}
+
 std::string list_ranks(const std::vector<int>& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (size_t i = 0; i < ranks.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
@@ -180,8 +185,8 @@ std::string difference_of(const Rings& rings, int rank, uint64_t id) {
 bool all_came(const Rings& rings, size_t own, const std::vector<int>& ranks, uint64_t id,
               size_t depth) {
   const auto has_made = [&](const Ring& ring, uint64_t communicator) {
-    const uint64_t last = last_call(ring, communicator);
-    return last >= last_call(rings[own], communicator) || (last == 0 && ring.size() >= depth);
+    const auto last = last_known_call(ring, communicator, depth);
+    return !last || *last >= last_call(rings[own], communicator);
   };
   for (size_t i = 0; i < rings.size(); ++i)
     if (i != own &&

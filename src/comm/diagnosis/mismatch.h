@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,5 +31,7 @@ bool all_came(const Rings& rings, size_t own, const std::vector<int>& ranks, uin
 std::string missing_call_of(const Rings& rings, uint64_t id);
 // The number of the last call on a communicator among these; 0: none.
 uint64_t last_call(const std::vector<CallRecord>& ring, uint64_t id);
+// That of a ring of the last `depth` calls of a rank; nothing where it may be older than these.
+std::optional<uint64_t> last_known_call(const Ring& ring, uint64_t id, size_t depth);
 
 }  // namespace catena::comm

@@ -29,7 +29,7 @@ constexpr double kStuck = 2;
 
 std::string difference_on_board(const BoardPlace& place, int rank, int size, uint64_t id, int depth,
                                 bool* came) {
-  if (came) *came = true;
+  *came = true;
   if (!place.board) return {};
   Rings rings;
   std::vector<int> ranks;
@@ -42,7 +42,7 @@ std::string difference_on_board(const BoardPlace& place, int rank, int size, uin
     ranks.push_back(r);
   }
   const std::string text = difference_between(rings, own, ranks, id, size_t(size), nullptr);
-  if (came) *came = all_came(rings, own, ranks, id, size_t(depth));
+  *came = all_came(rings, own, ranks, id, size_t(depth));
   return text.empty() ? text : text + describe_part(place);
 }
 

@@ -31,9 +31,9 @@ std::string describe_part(const BoardPlace& place);
 std::string describe_part(const Communicator& comm);
 
 // The first difference in the last `depth` calls of the ranks on this host; "" when there is none.
-// `came`, unless null, becomes whether they have made all calls of this rank that were compared.
+// `came` becomes whether they have made all calls of this rank that were compared.
 std::string difference_on_board(const BoardPlace& place, int rank, int size, uint64_t id, int depth,
-                                bool* came = nullptr);
+                                bool* came);
 // The first difference, or failure of a peer, that the board shows; see
 // CommunicatorInternals::find_problem.
 std::string problem_on_board(const BoardPlace& place, int rank, int size, uint64_t id,

@@ -27,9 +27,7 @@ LastCalls last_calls(const BoardPlace& place, uint64_t id) {
   LastCalls last(place.slots.size());
   for (size_t r = 0; place.board && r < last.size(); ++r) {
     if (place.slots[r] < 0) continue;
-    const auto ring = place.board->calls(place.slots[r]);
-    const uint64_t found = last_call(ring, id);
-    if (found > 0 || ring.size() < size_t(StatusBoard::kRingSize)) last[r] = found;
+    last[r] = last_known_call(place.board->calls(place.slots[r]), id, StatusBoard::kRingSize);
   }
   return last;
 }

@@ -146,7 +146,6 @@ class Core {
   uint64_t marks_ = 0;
   double next_busy_poll_ = 0;           // of the watchdog
   std::atomic<bool> capturing_{false};  // the watchdog reads it too
-  uint64_t verified_ = 0;               // calls that agree on all ranks
   std::atomic<bool> failed_{false};
   std::atomic<std::thread::id> caller_{};
   mutable std::mutex failure_mutex_;

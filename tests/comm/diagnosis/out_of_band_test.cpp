@@ -26,6 +26,28 @@ TEST(OutOfBand, EqualCallsPass) {
   });
 }
 
+TEST(OutOfBand, CallsThatAnotherRankHasYetToMakeAreNotCompared) {
+  run_loose(2, [](Communicator& comm, Communicator& control) {
+    const Array x = comm_suite::make(comm, {2}, Dtype::kFloat32, 0);
+    for (int i = 0; i < 2; ++i) comm.all_reduce(x);
+    control.barrier();
+    EXPECT_EQ(internals(comm).find_difference(), "");
+    EXPECT_TRUE(internals(comm).is_compared());
+    control.barrier();
+    if (comm.rank() == 0) {
+      comm.all_reduce(x);
+      EXPECT_EQ(internals(comm).find_difference(), "");
+      EXPECT_FALSE(internals(comm).is_compared());
+    }
+    control.barrier();
+    if (comm.rank() == 1) comm.all_reduce(x, Reduction::kMax);
+    control.barrier();
+    EXPECT_TRUE(holds(internals(comm).find_difference(), "call #3"));
+    EXPECT_FALSE(internals(comm).is_compared());
+    control.barrier();
+  });
+}
+
 TEST(OutOfBand, DifferentReductionIsNamedByCheck) {
   run_loose(4, [](Communicator& comm, Communicator& control) {
     const Array x = comm_suite::make(comm, {2}, Dtype::kFloat32, 0);
