@@ -139,12 +139,12 @@ void CommandLine::add_devices(std::vector<std::string>& devices, DeviceCount cou
       one ? "the same by the number of a GPU, -1: cpu:0"
           : "the same by numbers of GPUs, -1: cpu:0");
   gpu->check(CLI::Range(-1, catena::kMaxDevices - 1))->excludes(device);
-  // One word each, so that arguments in their place may follow.
   for (CLI::Option* const option : {device, gpu}) {
+    option->allow_extra_args(false);  // one word: arguments in their place may follow
     if (one)
       option->expected(1);
     else
-      option->delimiter(',')->allow_extra_args(false);
+      option->delimiter(',');
   }
 }
 void CommandLine::add_images(std::string& data) {

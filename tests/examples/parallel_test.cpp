@@ -58,6 +58,11 @@ TEST(ParallelExamples, TakeDevicesBatchSizeAndSeed) {
   const Finished first =
       run({program("pipeline_one_process"), "-g", "-1,-1", "1f1b", "2", "--seed=1"});
   EXPECT_EQ(losses_in(first), before) << first.all();
+  for (const char* letter : {"-d", "-g"}) {
+    const char* device = letter[1] == 'd' ? "cpu:0" : "-1";
+    const Finished one = run({program("sharded"), letter, device, "parameters", "2"});
+    EXPECT_EQ(one.status, 0) << one.all();
+  }
   EXPECT_EQ(run({program("pipeline_one_process"), "1f1b", "many"}).status, 2);
   EXPECT_EQ(run({program("grid"), "--help"}).status, 0);
 }
