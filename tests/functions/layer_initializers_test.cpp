@@ -307,7 +307,13 @@ std::vector<Case> all_cases() {
         [](const InitialValue& v) {
           return std::vector{whole(F::RMSNormalization(kOut, {.initial_gamma = v}).gamma)};
         },
-        1, 0, "RMSNormalization: initial_gamma has shape (7,)"}});
+        1, 0, "RMSNormalization: initial_gamma has shape (7,)"},
+       {"BatchNormalization.initial_avg_var",
+        [](const InitialValue& v) {
+          const F::BatchNormalization bn(kOut, {.initial_avg_var = v});
+          return std::vector{Started{bn.avg_var.data(), {kOut}}};
+        },
+        1, 0, "BatchNormalization: initial_avg_var has shape (7,)"}});
   return all;
 }
 

@@ -170,8 +170,7 @@ Variable LSTM::operator()(const VariableOperand& x) {
   if (h.defined() || c.defined()) check_captured_state("LSTM", made_in_);
   for (const Variable* state : {&c, &h}) check_recorded_alike("LSTM", *state, gates);
   if (h.defined()) {
-    CATENA_CHECK(ShapeError, h.shape()[0] == n, "LSTM: the states are those of ", h.shape()[0],
-                 " samples, x has ", n, "; call reset_state() before another batch");
+    check_samples("LSTM", "c and h", h, n);
     gates = gates + lateral(moved(h, gates.device()));
   }
   const ArrayOptions like{gates.dtype(), gates.device()};

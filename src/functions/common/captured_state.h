@@ -1,4 +1,4 @@
-// States that layers keep between calls, and graphs.
+// Checks of the states that layers keep between calls.
 #pragma once
 
 #include "catena/autograd/variable.h"
@@ -26,6 +26,17 @@ inline void check_recorded_alike(const char* layer, const Variable& state, const
                ": the step before was ",
                was_volatile ? "volatile, this one is recorded" : "recorded, this one is volatile",
                "; call reset_state() between them");
+}
+
+// ShapeError unless a state is that of n samples. `states` names all that set_state takes.
+inline void check_samples(const char* layer, const char* states, const Variable& h, int64_t n) {
+  const int64_t kept = h.shape()[0];
+  CATENA_CHECK(ShapeError, kept == n, layer, ": the state is that of ", kept, " samples, x has ", n,
+               "; call reset_state() where other sequences begin",
+               n > kept ? ""
+                        : message(". Where some of the sequences have ended, order them from the "
+                                  "longest to the shortest and call set_state() with the first ",
+                                  n, " rows of ", states, ", as in h(Slice(0, ", n, "))"));
 }
 
 }  // namespace catena::functions

@@ -47,9 +47,7 @@ Variable StatefulGRU::operator()(const VariableOperand& x) {
   const Variable z_of_x = W_z(x), new_of_x = W(x);
   if (!h.defined()) return h = sigmoid(z_of_x) * tanh(new_of_x);
   check_recorded_alike("StatefulGRU", h, new_of_x);
-  const int64_t n = new_of_x.shape()[0];
-  CATENA_CHECK(ShapeError, h.shape()[0] == n, "StatefulGRU: the state is that of ", h.shape()[0],
-               " samples, x has ", n, "; call reset_state() before another batch");
+  check_samples("StatefulGRU", "h", h, new_of_x.shape()[0]);
   const Device device = new_of_x.device();
   const Variable before = h.device() == device ? h : copy(h, device);
   const Variable r = sigmoid(W_r(x) + U_r(before)), z = sigmoid(z_of_x + U_z(before));

@@ -306,9 +306,7 @@ const Shape& checked_size(const Shape& size) {
   return size;
 }
 
-OwnedPersistent average(const Shape& size, Dtype dtype) {
-  return OwnedPersistent(zeros(size, compute_dtype(dtype)), OverRanks::kMean);
-}
+OwnedPersistent average(const Array& start) { return OwnedPersistent(start, OverRanks::kMean); }
 
 // What ranks do with a persistent array is fixed when it is made.
 void redeclare(OwnedPersistent& p, OverRanks over_ranks) {
@@ -328,8 +326,9 @@ BatchNormalization::BatchNormalization(int64_t size, const BatchNormalizationOpt
     : BatchNormalization(Shape{size}, options) {}
 
 BatchNormalization::BatchNormalization(const Shape& size, const BatchNormalizationOptions& o)
-    : avg_mean(average(checked_size(size), o.dtype)),
-      avg_var(average(size, o.dtype)),
+    : avg_mean(average(zeros(checked_size(size), compute_dtype(o.dtype)))),
+      avg_var(average(initial_scale(kBatch, "initial_avg_var", size, compute_dtype(o.dtype),
+                                    o.initial_avg_var, 1))),
       N(zeros({}, Dtype::kInt64), OverRanks::kPerRank),
       decay_(o.decay),
       eps_(o.eps) {

@@ -100,6 +100,20 @@ TEST_P(LstmUnits, TheLayerRunsSequences) {
   }
 }
 
+// As the error of a smaller x says: the states of the others go on, and so do their gradients.
+TEST_P(LstmUnits, SequencesMayEnd) {
+  F::LSTM lstm = layer(), alone = lstm;
+  const Variable x(draw({3, 2, 3})), same(x.data());
+  lstm(x(0));
+  lstm(x(1));
+  lstm.set_state(lstm.c(Slice(0, 1)), lstm.h(Slice(0, 1)));
+  F::sum(lstm(x(2)(Slice(0, 1)))).backward();
+  for (int64_t t = 0; t < 3; ++t) alone(same(t)(Slice(0, 1)));
+  F::sum(alone.h).backward();
+  EXPECT_EQ(testing::difference(lstm.h.data(), alone.h.data(), 1e-12, 1e-12), "");
+  EXPECT_EQ(testing::difference(x.grad(), same.grad(), 1e-12, 1e-12), "");
+}
+
 // The state that truncated backpropagation through time carries on.
 TEST_P(LstmUnits, StatesCanBeCutAndSet) {
   F::LSTM lstm = layer();
@@ -119,8 +133,15 @@ TEST_P(LstmUnits, StatesCanBeCutAndSet) {
   EXPECT_EQ(message_of<ShapeError>([&] {
               lstm(draw({3, 3}));
             }),
-            "LSTM: the states are those of 4 samples, x has 3; call reset_state() before another "
-            "batch");
+            "LSTM: the state is that of 4 samples, x has 3; call reset_state() where other "
+            "sequences begin. Where some of the sequences have ended, order them from the longest "
+            "to the shortest and call set_state() with the first 3 rows of c and h, as in "
+            "h(Slice(0, 3))");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              lstm(draw({5, 3}));
+            }),
+            "LSTM: the state is that of 4 samples, x has 5; call reset_state() where other "
+            "sequences begin");
   EXPECT_EQ(message_of<ShapeError>([&] {
               lstm.set_state({}, draw({4, 3}));
             }),

@@ -72,15 +72,15 @@ TEST_P(InceptionBN, OfStrideOneHasFourPaths) {
   F::InceptionBN block(5, 2, 3, 4, 3, 2, "avg", 1);
   const Variable x = images(), y = block(x, false);
   ASSERT_EQ(y.shape(), (Shape{2, 2 + 4 + 2 + 1, 7, 9}));
-  // In test state, with statistics 0 and 0, each normalization divides by sqrt(eps).
-  const double factor = 1 / std::sqrt(2e-5);
+  // In test state, with statistics 0 and 1, each normalization divides by sqrt(1 + eps).
+  const double factor = 1 / std::sqrt(1 + 2e-5);
   const auto normalized = [&](const Variable& h) { return F::relu(h * factor); };
   const Variable first = normalized((*block.conv1)(x));
   const Variable third =
       normalized(block.conv33b(normalized(block.conv33a(normalized(block.proj33(x))))));
   const Variable whole = y;
-  EXPECT_EQ(testing::difference(y.data()(Slice(), Slice(0, 2)), first.data(), 1e-3, 1e-5), "");
-  EXPECT_EQ(testing::difference(y.data()(Slice(), Slice(6, 8)), third.data(), 1e-3, 1e-5), "");
+  EXPECT_EQ(testing::difference(y.data()(Slice(), Slice(0, 2)), first.data(), 1e-5, 1e-5), "");
+  EXPECT_EQ(testing::difference(y.data()(Slice(), Slice(6, 8)), third.data(), 1e-5, 1e-5), "");
   EXPECT_FALSE(block.conv1->b.defined());
 }
 

@@ -94,8 +94,10 @@ TEST_P(StatefulGru, KeepsItsStateAndRefusesOthers) {
   EXPECT_EQ(message_of<ShapeError>([&] {
               gru(draw({3, 3}));
             }),
-            "StatefulGRU: the state is that of 4 samples, x has 3; call reset_state() before "
-            "another batch");
+            "StatefulGRU: the state is that of 4 samples, x has 3; call reset_state() where other "
+            "sequences begin. Where some of the sequences have ended, order them from the longest "
+            "to the shortest and call set_state() with the first 3 rows of h, as in "
+            "h(Slice(0, 3))");
   EXPECT_EQ(message_of<ShapeError>([&] {
               gru.set_state(draw({4, 3}));
             }),

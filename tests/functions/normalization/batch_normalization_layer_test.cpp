@@ -20,7 +20,7 @@ TEST_P(BatchNormalizationLayer, AveragesMoveWithDecay) {
     SCOPED_TRACE(c.name);
     const F::BatchNormalization bn = layer(c, {.decay = 0.75});
     const double m = values_a_channel(c);
-    Array mean = zeros(c.channels, device()), var = mean.copy();
+    Array mean = zeros(c.channels, device()), var = ones(c.channels, device());
     for (uint64_t step = 0; step < 3; ++step) {
       const Array x = batch(c, step);
       bn(x);
@@ -110,13 +110,17 @@ TEST_P(BatchNormalizationLayer, LayerHasTheStartValuesThatItPromises) {
   EXPECT_EQ(bn.decay(), 0.9);
   EXPECT_EQ(bn.gamma.dtype(), Dtype::kFloat32);
   EXPECT_EQ(testing::difference(bn.gamma.data(), ones({5}, {Dtype::kFloat32, device()})), "");
-  for (const Array& a : {bn.beta.data(), bn.avg_mean.data(), bn.avg_var.data()})
+  EXPECT_EQ(testing::difference(bn.avg_var.data(), ones({5}, {Dtype::kFloat32, device()})), "");
+  for (const Array& a : {bn.beta.data(), bn.avg_mean.data()})
     EXPECT_EQ(testing::difference(a, zeros({5}, {Dtype::kFloat32, device()})), "");
+  const F::BatchNormalization as_chainer(5, {.initial_avg_var = 0});
+  EXPECT_EQ(testing::difference(as_chainer.avg_var.data(), as_chainer.beta.data()), "");
   EXPECT_EQ(bn.persistent_names(), (std::vector<std::string>{"avg_mean", "avg_var", "N"}));
   EXPECT_EQ(bn.avg_mean.over_ranks(), OverRanks::kMean);
   const F::BatchNormalization half(5, {.dtype = Dtype::kFloat16});
   EXPECT_EQ(half.gamma.dtype(), Dtype::kFloat16);
   EXPECT_EQ(half.avg_mean.dtype(), Dtype::kFloat32);
+  EXPECT_EQ(half.avg_var.dtype(), Dtype::kFloat32);
   const F::BatchNormalization shaped(Shape{3, 4});
   EXPECT_EQ(shaped.gamma.shape(), (Shape{3, 4}));
 }

@@ -21,6 +21,9 @@ struct LstmResult {
 // Layers of LSTM with forget gates (F. Gers, J. Schmidhuber and F. Cummins, 2000) over n sequences
 // of the same length, in one call. Arguments and results are in the order of Chainer's n_step_lstm.
 //
+// Shorter sequences are padded behind their end, with datasets::pad_samples for instance: what
+// follows does not change earlier steps, so the last output of sequence k is ys(length[k] - 1, k).
+//
 // xs: (steps, n, in). hx, cx: (n_layers, n, out), the states before the first step; {} is 0.
 // weights: Wx (4 * out, in), Wh (4 * out, out) and b (4 * out) of the first layer, then those of
 // the second, whose in is out, and so on. Their rows are four blocks: a, i, f, o. At each step

@@ -68,6 +68,9 @@ struct BatchNormalizationOptions {
   bool use_beta = true;             // false: no beta, as if it were 0
   InitialValue initial_gamma = {};  // (channels) instead of ones
   InitialValue initial_beta = {};   // (channels) instead of zeros
+  // Of avg_var, (channels) instead of ones, as today's frameworks start; Chainer 1.x started at 0.
+  // A start weighs decay^n after n batches.
+  InitialValue initial_avg_var = {};
 };
 
 // Batch normalization with learned gamma and beta and with averages of the statistics, on the
@@ -120,7 +123,7 @@ class BatchNormalization : public Parameterized {
 
   OwnedParameter gamma;               // (channels); undefined without use_gamma
   OwnedParameter beta;                // (channels); undefined without use_beta
-  OwnedPersistent avg_mean, avg_var;  // (channels), at first 0
+  OwnedPersistent avg_mean, avg_var;  // (channels), at first 0 and 1
   OwnedPersistent N;                  // int64 of shape (): batches since start_finetuning()
 
  private:
