@@ -60,16 +60,17 @@ struct MomentumSGD : PlainRate {
   }
 };
 
-// h: beta1, beta2, epsilon. Both bias corrections are part of the rate, as at the end of section 2
-// of the paper, so that epsilon is not corrected.
+// h: beta1, beta2, epsilon, and whether epsilon is added behind the bias correction of the root, as
+// in algorithm 1 of the paper. Both corrections are part of the rate, as at the end of section 2.
 struct Adam : PlainRate {
   static constexpr int kStates = 2, kConstants = 4;
   static constexpr bool kReadsStep = true;
   static CATENA_FN void prepare(double rate, const double* h, double t, double* c) {
-    c[0] = rate * (m::sqrt(1 - m::power(h[1], t)) / (1 - m::power(h[0], t)));
+    const double correction = m::sqrt(1 - m::power(h[1], t));
+    c[0] = rate * (correction / (1 - m::power(h[0], t)));
     c[1] = 1 - h[0];
     c[2] = 1 - h[1];
-    c[3] = h[2];
+    c[3] = h[3] != 0 ? h[2] * correction : h[2];
   }
   template <class C>
   static CATENA_FN void step(const C* c, C r, C, C g, C& p, C* s) {

@@ -13,7 +13,7 @@ const std::vector<OptimizerRule>& optimizer_rules() {
   static const std::vector<OptimizerRule> rules = [] {
     constexpr double INF = std::numeric_limits<double>::infinity();
     std::vector<OptimizerRule> rows;
-#define RATE(name, preset) name, preset
+#define RATE(name) name
 #define STATES(...) \
   { __VA_ARGS__ }
 #define NUMBERS(...) \

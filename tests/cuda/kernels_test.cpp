@@ -418,7 +418,7 @@ struct RuleArrays {
     c.gradient = &g;
     if (master.defined()) c.master = &master;
     for (size_t k = 0; k < states.size(); ++k) c.states[k] = &states[k];
-    for (size_t k = 0; k < rule.numbers.size(); ++k) c.numbers[k] = rule.numbers[k].preset;
+    for (size_t k = 0; k < rule.numbers.size(); ++k) c.numbers[k] = 0.5;  // in all ranges
     c.learning_rate.value = 0.01;
     c.gradient_scale.value = 0.5;
     return c;

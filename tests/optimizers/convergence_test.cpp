@@ -72,7 +72,7 @@ const Learner kLearners[] = {
     {"MomentumSGD", with_rate<MomentumSGD>},
     {"Adam", with_rate<Adam>},
     {"AdamW", with_rate<AdamW>},
-    {"LARS", [] { return std::unique_ptr<Optimizer>(new LARS(1, 0.9, 0.1)); }},
+    {"LARS", [] { return std::unique_ptr<Optimizer>(new LARS(1, {.trust = 0.1})); }},
     {"AdaGrad", with_rate<AdaGrad>},
     {"RMSprop", with_rate<RMSprop>},
     {"RMSpropGraves", with_rate<RMSpropGraves>},

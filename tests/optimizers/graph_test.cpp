@@ -42,7 +42,7 @@ std::unique_ptr<Optimizer> make_rule(int rule) {
   if (rule == 0) return std::make_unique<SGD>(0.05);
   if (rule == 1) return std::make_unique<MomentumSGD>(0.05);
   if (rule == 2) return std::make_unique<Adam>(0.05);
-  if (rule == 3) return std::make_unique<LARS>(0.5, 0.9, 0.1);
+  if (rule == 3) return std::make_unique<LARS>(0.5, LARSOptions{.trust = 0.1});
   if (rule == 4) return std::make_unique<LAMB>(0.05);
   if (rule == 5) return std::make_unique<SMORMS3>(0.05);
   if (rule == 6) return std::make_unique<AdaDelta>();

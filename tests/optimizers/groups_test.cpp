@@ -54,13 +54,13 @@ const MakeRule kRules[] = {
     },
     [](double r, double) -> std::unique_ptr<Optimizer> { return std::make_unique<Adam>(0.1 * r); },
     [](double r, double d) -> std::unique_ptr<Optimizer> {
-      return std::make_unique<AdamW>(0.1 * r, 0.9, 0.999, 1e-8, 0.2 * d);
+      return std::make_unique<AdamW>(0.1 * r, AdamWOptions{.decay = 0.2 * d});
     },
     [](double r, double d) -> std::unique_ptr<Optimizer> {
-      return std::make_unique<Lion>(0.1 * r, 0.9, 0.99, 0.2 * d);
+      return std::make_unique<Lion>(0.1 * r, LionOptions{.decay = 0.2 * d});
     },
     [](double r, double d) -> std::unique_ptr<Optimizer> {
-      return std::make_unique<LAMB>(0.1 * r, 0.9, 0.999, 1e-6, 0.2 * d);
+      return std::make_unique<LAMB>(0.1 * r, LAMBOptions{.decay = 0.2 * d});
     },
 };
 const Dtype kDtypes[] = {dtype::float32, dtype::float64, dtype::bfloat16};
@@ -273,7 +273,7 @@ TEST(Groups, OfRulesThatUpdateParameterByParameter) {
 
 TEST(Groups, LarsScalesTheRateOfEachParameter) {
   Model model, twin;
-  LARS rule(0.5, 0.9, 0.1), halved(0.25, 0.9, 0.1);
+  LARS rule(0.5, {.trust = 0.1}), halved(0.25, {.trust = 0.1});
   rule.add_group("all", {"*"}, {.rate = 0.5});
   rule.setup(model);
   halved.setup(twin);

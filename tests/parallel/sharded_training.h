@@ -73,7 +73,8 @@ inline std::string shown(const parallel::BucketOptions& options) {
 inline std::unique_ptr<Optimizer> rule_of(const ShardedJob& job) {
   std::unique_ptr<Optimizer> rule;
   if (job.rule == "LARS")
-    rule = std::make_unique<optimizers::LARS>(0.5, 0.9, 0.1, 0.01);
+    rule = std::make_unique<optimizers::LARS>(0.5,
+                                              optimizers::LARSOptions{.trust = 0.1, .decay = 0.01});
   else if (job.rule == "LAMB")
     rule = std::make_unique<optimizers::LAMB>(0.01);
   else

@@ -28,8 +28,10 @@ class Game {
  public:
   Game(const CommunicatorPtr& comm, const Options& options)
       : networks(comm),
-        optimizer_g(create_multi_node_optimizer(optimizers::Adam(options.rate, 0.5), comm)),
-        optimizer_d(create_multi_node_optimizer(optimizers::Adam(options.rate, 0.5), comm)),
+        optimizer_g(
+            create_multi_node_optimizer(optimizers::Adam(options.rate, {.beta1 = 0.5}), comm)),
+        optimizer_d(
+            create_multi_node_optimizer(optimizers::Adam(options.rate, {.beta1 = 0.5}), comm)),
         device_(comm->device()) {
     networks.to(device_);
     optimizer_g.setup(networks.generator);

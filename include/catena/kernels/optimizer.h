@@ -26,17 +26,16 @@ struct OptimizerRule {
     const char* name;  // "m"
     double start;      // of every element
   };
-  // A hyper-parameter: its name, its first value and its range.
+  // A hyper-parameter: its name and its range.
   struct Number {
     const char* name;
-    double preset, least, most;  // its first value and its range
-    const char* brackets;        // "[)": least <= value < most
+    double least, most;
+    const char* brackets;  // "[)": least <= value < most
   };
   // The rule's name, and the names of its learning rate, states and hyper-parameters.
   const char* name;
   int id;  // its place among the rows
   const char* rate_name;
-  double rate;  // preset
   std::vector<State> states;
   std::vector<Number> numbers;
   // Whether the rule scales the rate of each segment by the norms of its parameters and gradients:

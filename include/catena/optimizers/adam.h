@@ -5,14 +5,26 @@
 
 namespace catena::optimizers {
 
+// The numbers of Adam.
+struct AdamOptions {
+  [[no_unique_address]] catena::detail::ByName by_name = {};
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+  // Where eps is added. false: to sqrt(v), as at the end of section 2 of the paper and in Chainer.
+  // true: to the corrected root sqrt(v / (1 - beta2^t)), as in algorithm 1 of the paper and in
+  // PyTorch. The first form is the second with an eps that is 1 / sqrt(1 - beta2^t) times larger,
+  // 31 times at the first step: they differ where gradients are as small as eps.
+  bool corrected_eps = false;
+};
+
 // m += (1 - beta1) (g - m); v += (1 - beta2) (g^2 - v);
-// p -= alpha sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + eps). States "m" and "v".
+// p -= alpha sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + eps), or with corrected_eps
+// p -= alpha (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps). States "m" and "v".
 // lr() and set_lr() mean alpha.
 class Adam : public RuleOptimizer {
  public:
   // ValueError unless 0 <= beta1, beta2 < 1 and eps > 0.
-  explicit Adam(double alpha = 0.001, double beta1 = 0.9, double beta2 = 0.999, double eps = 1e-8)
-      : RuleOptimizer("Adam", alpha, {beta1, beta2, eps}) {}
+  explicit Adam(double alpha = 0.001, const AdamOptions& o = {})
+      : RuleOptimizer("Adam", alpha, {o.beta1, o.beta2, o.eps, o.corrected_eps ? 1.0 : 0.0}) {}
 
   // The numbers of the rule.
   double alpha() const { return lr(); }
@@ -20,6 +32,7 @@ class Adam : public RuleOptimizer {
   double beta1() const { return number(0); }
   double beta2() const { return number(1); }
   double eps() const { return number(2); }
+  bool corrected_eps() const { return number(3) != 0; }
   // A captured graph keeps the numbers below that it was captured with.
   void set_beta1(double beta1) { set_number(0, beta1); }
   void set_beta2(double beta2) { set_number(1, beta2); }

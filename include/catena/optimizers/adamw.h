@@ -5,6 +5,12 @@
 
 namespace catena::optimizers {
 
+// The numbers of AdamW.
+struct AdamWOptions {
+  [[no_unique_address]] catena::detail::ByName by_name = {};
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, decay = 0.01;
+};
+
 // m += (1 - beta1) (g - m); v += (1 - beta2) (g^2 - v);
 // p -= alpha (m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps) + decay * p). States "m" and "v".
 // The decay acts on the parameter alone, not through the moments as the hook weight_decay does.
@@ -12,9 +18,8 @@ namespace catena::optimizers {
 class AdamW : public RuleOptimizer {
  public:
   // ValueError unless 0 <= beta1, beta2 < 1, eps > 0 and decay >= 0.
-  explicit AdamW(double alpha = 0.001, double beta1 = 0.9, double beta2 = 0.999, double eps = 1e-8,
-                 double decay = 0.01)
-      : RuleOptimizer("AdamW", alpha, {beta1, beta2, eps, decay}) {}
+  explicit AdamW(double alpha = 0.001, const AdamWOptions& o = {})
+      : RuleOptimizer("AdamW", alpha, {o.beta1, o.beta2, o.eps, o.decay}) {}
 
   // The numbers of the rule.
   double alpha() const { return lr(); }

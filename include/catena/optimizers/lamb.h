@@ -6,6 +6,12 @@
 
 namespace catena::optimizers {
 
+// The numbers of LAMB.
+struct LAMBOptions {
+  [[no_unique_address]] catena::detail::ByName by_name = {};
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-6, decay = 0.01;
+};
+
 // m += (1 - beta1) (g - m); v += (1 - beta2) (g^2 - v);
 // u = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps) + decay * p;
 // p -= alpha * |p| / |u| * u, with the norms of each parameter, and without their quotient where
@@ -14,9 +20,8 @@ namespace catena::optimizers {
 class LAMB : public RuleOptimizer {
  public:
   // ValueError unless 0 <= beta1, beta2 < 1, eps > 0 and decay >= 0.
-  explicit LAMB(double alpha = 0.001, double beta1 = 0.9, double beta2 = 0.999, double eps = 1e-6,
-                double decay = 0.01)
-      : RuleOptimizer("LAMB", alpha, {beta1, beta2, eps, decay}) {}
+  explicit LAMB(double alpha = 0.001, const LAMBOptions& o = {})
+      : RuleOptimizer("LAMB", alpha, {o.beta1, o.beta2, o.eps, o.decay}) {}
 
   // The numbers of the rule.
   double alpha() const { return lr(); }

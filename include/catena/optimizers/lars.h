@@ -5,6 +5,12 @@
 
 namespace catena::optimizers {
 
+// The numbers of LARS.
+struct LARSOptions {
+  [[no_unique_address]] catena::detail::ByName by_name = {};
+  double momentum = 0.9, trust = 0.001, decay = 1e-4, eps = 1e-9;
+};
+
 // For each parameter of norm P with a gradient of norm G, both above 0,
 // ratio = trust * P / (G + decay * P + eps), else ratio = 1. Then
 // v = momentum * v + lr * ratio * (g + decay * p); p -= v. State "v".
@@ -13,9 +19,8 @@ namespace catena::optimizers {
 class LARS : public RuleOptimizer {
  public:
   // ValueError unless 0 <= momentum <= 1, trust > 0, decay >= 0 and eps >= 0.
-  explicit LARS(double lr = 0.1, double momentum = 0.9, double trust = 0.001, double decay = 1e-4,
-                double eps = 1e-9)
-      : RuleOptimizer("LARS", lr, {momentum, trust, decay, eps}) {}
+  explicit LARS(double lr = 0.1, const LARSOptions& o = {})
+      : RuleOptimizer("LARS", lr, {o.momentum, o.trust, o.decay, o.eps}) {}
 
   // The numbers of the rule.
   double momentum() const { return number(0); }

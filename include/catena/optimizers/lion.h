@@ -5,14 +5,20 @@
 
 namespace catena::optimizers {
 
+// The numbers of Lion.
+struct LionOptions {
+  [[no_unique_address]] catena::detail::ByName by_name = {};
+  double beta1 = 0.9, beta2 = 0.99, decay = 0;
+};
+
 // p -= lr * (sign(beta1 * m + (1 - beta1) * g) + decay * p); m = beta2 * m + (1 - beta2) * g.
 // State "m", half of what Adam keeps. Steps have one size: rates are 3 to 10 times smaller than
 // those of AdamW, and decays larger by the same factor.
 class Lion : public RuleOptimizer {
  public:
   // ValueError unless 0 <= beta1, beta2 < 1 and decay >= 0.
-  explicit Lion(double lr = 1e-4, double beta1 = 0.9, double beta2 = 0.99, double decay = 0)
-      : RuleOptimizer("Lion", lr, {beta1, beta2, decay}) {}
+  explicit Lion(double lr = 1e-4, const LionOptions& o = {})
+      : RuleOptimizer("Lion", lr, {o.beta1, o.beta2, o.decay}) {}
 
   // The numbers of the rule.
   double beta1() const { return number(0); }

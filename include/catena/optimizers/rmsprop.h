@@ -6,12 +6,18 @@
 
 namespace catena::optimizers {
 
+// The numbers of RMSprop.
+struct RMSpropOptions {
+  [[no_unique_address]] catena::detail::ByName by_name = {};
+  double alpha = 0.99, eps = 1e-8;
+};
+
 // ms = alpha * ms + (1 - alpha) * g^2; p -= lr * g / (sqrt(ms) + eps). State "ms".
 class RMSprop : public RuleOptimizer {
  public:
   // ValueError unless 0 <= alpha < 1 and eps > 0.
-  explicit RMSprop(double lr = 0.01, double alpha = 0.99, double eps = 1e-8)
-      : RuleOptimizer("RMSprop", lr, {alpha, eps}) {}
+  explicit RMSprop(double lr = 0.01, const RMSpropOptions& o = {})
+      : RuleOptimizer("RMSprop", lr, {o.alpha, o.eps}) {}
 
   // The numbers of the rule.
   double alpha() const { return number(0); }

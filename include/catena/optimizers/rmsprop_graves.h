@@ -6,15 +6,20 @@
 
 namespace catena::optimizers {
 
+// The numbers of RMSpropGraves.
+struct RMSpropGravesOptions {
+  [[no_unique_address]] catena::detail::ByName by_name = {};
+  double alpha = 0.95, momentum = 0.9, eps = 1e-4;
+};
+
 // n = alpha * n + (1 - alpha) * grad^2; g = alpha * g + (1 - alpha) * grad;
 // delta = momentum * delta - lr * grad / sqrt(n - g^2 + eps); p += delta.
 // States "n", "g" and "delta". n - g^2, a variance, counts as 0 where it is rounded to less.
 class RMSpropGraves : public RuleOptimizer {
  public:
   // ValueError unless 0 <= alpha < 1, 0 <= momentum <= 1 and eps > 0.
-  explicit RMSpropGraves(double lr = 1e-4, double alpha = 0.95, double momentum = 0.9,
-                         double eps = 1e-4)
-      : RuleOptimizer("RMSpropGraves", lr, {alpha, momentum, eps}) {}
+  explicit RMSpropGraves(double lr = 1e-4, const RMSpropGravesOptions& o = {})
+      : RuleOptimizer("RMSpropGraves", lr, {o.alpha, o.momentum, o.eps}) {}
 
   // The numbers of the rule.
   double alpha() const { return number(0); }

@@ -1,5 +1,7 @@
 // RuleOptimizer: what the rules of catena/kernels/detail/optimizer_rules.def share. A rule is a row
-// there, a functor in src/device/optimizer_rules.h, and a class that derives from this one.
+// there, a functor in src/device/optimizer_rules.h, and a class that derives from this one. Its
+// constructor takes the learning rate and, by position, at most one more number; more are options
+// that are given by name.
 #pragma once
 
 #include <array>
@@ -9,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "catena/array/arguments.h"
 #include "catena/optimizers/optimizer.h"
 
 namespace catena::optimizers {

@@ -200,7 +200,7 @@ Plains layer_after_lamb() {
 }
 Results layer_by_lamb(Device device) { return after_two_updates(device, optimizers::LAMB(0.1)); }
 Results layer_by_lars(Device device) {
-  return after_two_updates(device, optimizers::LARS(0.5, 0.9, 0.1));
+  return after_two_updates(device, optimizers::LARS(0.5, {.trust = 0.1}));
 }
 
 Plains skipped_update_reference() {

@@ -12,7 +12,7 @@ Values
 - local_response_normalization: alpha is not divided by n; an even n takes as many channels as n + 1.
 - batch_normalization: decay is 1 - momentum.
 - var and std have ddof 0 unless given; PyTorch's correction is 1.
-- Adam's eps is added before the bias correction of v, AdamW's behind it; PyTorch's always behind it.
+- Adam's eps is added before the bias correction of v unless corrected_eps is set; PyTorch's behind it.
 - NesterovAG reads the new velocity, as Chainer's does.
 - clipping by a norm has no 1e-6 in the divisor.
 

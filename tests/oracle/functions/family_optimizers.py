@@ -64,11 +64,13 @@ def betas(params):
 
 def adam(g):
     params = {"lr": g.pick([0.1, 0.001]), "beta1": g.pick([0.9, 0.5]),
-              "beta2": g.pick([0.999, 0.9]), "eps": g.pick([1e-8, 1e-3])}
+              "beta2": g.pick([0.999, 0.9]), "eps": g.pick([1e-8, 1e-3]),
+              "corrected": g.chance(0.5)}
 
     def before(optimizer, t):
         # PyTorch adds eps behind the bias correction of v.
-        optimizer.param_groups[0]["eps"] = params["eps"] / math.sqrt(1 - params["beta2"]**t)
+        correction = 1 if params["corrected"] else math.sqrt(1 - params["beta2"]**t)
+        optimizer.param_groups[0]["eps"] = params["eps"] / correction
 
     steps(g, params, lambda p: optim.Adam(p, params["lr"], betas(params)), before)
 

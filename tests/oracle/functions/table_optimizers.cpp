@@ -44,12 +44,17 @@ void add_optimizers(Functions& f) {
     return steps(in, optimizer);
   };
   f["Adam"] = [](const Inputs& in) {
-    O::Adam optimizer(in->real("lr"), in->real("beta1"), in->real("beta2"), in->real("eps"));
+    O::Adam optimizer(in->real("lr"), {.beta1 = in->real("beta1"),
+                                       .beta2 = in->real("beta2"),
+                                       .eps = in->real("eps"),
+                                       .corrected_eps = in->flag("corrected")});
     return steps(in, optimizer);
   };
   f["AdamW"] = [](const Inputs& in) {
-    O::AdamW optimizer(in->real("lr"), in->real("beta1"), in->real("beta2"), in->real("eps"),
-                       in->real("own_decay"));
+    O::AdamW optimizer(in->real("lr"), {.beta1 = in->real("beta1"),
+                                        .beta2 = in->real("beta2"),
+                                        .eps = in->real("eps"),
+                                        .decay = in->real("own_decay")});
     return steps(in, optimizer);
   };
   f["AdaGrad"] = [](const Inputs& in) {
@@ -61,7 +66,7 @@ void add_optimizers(Functions& f) {
     return steps(in, optimizer);
   };
   f["RMSprop"] = [](const Inputs& in) {
-    O::RMSprop optimizer(in->real("lr"), in->real("alpha"), in->real("eps"));
+    O::RMSprop optimizer(in->real("lr"), {.alpha = in->real("alpha"), .eps = in->real("eps")});
     return steps(in, optimizer);
   };
 }

@@ -350,7 +350,7 @@ void expect_norms_of_parameters(const MakeRule& make_rule) {
 
 TEST(TensorTraining, LambAndLarsTakeTheNormsOfWholeParameters) {
   expect_norms_of_parameters([] { return optimizers::LAMB(0.02); });
-  expect_norms_of_parameters([] { return optimizers::LARS(0.5, 0.9, 0.02); });
+  expect_norms_of_parameters([] { return optimizers::LARS(0.5, {.trust = 0.02}); });
 }
 
 // Pipelines ---------------------------------------------------------------------------------------
