@@ -28,9 +28,9 @@ Rows activations() {
       row("soft_shrink", "y", [](V y) { return F::soft_shrink(y); }),
       row("hard_shrink", "y", [](V y) { return F::hard_shrink(y); }),
       row("elu", "y", [](V y) { return F::elu(y); }),
-      row("relu6", "x", [](V x) { return F::relu6(x); }),
+      row("relu6", "wide", [](V x) { return F::relu6(x); }),
       row("leaky_relu", "y", [](V y) { return F::leaky_relu(y); }),
-      row("clipped_relu", "x", [](V x) { return F::clipped_relu(x); }),
+      row("clipped_relu", "wide", [](V x) { return F::clipped_relu(x); }),
       row("softmax", "cube", [](V x) { return F::softmax(x); }),
       row("log_softmax", "cube", [](V x) { return F::log_softmax(x); }),
       row("crelu", "cube", [](V x) { return F::crelu(x); }),
@@ -57,6 +57,10 @@ Rows arrays() {
       row("transpose", "cube", [](V x) { return F::transpose(x); }),
       row("rollaxis", "cube", [](V x) { return F::rollaxis(x, 2); }),
       row("pad", "x", [](V x) { return F::pad(x, 1); }),
+      row("pad_widths", "x",
+          [](V x) {
+            return F::pad(x, {{1, 1}, {1, 1}});
+          }),
       row("stack", "x", "y",
           [](V x, V y) {
             return F::stack({x, y});
@@ -92,7 +96,7 @@ Rows mathematics() {
       row("std", "cube", [](V x) { return F::std(x); }),
       row("norm", "cube", [](V x) { return F::norm(x); }),
       row("logsumexp", "cube", [](V x) { return F::logsumexp(x); }),
-      row("sum_of_axis", "cube", [](V x) { return F::sum(x, 1); }),
+      row("average", "cube", [](V x) { return F::average(x); }),
       row("tensordot", "cube", "other_cube", [](V a, V b) { return F::tensordot(a, b); }),
       row("matmul", "square", "x", [](V a, V x) { return F::matmul(a, F::transpose(x)); }),
       row("batch_matmul", "cube",
@@ -109,9 +113,27 @@ Rows windows() {
       row("unpooling_2d", "image",
           [](V x) { return F::unpooling_2d(x(ellipsis, Slice(0, 2), Slice(0, 2)), 3); }),
       row("convolution_2d", "image", "weight", [](V x, V W) { return F::convolution_2d(x, W); }),
+      row("convolution_2d_stride", "image", "weight",
+          [](V x, V W) { return F::convolution_2d(x, W, {.stride = 3}); }),
+      row("Convolution2D", "image", "weight",
+          [](V x, V W) { return F::Convolution2D(6, 4, 3, {.initialW = W.data()})(x); }),
+      row("Convolution2D_stride", "image", "weight",
+          [](V x, V W) {
+            return F::Convolution2D(6, 4, 3, {.stride = 3, .initialW = W.data()})(x);
+          }),
       row("deconvolution_2d", "image", "deconvolution",
           [](V x, V W) { return F::deconvolution_2d(x, W); }),
+      row("Deconvolution2D", "image", "deconvolution",
+          [](V x, V W) { return F::Deconvolution2D(6, 4, 3, {.initialW = W.data()})(x); }),
       row("convolution_nd", "cube", "weight1", [](V x, V W) { return F::convolution_nd(x, W); }),
+      row("convolution_nd_stride", "cube", "weight1",
+          [](V x, V W) { return F::convolution_nd(x, W, {.stride = 3}); }),
+      row("ConvolutionND", "cube", "weight1",
+          [](V x, V W) { return F::Convolution1D(3, 4, 2, {.initialW = W.data()})(x); }),
+      row("ConvolutionND_stride", "cube", "weight1",
+          [](V x, V W) {
+            return F::Convolution1D(3, 4, 2, {.stride = 3, .initialW = W.data()})(x);
+          }),
   };
 }
 
@@ -141,9 +163,11 @@ Rows normalization() {
       row("untrained", "small_image",
           [](V x) { return F::BatchNormalization(6, {.dtype = Dtype::kFloat64})(x, false); }),
       {"averages",
-       [](const Operands&) {
+       [](const Operands& in) {
          const F::BatchNormalization bn(6, {.dtype = Dtype::kFloat64});
-         return stack({bn.avg_mean.data(), bn.avg_var.data()});
+         const Array mean = bn.avg_mean.data().copy(), var = bn.avg_var.data().copy();
+         bn(in("image"));
+         return stack({mean, var, bn.avg_mean.data(), bn.avg_var.data()});
        }},
       affine("group_normalization", "small_image",
              [](V x, V gamma, V beta) { return F::group_normalization(x, 3, gamma, beta); }),
@@ -199,15 +223,24 @@ Rows losses() {
           [](V a, V b) { return F::cosine_similarity(a * 1e-4, b * 1e-8); }),
       {"cosine_embedding_loss",
        [](const Operands& in) {
-         return F::cosine_embedding_loss(in("y"), in("x"), in("plus_minus")).data();
+         return F::cosine_embedding_loss(in("y"), moved(in("y"), in("tiny"), 1000),
+                                         in("plus_minus"))
+             .data();
        }},
       row("gaussian_kl_divergence", "x", "y",
           [](V x, V y) { return F::gaussian_kl_divergence(x, y); }),
       row("bernoulli_nll", "y", "x", [](V y, V x) { return F::bernoulli_nll(F::sigmoid(y), x); }),
       {"gaussian_nll",
        [](const Operands& in) { return F::gaussian_nll(in("x"), in("y"), in("tiny")).data(); }},
-      row("ctc", "steps", "targets",
+      row("connectionist_temporal_classification", "steps", "targets",
           [](V x, V t) { return F::connectionist_temporal_classification(x, t, 0); }),
+      {"scores",
+       [](const Operands& in) {
+         const Variable y(in("y").copy());
+         F::check_labels(in("ignored"), 3);
+         F::softmax_cross_entropy(y, in("ignored"), F::SoftmaxCrossEntropyOptions()).backward();
+         return y.data();
+       }},
   };
 }
 
@@ -321,11 +354,40 @@ TEST(Defaults, OfStartValues) {
           start("NStepLSTM.Wh", [] { return F::NStepLSTM(1, 200, 300).layers[0].Wh.data(); }),
       },
       0.03);
-  for (const Array& bias :
-       {F::Linear(2, 3).b.data(), F::Convolution2D(2, 3, 1).b.data(),
-        F::Convolution1D(2, 3, 1).b.data(), F::Deconvolution2D(2, 3, 1).b.data(),
-        F::LSTM(2, 3).upward.b.data(), F::NStepLSTM(1, 2, 3).layers[0].b.data()})
-    EXPECT_EQ(bias.to_vector<double>(), std::vector<double>(size_t(bias.size()), 0.0));
+}
+
+TEST(Defaults, OfLayersAreFloat32WithAllParameters) {
+  const F::InceptionBN block(4, 2, 2, 2, 2, 2, "avg", 2);
+  for (const OwnedParameter& bias :
+       {F::Linear(2, 3).b, F::Convolution2D(2, 3, 1).b, F::Convolution1D(2, 3, 1).b,
+        F::Deconvolution2D(2, 3, 1).b, F::Bilinear(2, 3, 4).b, F::LSTM(2, 3).upward.b,
+        F::NStepLSTM(1, 2, 3).layers[0].b, F::BatchNormalization(3).beta,
+        F::GroupNormalization(1, 3).beta, F::LayerNormalization(3).beta,
+        F::Inception(3, 2, 2, 2, 2, 2, 2).conv1.b, block.conv3n.beta}) {
+    EXPECT_EQ(bias.dtype(), Dtype::kFloat32);
+    EXPECT_EQ(bias.data().to_vector<double>(),
+              std::vector<double>(size_t(bias.data().size()), 0.0));
+  }
+  for (const OwnedParameter& scale :
+       {F::BatchNormalization(3).gamma, F::GroupNormalization(1, 3).gamma,
+        F::LayerNormalization(3).gamma, F::RMSNormalization(3).gamma}) {
+    EXPECT_EQ(scale.dtype(), Dtype::kFloat32);
+    EXPECT_EQ(scale.data().to_vector<double>(), std::vector<double>(3, 1.0));
+  }
+  EXPECT_EQ(block(ones({2, 4, 5, 5}, dtype::float32)).shape(), Shape({2, 8, 5, 5}));
+}
+
+// NStepLSTM's own default is the state of the layer.
+TEST(Defaults, NStepLstmDropsUnlessToldOtherwise) {
+  const F::NStepLSTM layer(2, 3, 3);
+  Variables weights;
+  for (const auto& each : layer.layers) weights.insert(weights.end(), {each.Wx, each.Wh, each.b});
+  const Array x = ones({2, 2, 3}, dtype::float32);
+  const auto last = [&](const auto&... train) {
+    return F::n_step_lstm(2, 0.999, {}, {}, weights, x, train...).hy.data();
+  };
+  EXPECT_NE(testing::difference(last(), last(false)), "");
+  EXPECT_EQ(layer(x).hy.data().to_vector<double>(), layer(x, false).hy.data().to_vector<double>());
 }
 
 }  // namespace

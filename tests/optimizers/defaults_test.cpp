@@ -2,6 +2,7 @@
 #include "defaults.h"
 
 #include "catena/array/creation.h"
+#include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
 #include "catena/optimizers/ada_delta.h"
@@ -30,7 +31,7 @@ using Operands = Row::Operands;
 
 // A parameter after three steps, by gradients that are multiplied by a number.
 Array after(Optimizer& rule, const Array& gradients, double times) {
-  const Parameter p(linspace(1, 2, 6));
+  const Parameter p(linspace(1, 2, 8));
   rule.setup({p});
   for (int64_t t = 0; t < 3; ++t) {
     p.set_grad(gradients(t) * times);
@@ -75,20 +76,20 @@ Array rates(const Schedule& schedule) {
   return array(list);
 }
 
-// Deviations of the noise of the first and of the tenth update.
-Array noise() {
+// The noise of the first ten updates.
+Array noise(const Hook& hook) {
   const Parameter p(zeros({40000}, dtype::float64));
   SGD rule(1);
   rule.setup({p});
-  rule.add_hook("noise", GradientNoise(1));
-  std::vector<double> deviations;
+  rule.add_hook("noise", hook);
+  Arrays added;
   for (int t = 0; t < 10; ++t) {
     p.data().fill(0);
     p.set_grad(zeros_like(p.data()));
     rule.update();
-    if (t % 9 == 0) deviations.push_back(sqrt(mean(square(p.data()))).item<double>());
+    added.push_back(p.data().copy());
   }
-  return array(deviations);
+  return stack(added);
 }
 
 TEST(Defaults, OfSchedulesAndHooks) {
@@ -113,8 +114,15 @@ TEST(Defaults, OfSchedulesAndHooks) {
           return average->of(p).copy();
         }}},
       1e-12);
-  catena::testing::expect_defaults(
-      "noise", {{"GradientNoise", [](const Operands&) { return noise(); }}}, 0.02);
+  const Array added = noise(GradientNoise(1));
+  EXPECT_EQ(catena::testing::difference(added, noise(GradientNoise(1, 0.55, /*seed=*/0))), "");
+  catena::testing::expect_defaults("noise",
+                                   {{"GradientNoise",
+                                     [&](const Operands&) {
+                                       const Array deviations = sqrt(mean(square(added), 1));
+                                       return stack({deviations(0), deviations(9)});
+                                     }}},
+                                   0.02);
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ def normal(*shape, scale=1.0):
 
 
 INPUTS = {
-    "x": normal(4, 3, scale=12),                       # beyond every bound
+    "x": normal(4, 3, scale=12),
+    "wide": torch.linspace(-40, 40, 161),              # beyond every bound
     "y": normal(4, 3),
     "cube": normal(2, 3, 4),
     "other_cube": normal(3, 4, 2),
@@ -41,8 +42,10 @@ INPUTS = {
     "plus_minus": torch.tensor([1, -1, 1, -1]),
     "steps": normal(5, 2, 4), "targets": torch.tensor([[1, 2], [3, 3]]),
     "ids": torch.tensor([1, 0, 2]),
-    "gradients": torch.tensor([[1.0, -0.5, 1e-3, 3e-8, 1e-9, 1e-16], [0.3, 0.7, -2e-3, 1e-8, -2e-9, 3e-16],
-                               [-0.2, 0.1, 1e-4, -2e-8, 3e-9, 2e-16]]),
+    # Small ones for eps; in the last two columns Lion's sign is that of the first step or of the second.
+    "gradients": torch.tensor([[1.0, -0.5, 1e-3, 3e-8, 1e-9, 1e-16, 1.0, 1.0],
+                               [0.3, 0.7, -2e-3, 1e-8, -2e-9, 3e-16, -0.089, -0.091],
+                               [-0.2, 0.1, 1e-4, -2e-8, 3e-9, 2e-16, 0.1, 0.1]]),
 }
 globals().update(INPUTS)
 x, y, cube, image, labels, ignored = (INPUTS[k] for k in ("x", "y", "cube", "image", "labels", "ignored"))
@@ -72,6 +75,14 @@ def running(decay):
     mean, var = INPUTS["mean"].clone(), INPUTS["var"].clone()
     T.batch_norm(image, mean, var, training=True, momentum=1 - decay)
     return torch.stack([mean, var])
+
+
+def averages():
+    """Running statistics of a new layer, and after a batch; PyTorch's momentum is 1 - decay."""
+    layer = nn.BatchNorm2d(6)
+    before = [layer.running_mean.clone(), layer.running_var.clone()]
+    layer(image)
+    return torch.stack([*before, layer.running_mean, layer.running_var])
 
 
 def response(a, n, k, alpha, beta):
@@ -126,8 +137,8 @@ def functions():
     precision, recall, f1 = by_class(y, labels)
     return {
         # Activations
-        "soft_shrink": T.softshrink(y), "hard_shrink": T.hardshrink(y), "elu": T.elu(y), "relu6": T.relu6(x),
-        "leaky_relu": T.leaky_relu(y, negative_slope=0.2), "clipped_relu": T.hardtanh(x, 0, 20),
+        "soft_shrink": T.softshrink(y), "hard_shrink": T.hardshrink(y), "elu": T.elu(y), "relu6": T.relu6(INPUTS["wide"]),
+        "leaky_relu": T.leaky_relu(y, negative_slope=0.2), "clipped_relu": T.hardtanh(INPUTS["wide"], 0, 20),
         "softmax": torch.softmax(cube, 1), "log_softmax": torch.log_softmax(cube, 1),
         "crelu": torch.cat([T.relu(cube), T.relu(-cube)], 1), "PReLU": prelu_of_layer().detach(),
         "maxout": torch.maximum(image[:, ::2], image[:, 1::2]), "softplus": T.softplus(y),
@@ -137,29 +148,34 @@ def functions():
         "cumsum": torch.cumsum(cube.flatten(), 0), "cumprod": torch.cumprod(cube.flatten(), 0),
         "tril": torch.tril(x), "triu": torch.triu(x), "diagonal": torch.diagonal(cube),
         "trace": torch.trace(INPUTS["square"]), "rot90": torch.rot90(cube), "transpose": cube.permute(2, 1, 0),
-        "rollaxis": cube.permute(2, 0, 1), "pad": T.pad(x, (1, 1, 1, 1)), "stack": torch.stack([x, y]),
+        "rollaxis": cube.permute(2, 0, 1), "pad": T.pad(x, (1, 1, 1, 1)), "pad_widths": T.pad(x, (1, 1, 1, 1)), "stack": torch.stack([x, y]),
         "concat": torch.cat([cube, cube], 1), "separate": cube[1], "take": torch.take(x, INPUTS["ids"]),
         "squeeze": torch.squeeze(cube[:1, :, :1]), "one_hot": T.one_hot(labels, 3).float(),
         "resize_images": bilinear_corners((5, 11)),
         # Mathematics
         "sum": cube.sum(), "mean": cube.mean(), "max": cube.max(), "min": cube.min(), "prod": cube.prod(),
         "var": cube.var(correction=0), "std": cube.std(correction=0), "norm": torch.linalg.norm(cube.flatten()),
-        "logsumexp": torch.logsumexp(cube, (0, 1, 2)), "sum_of_axis": cube.sum(1),
+        "logsumexp": torch.logsumexp(cube, (0, 1, 2)), "average": cube.mean(),
         "tensordot": torch.tensordot(cube, INPUTS["other_cube"]), "matmul": INPUTS["square"] @ x.T,
         "batch_matmul": torch.bmm(cube, cube.transpose(1, 2)),
         # Pooling
         "max_pooling_2d": T.max_pool2d(image, 3, ceil_mode=True), "average_pooling_2d": T.avg_pool2d(image, 3),
         "unpooling_2d": image[:, :, :2, :2].repeat_interleave(3, 2).repeat_interleave(3, 3)[:, :, :4, :4],
         # Connections
-        "convolution_2d": T.conv2d(image, INPUTS["weight"]),
+        "convolution_2d": T.conv2d(image, INPUTS["weight"]), "Convolution2D": T.conv2d(image, INPUTS["weight"]),
+        "convolution_2d_stride": T.conv2d(image, INPUTS["weight"], stride=3),
+        "Convolution2D_stride": T.conv2d(image, INPUTS["weight"], stride=3),
         "deconvolution_2d": T.conv_transpose2d(image, INPUTS["deconvolution"]),
-        "convolution_nd": T.conv1d(cube, INPUTS["weight1"]),
+        "Deconvolution2D": T.conv_transpose2d(image, INPUTS["deconvolution"]),
+        "convolution_nd": T.conv1d(cube, INPUTS["weight1"]), "ConvolutionND": T.conv1d(cube, INPUTS["weight1"]),
+        "convolution_nd_stride": T.conv1d(cube, INPUTS["weight1"], stride=3),
+        "ConvolutionND_stride": T.conv1d(cube, INPUTS["weight1"], stride=3),
         # Normalization
         "batch_normalization": batch_norm(small_image, eps=2e-5), "running": running(decay=0.9),
         "fixed_batch_normalization": fixed_batch_norm(small_image, eps=2e-5),
         "BatchNormalization": T.batch_norm(small_image, None, None, training=True, eps=2e-5),
         "untrained": T.batch_norm(small_image, torch.zeros(6), torch.ones(6), eps=2e-5),
-        "averages": torch.stack([nn.BatchNorm2d(6).running_mean, nn.BatchNorm2d(6).running_var]),
+        "averages": averages(),
         "group_normalization": T.group_norm(small_image, 3, gamma, beta),
         "GroupNormalization": nn.GroupNorm(3, 6)(small_image).detach(),
         "instance_normalization": T.instance_norm(small_image, weight=gamma, bias=beta),
@@ -179,11 +195,12 @@ def functions():
         "contrastive": contrastive(y, y + tiny, INPUTS["signs"], margin=1), "focal_loss": focal(y, wide.clamp(min=0), alpha=0.25, gamma=2),
         "kl_divergence": T.kl_div(T.log_softmax(y, 1), torch.softmax(x, 1), reduction="batchmean"),
         "cosine_similarity": T.cosine_similarity(tiny * 1e-4, y * 1e-8),
-        "cosine_embedding_loss": T.cosine_embedding_loss(y, x, INPUTS["plus_minus"]),
+        "cosine_embedding_loss": T.cosine_embedding_loss(y, y + tiny * 1000, INPUTS["plus_minus"]),
         "gaussian_kl_divergence": 0.5 * (x ** 2 + y.exp() - y - 1).sum(),
         "bernoulli_nll": T.binary_cross_entropy_with_logits(x, torch.sigmoid(y), reduction="sum"),
         "gaussian_nll": T.gaussian_nll_loss(x, y, tiny.exp(), full=True, eps=0, reduction="sum"),
-        "ctc": ctc(),
+        "connectionist_temporal_classification": ctc(),
+        "scores": y,   # as they were
         # Evaluation
         "accuracy": (y.argmax(1) == ignored).double().mean(),
         "binary_accuracy": (((x > 0) == (wide > 0)) & (wide >= 0)).sum() / (wide >= 0).sum(),
@@ -223,7 +240,7 @@ def initializers():
 
 def after(make, change=lambda optimizer, t: None):
     """A parameter after three steps."""
-    p = torch.linspace(1, 2, 6).requires_grad_()
+    p = torch.linspace(1, 2, 8).requires_grad_()
     optimizer = make([p])
     for t, gradient in enumerate(INPUTS["gradients"], 1):
         p.grad = gradient.clone()
