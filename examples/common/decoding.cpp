@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <iterator>
+#include <string_view>
 
 #include "catena/core/error.h"
 #ifdef EXAMPLES_HAVE_JPEG
@@ -29,9 +29,10 @@ using catena::ValueError;
 namespace {
 
 void take_size(Picture& picture, uint64_t height, uint64_t width) {
-  constexpr uint64_t kMostPixels = uint64_t(1) << 28;
+  // Pillow refuses larger pictures, too.
+  constexpr uint64_t kMostPixels = 178'956'970;
   CATENA_CHECK(IoError, height > 0 && width > 0 && height <= kMostPixels / width, "it has ", height,
-               " x ", width, " pixels, expected 1 to 2^28");
+               " x ", width, " pixels, expected 1 to ", kMostPixels);
   picture.height = static_cast<int64_t>(height);
   picture.width = static_cast<int64_t>(width);
 }
@@ -57,7 +58,16 @@ void heed(j_common_ptr info, int level) {
   if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER)) leave(info);
 }
 
-// The three steps come back by a jump when they fail: they own nothing.
+// Each scan of a progressive file goes over the whole picture, and may have only a few bytes.
+void limit_scans(j_common_ptr info) {
+  constexpr int kMostScans = 500;
+  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMostScans) return;
+  auto* errors = reinterpret_cast<JpegErrors*>(info->err);
+  std::snprintf(errors->text, sizeof(errors->text), "more than %d scans", kMostScans);
+  std::longjmp(errors->back, 1);
+}
+
+// The two steps come back by a jump when they fail: they own nothing.
 bool read_header(jpeg_decompress_struct& info, JpegErrors& errors, const std::string& bytes) {
   if (setjmp(errors.back) != 0) return false;
   jpeg_create_decompress(&info);
@@ -79,14 +89,16 @@ bool read_rows(jpeg_decompress_struct& info, JpegErrors& errors, uint8_t* pixels
   return true;
 }
 
-// Of four numbers a pixel; Adobe's programs, which write such files, store them inverted.
-std::vector<uint8_t> rgb_of_cmyk(const std::vector<uint8_t>& cmyk, bool is_inverted) {
+// Of four numbers a pixel, which Adobe's programs store inverted. Files by others do not say
+// whether theirs are; Pillow takes them for Adobe's.
+std::vector<uint8_t> rgb_of_cmyk(const std::vector<uint8_t>& cmyk) {
   std::vector<uint8_t> rgb;
   rgb.reserve(cmyk.size() / 4 * 3);
-  const auto light = [&](size_t i) { return is_inverted ? cmyk[i] : 255 - cmyk[i]; };
-  for (size_t i = 0; i < cmyk.size(); i += 4)
+  for (size_t i = 0; i < cmyk.size(); i += 4) {
+    const int light = cmyk[i + 3];
     for (size_t c = 0; c < 3; ++c)
-      rgb.push_back(static_cast<uint8_t>(light(i + c) * light(i + 3) / 255));
+      rgb.push_back(static_cast<uint8_t>(light - ((255 - cmyk[i + c]) * light + 127) / 255));
+  }
   return rgb;
 }
 
@@ -96,18 +108,21 @@ Picture decode_jpeg(const std::string& bytes) {
   info.err = jpeg_std_error(&errors.manager);
   errors.manager.error_exit = leave;
   errors.manager.emit_message = heed;
+  jpeg_progress_mgr progress{};
+  progress.progress_monitor = limit_scans;
   struct End {
     jpeg_decompress_struct& info;
     ~End() { jpeg_destroy_decompress(&info); }
   } const end{info};
   CATENA_CHECK(IoError, read_header(info, errors, bytes), "libjpeg: ", errors.text);
+  info.progress = &progress;
   Picture picture;
   take_size(picture, info.image_height, info.image_width);
   const bool has_black = info.out_color_space == JCS_CMYK;
   const size_t row = size_t(picture.width) * (has_black ? 4 : 3);
   std::vector<uint8_t> pixels(row * size_t(picture.height));
   CATENA_CHECK(IoError, read_rows(info, errors, pixels.data(), row), "libjpeg: ", errors.text);
-  picture.rgb = has_black ? rgb_of_cmyk(pixels, info.saw_Adobe_marker != 0) : std::move(pixels);
+  picture.rgb = has_black ? rgb_of_cmyk(pixels) : std::move(pixels);
   return picture;
 }
 
@@ -122,22 +137,73 @@ Picture decode_jpeg(const std::string&) {
 #endif
 #ifdef EXAMPLES_HAVE_PNG
 
+// What libpng's functions get. Errors come through one that must not return.
+struct PngFile {
+  std::string_view rest;
+  std::string error = {};
+  png_structp png = nullptr;
+  png_infop info = nullptr;
+
+  explicit PngFile(const std::string& bytes) : rest(bytes) {
+    png = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, fail_with, [](png_structp, auto) {});
+    if (png != nullptr) info = png_create_info_struct(png);
+    CATENA_CHECK(IoError, info != nullptr, "libpng cannot be used: another version, or no memory");
+    png_set_read_fn(png, this, give);
+  }
+  ~PngFile() { png_destroy_read_struct(&png, &info, nullptr); }
+  PngFile(const PngFile&) = delete;
+  PngFile& operator=(const PngFile&) = delete;
+
+  [[noreturn]] static void fail_with(png_structp png, png_const_charp text) {
+    static_cast<PngFile*>(png_get_error_ptr(png))->error = text;
+    png_longjmp(png, 1);
+  }
+  static void give(png_structp png, png_bytep to, size_t count) {
+    auto& file = *static_cast<PngFile*>(png_get_io_ptr(png));
+    if (count > file.rest.size()) png_error(png, "the file ends too early");
+    std::memcpy(to, file.rest.data(), count);
+    file.rest.remove_prefix(count);
+  }
+};
+
+// The steps come back by a jump when they fail: they own nothing.
+bool read_header(const PngFile& file) {
+  if (setjmp(png_jmpbuf(file.png)) != 0) return false;
+  // Neither gamma nor profiles change pixels; what is compressed beside them stays so.
+  png_set_keep_unknown_chunks(file.png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
+  png_read_info(file.png, file.info);
+  return true;
+}
+
+// Into three bytes a pixel: of 16 bits the upper 8, of transparent pixels their colour.
+bool read_rows(const PngFile& file, png_bytepp rows) {
+  if (setjmp(png_jmpbuf(file.png)) != 0) return false;
+  png_set_expand(file.png);
+  png_set_strip_16(file.png);
+  png_set_strip_alpha(file.png);
+  png_set_gray_to_rgb(file.png);
+  png_set_interlace_handling(file.png);
+  png_read_update_info(file.png, file.info);
+  png_read_image(file.png, rows);
+  png_read_end(file.png, nullptr);
+  return true;
+}
+
 Picture decode_png(const std::string& bytes) {
-  png_image image{};
-  image.version = PNG_IMAGE_VERSION;
-  struct End {
-    png_image& image;
-    ~End() { png_image_free(&image); }
-  } const end{image};
-  CATENA_CHECK(IoError, png_image_begin_read_from_memory(&image, bytes.data(), bytes.size()) != 0,
-               "libpng: ", image.message);
-  image.format = PNG_FORMAT_RGB;
+  const PngFile file(bytes);
+  CATENA_CHECK(IoError, read_header(file), "libpng: ", file.error);
   Picture picture;
-  take_size(picture, image.height, image.width);
-  picture.rgb.resize(PNG_IMAGE_SIZE(image));
-  const png_color white{255, 255, 255};
-  CATENA_CHECK(IoError, png_image_finish_read(&image, &white, picture.rgb.data(), 0, nullptr) != 0,
-               "libpng: ", image.message);
+  take_size(picture, png_get_image_height(file.png, file.info),
+            png_get_image_width(file.png, file.info));
+  // No byte of deflate makes more than 1032.
+  const uint64_t packed = png_get_rowbytes(file.png, file.info) * uint64_t(picture.height);
+  CATENA_CHECK(IoError, packed / 1032 <= bytes.size(), "its ", bytes.size(), " bytes cannot hold ",
+               picture.height, " x ", picture.width, " pixels");
+  picture.rgb.resize(size_t(picture.height * picture.width) * 3);
+  std::vector<png_bytep> rows;
+  for (int64_t y = 0; y < picture.height; ++y)
+    rows.push_back(picture.rgb.data() + y * picture.width * 3);
+  CATENA_CHECK(IoError, read_rows(file, rows.data()), "libpng: ", file.error);
   return picture;
 }
 
@@ -201,22 +267,14 @@ std::vector<Taps> taps_of(int64_t from, int64_t to) {
   return all;
 }
 
-// (rows, columns, 3) with other columns.
-std::vector<float> with_columns(const Picture& picture, int64_t width) {
-  const std::vector<Taps> taps = taps_of(picture.width, width);
-  std::vector<float> result;
-  result.reserve(size_t(picture.height * width * 3));
-  for (int64_t y = 0; y < picture.height; ++y) {
-    const uint8_t* const row = picture.rgb.data() + y * picture.width * 3;
-    for (const Taps& t : taps) {
-      std::array<float, 3> sum{};
-      for (size_t k = 0; k < t.weights.size(); ++k)
-        for (size_t c = 0; c < 3; ++c)
-          sum[c] += t.weights[k] * float(row[size_t(t.first) * 3 + k * 3 + c]);
-      result.insert(result.end(), sum.begin(), sum.end());
-    }
+// The weighted sum of rows of a picture.
+void add_rows(const Picture& picture, const Taps& taps, std::vector<float>& sums) {
+  const size_t row = sums.size();
+  std::fill(sums.begin(), sums.end(), 0.0F);
+  for (size_t k = 0; k < taps.weights.size(); ++k) {
+    const uint8_t* const from = picture.rgb.data() + (size_t(taps.first) + k) * row;
+    for (size_t i = 0; i < row; ++i) sums[i] += taps.weights[k] * float(from[i]);
   }
-  return result;
 }
 
 }  // namespace
@@ -243,20 +301,21 @@ Picture resized(Picture picture, int64_t height, int64_t width) {
                "resized: a picture of ", picture.height, " x ", picture.width,
                " pixels cannot become one of ", height, " x ", width);
   if (height == picture.height && width == picture.width) return picture;
-  const std::vector<float> wide = with_columns(picture, width);
-  const std::vector<Taps> taps = taps_of(picture.height, height);
-  const size_t row = size_t(width) * 3;
-  Picture result{height, width, std::vector<uint8_t>(size_t(height) * row)};
-  std::vector<float> sums(row);
-  for (int64_t y = 0; y < height; ++y) {
-    const Taps& t = taps[size_t(y)];
-    std::fill(sums.begin(), sums.end(), 0.0F);
-    for (size_t k = 0; k < t.weights.size(); ++k) {
-      const float* const from = wide.data() + (size_t(t.first) + k) * row;
-      for (size_t i = 0; i < row; ++i) sums[i] += t.weights[k] * from[i];
-    }
-    uint8_t* const to = result.rgb.data() + size_t(y) * row;
-    for (size_t i = 0; i < row; ++i) to[i] = uint8_t(std::clamp(sums[i] + 0.5F, 0.0F, 255.0F));
+  const std::vector<Taps> of_rows = taps_of(picture.height, height),
+                          of_columns = taps_of(picture.width, width);
+  Picture result{height, width, {}};
+  result.rgb.reserve(size_t(height * width) * 3);
+  // One row at a time: a picture may have any number of them.
+  std::vector<float> sums(size_t(picture.width) * 3);
+  for (const Taps& rows : of_rows) {
+    add_rows(picture, rows, sums);
+    for (const Taps& columns : of_columns)
+      for (size_t c = 0; c < 3; ++c) {
+        float sum = 0;
+        for (size_t k = 0; k < columns.weights.size(); ++k)
+          sum += columns.weights[k] * sums[(size_t(columns.first) + k) * 3 + c];
+        result.rgb.push_back(uint8_t(std::clamp(sum + 0.5F, 0.0F, 255.0F)));
+      }
   }
   return result;
 }

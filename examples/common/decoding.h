@@ -12,9 +12,14 @@ struct Picture {
   std::vector<uint8_t> rgb;  // (height, width, 3)
 };
 
-// Reads a JPEG or PNG file; gray ones become coloured, and what is transparent becomes white.
+// Reads a JPEG or PNG file, as Pillow's Image.open(path).convert("RGB") and OpenCV do: gray ones
+// become coloured, transparency is dropped and leaves the colour below it, gamma, colour profiles
+// and EXIF's orientation change nothing. Of 16 bits the upper 8 count, as in OpenCV; Pillow cuts
+// gray ones off at 255. CMYK files are taken for inverted, as Adobe's programs write them.
+//
 // IoError, without the path, that says why: not there, neither of them, damaged, cut short, of more
-// than 2^28 pixels. ValueError where this program was built without the library for the file.
+// pixels than Pillow allows (178,956,970) or than the file can hold. ValueError where this program
+// was built without the library for the file.
 Picture read_picture(const std::string& path);
 // Writes a PNG file. IoError where that is not possible, ValueError where this program was built
 // without libpng, which has_png() says.
