@@ -100,9 +100,16 @@ TEST_F(CaffeFiles, OfAnotherKind) {
 TEST_F(CaffeFiles, ThatAreNotThere) {
   const std::string missing = folder_ / "none.caffemodel";
   const std::string text = message_of<IoError>([&] { F::CaffeFunction{missing}; });
-  EXPECT_EQ(text, "CaffeFunction: mapping '" + missing +
-                      "': cannot open it for reading: No such file or directory");
+  EXPECT_EQ(text,
+            "CaffeFunction: reading '" + missing + "': cannot open it: No such file or directory");
   EXPECT_THROW(F::CaffeFunction{folder_.path()}, IoError);
+  const std::string large = folder_ / "large.caffemodel";
+  write_file(large, "");
+  std::filesystem::resize_file(large, uintmax_t{1} << 31);
+  EXPECT_EQ(message_of<IoError>([&] { F::CaffeFunction{large}; }),
+            "CaffeFunction: '" + large +
+                "' has 2147483648 bytes, expected at most 2^31 - 1, which "
+                "Caffe reads; is it a .caffemodel?");
 }
 
 // Lengths and extents beyond what is there are noticed before anything is allocated.

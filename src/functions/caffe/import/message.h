@@ -1,6 +1,6 @@
-// Messages in the wire format of protocol buffers, read where they are in a mapped file. On top of
-// protozero's reader: what is wrong is an IoError with its offset, types of values are checked, and
-// lengths have 64 bits.
+// Messages in the wire format of protocol buffers, read where they are in the bytes of a file. On
+// top of protozero's reader: what is wrong is an IoError with its offset, types of values are
+// checked, and lengths have 64 bits.
 #pragma once
 
 #include <cstdint>

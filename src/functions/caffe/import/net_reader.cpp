@@ -3,9 +3,8 @@
 #include <cctype>
 #include <cstring>
 #include <map>
-#include <memory>
 
-#include "array/io/mapped_file.h"
+#include "array/io/file_io.h"
 #include "catena/array/casting.h"
 #include "catena/core/log.h"
 #include "functions/caffe/import/layer_source.h"
@@ -132,9 +131,15 @@ const char* other_kind(std::string_view bytes) {
   return nullptr;
 }
 
-std::unique_ptr<io::MappedFile> map_file(const std::string& path) {
+// Not mapped: a file that is cut meanwhile would end the program.
+std::string bytes_of(const std::string& path) {
   try {
-    return std::make_unique<io::MappedFile>(path, MmapMode::kRead);
+    const io::InputFile file(path);
+    CATENA_CHECK(IoError, file.size() <= INT32_MAX, "'", path, "' has ", file.size(),
+                 " bytes, expected at most 2^31 - 1, which Caffe reads; is it a .caffemodel?");
+    std::string bytes(file.size(), '\0');
+    file.read_at(0, bytes.data(), bytes.size());
+    return bytes;
   } catch (const IoError& e) {
     fail<IoError>("CaffeFunction: ", e.what());
   }
@@ -208,8 +213,8 @@ Array LayerSource::blob(size_t i, const char* what, const Shape& shape) const {
 }
 
 Net import_net(const std::string& path, FunctionBag& fs) {
-  const auto mapped = map_file(path);
-  const ModelBytes file{path, {mapped->data(), static_cast<size_t>(mapped->size())}};
+  const std::string bytes = bytes_of(path);
+  const ModelBytes file{path, bytes};
   if (const char* other = other_kind(file.bytes)) file.refuse(0, other);
   const std::vector<LayerSource> layers = read_layers(file);
   if (layers.empty())
