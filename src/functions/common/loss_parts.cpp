@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "catena/array/logic.h"
+#include "catena/array/math.h"
 #include "catena/functions/math/sum.h"
 #include "functions/common/advice.h"
 
@@ -28,6 +30,14 @@ void check_pair(const FunctionCall& call, const char* name_a, const char* name_b
 }
 
 }  // namespace
+
+Array weighs_nothing(const Array& weight, const Array& loss) {
+  return logical_and(equal(weight, 0.0), isinf(loss));
+}
+
+Variable weighted(const Variable& weight, const Variable& loss) {
+  return weight * where(weighs_nothing(weight.data(), loss.data()), 0.0, loss);
+}
 
 Variable reduced(const Variable& losses, Reduction reduction, Dtype dtype) {
   const double count = static_cast<double>(std::max<int64_t>(losses.size(), 1));

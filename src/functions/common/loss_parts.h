@@ -14,6 +14,12 @@ inline Variable widened(const Variable& x) { return cast(x, compute_dtype(x.dtyp
 Variable reduced(const Variable& losses, Reduction reduction, Dtype dtype);
 Variable reduced(const Variable& losses, Reduction reduction, Dtype dtype, double divisor);
 
+// Where an infinite loss weighs nothing. There the product of both counts 0: a class of probability
+// 0 may have a score of minus infinity.
+Array weighs_nothing(const Array& weight, const Array& loss);
+// weight * loss, with the exception above, for losses as well as for their gradients.
+Variable weighted(const Variable& weight, const Variable& loss);
+
 // The number of samples, for a divisor: at least 1.
 inline double sample_count(const Variable& x) {
   return static_cast<double>(std::max<int64_t>(x.shape()[0], 1));

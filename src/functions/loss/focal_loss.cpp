@@ -39,8 +39,8 @@ Variable focal_loss(const VariableOperand& x_operand, const VariableOperand& t_o
   check_not_negative(call, "gamma", gamma);
   const Variable x = widened(call[0]), t = cast(call[1], x.dtype());
   const Variable log_positive = softplus(negative(x)), log_other = softplus(x);  // negated
-  Variable positive = t * log_positive * alpha;
-  Variable other = (1.0 - t) * log_other * (1 - alpha);
+  Variable positive = weighted(t * alpha, log_positive);
+  Variable other = weighted((1.0 - t) * (1 - alpha), log_other);
   if (gamma != 0) {
     positive = positive * modulation(log_other, gamma);
     other = other * modulation(log_positive, gamma);

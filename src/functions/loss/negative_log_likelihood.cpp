@@ -74,7 +74,7 @@ Variable negative_log_likelihood(const VariableOperand& log_p, const VariableOpe
   FunctionCall pick(PickLabels::kName, Autocast::kNone, x);
   const Variable picked = classes > 0 ? linear_map(pick, PickLabels{t.expand_dims(1), classes})
                                       : Variable::constant(weights);
-  Variable losses = where(counts, negative(picked) * weights, 0.0);
+  Variable losses = where(counts, weighted(Variable::constant(weights), negative(picked)), 0.0);
   if (!on_cpu) {
     const Array known = logical_or(logical_and(greater_equal(t, 0), less(t, classes)),
                                    equal(t, options.ignore_label));

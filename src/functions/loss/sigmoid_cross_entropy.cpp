@@ -80,10 +80,11 @@ Array positive_weight(const FunctionCall& call, const Array& weight, Dtype dtype
 // Of probabilities.
 Variable of_probabilities(const FunctionCall& call, const SigmoidCrossEntropyOptions& options) {
   const Variable x = widened(call[0]), t = widened(call[1]);
-  Variable positive = t * softplus(negative(x));
+  Variable positive = t;
   if (options.pos_weight)
     positive = positive * positive_weight(call, *options.pos_weight, x.dtype());
-  const Variable losses = positive + (1.0 - t) * softplus(x);
+  const Variable losses =
+      weighted(positive, softplus(negative(x))) + weighted(1.0 - t, softplus(x));
   const Dtype dtype = call[0].dtype();
   if (options.normalize) return reduced(losses, options.reduction, dtype);
   return reduced(losses, options.reduction, dtype, sample_count(x));
@@ -111,7 +112,7 @@ Variable sigmoid_cross_entropy(const VariableOperand& x_operand, const VariableO
     const Array weight =
         catena::where(is_one, positive_weight(call, *options.pos_weight, x.dtype()), 1.0);
     slope = slope * weight;
-    losses = losses * weight;
+    losses = catena::where(weighs_nothing(weight, losses), 0.0, losses * weight);
   }
   losses = catena::where(mask, losses, 0.0);
   const Dtype sums = compute_dtype(x.dtype());

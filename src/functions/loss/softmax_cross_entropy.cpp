@@ -173,6 +173,10 @@ SampleWeights sample_weights(const FunctionCall& call, const AxisView& view, con
   return weights;
 }
 
+Array product(const Array& weight, const Array& loss) {
+  return catena::where(weighs_nothing(weight, loss), 0.0, weight * loss);
+}
+
 // The losses of the samples, (outer, inner), in the compute type.
 Array sample_losses(const Array& xs, const Array& ts, const Array& lse,
                     const SampleWeights& weights, int32_t ignore_label) {
@@ -180,9 +184,9 @@ Array sample_losses(const Array& xs, const Array& ts, const Array& lse,
   const Array safe = catena::clip(ts, 0, classes - 1).expand_dims(1);
   const Array picked = pick_along_axis(xs, safe, 1).reshape(ts.shape());
   const Array largest = lse(0), log_sum = lse(1);
-  Array losses = weights.label * ((largest - picked) + log_sum);
+  Array losses = product(weights.label, (largest - picked) + log_sum);
   if (weights.spread.defined()) {
-    const Array below = (largest.expand_dims(1) - xs) * weights.spread.expand_dims(1);
+    const Array below = product(weights.spread.expand_dims(1), largest.expand_dims(1) - xs);
     losses = losses + (catena::sum(below, 1) + weights.total * log_sum);
   }
   if (!ts.device().is_cpu()) {
@@ -217,7 +221,7 @@ Variable of_distributions(const FunctionCall& call, const SoftmaxCrossEntropyOpt
     t = t * class_weights(call, *options.class_weight, x.shape()[1], x.dtype(), x.device())
                 .reshape(shape);
   }
-  const Variable losses = negative(sum(log_softmax(x, 1) * t, 1));
+  const Variable losses = negative(sum(weighted(t, log_softmax(x, 1)), 1));
   if (options.normalize) return reduced(losses, options.reduction, call[0].dtype());
   return reduced(losses, options.reduction, call[0].dtype(), sample_count(x));
 }

@@ -45,7 +45,7 @@ Variable bernoulli_nll(const VariableOperand& x_operand, const VariableOperand& 
   call.require_one_device();
   const Variable x = widened(call[0]), y = widened(call[1]);
   // As both terms apart, which keep their digits where softplus(y) - x y loses them.
-  const Variable losses = x * softplus(negative(y)) + (1.0 - x) * softplus(y);
+  const Variable losses = weighted(x, softplus(negative(y))) + weighted(1.0 - x, softplus(y));
   return reduced(losses, reduction, call[0].dtype());
 }
 

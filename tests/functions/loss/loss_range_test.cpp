@@ -2,6 +2,8 @@
 #include <cmath>
 #include <limits>
 
+#include "catena/array/logic.h"
+#include "catena/functions/activation/softmax.h"
 #include "catena/functions/loss.h"
 #include "functions/functions_test_util.h"
 
@@ -45,6 +47,53 @@ TEST_P(LossRange, InfiniteScoresOfTheRightSignCostNothing) {
   loss.backward();
   EXPECT_EQ(loss.data().item<double>(), 0);
   EXPECT_EQ(testing::difference(x.grad(), zeros_like(x.data())), "");
+}
+
+// The loss is finite, and equal to that without the class, or element, that counts nothing.
+TEST_P(LossRange, InfiniteLossesThatWeighNothingCountNothing) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const auto expect_loss = [](const char* name, double expected, const Variable& x,
+                              const Variable& loss) {
+    EXPECT_NEAR(loss.data().item<double>(), expected, 1e-12) << name;
+    loss.backward();
+    EXPECT_TRUE(all(isfinite(x.grad())).item<bool>()) << name;
+  };
+  const auto scores = [&](const Array& a) { return Variable(a.to(device())); };
+  const Array masked = array({{1., -kInf, 0.}});
+  const double rest = std::log(1 + std::exp(1.)), mean = rest - 0.5;
+  const Variable p(array({{0.5, 0., 0.5}}).to(device()));
+  Variable x = scores(masked);
+  expect_loss("distributions", mean, x, F::softmax_cross_entropy(x, p));
+  EXPECT_NEAR(p.grad()(0, 2).item<double>(), rest, 1e-12);
+  x = scores(masked);
+  expect_loss("kl_divergence", mean - std::log(2.), x, F::kl_divergence(F::log_softmax(x), p));
+  const Array weight = array({1., 0., 1.}).to(device()), label = array({0}).to(device());
+  x = scores(masked);
+  expect_loss(
+      "negative_log_likelihood", 0, x,
+      F::negative_log_likelihood(F::log_softmax(x), array({1}).to(device()),
+                                 {.reduction = F::Reduction::kSum, .class_weight = weight}));
+  for (const bool in_place : {false, true}) {
+    x = scores(masked);
+    const double smooth = 0.9 * (rest - 1) + 0.1 / 3 * (2 * rest - 1);
+    expect_loss(
+        "smoothing", smooth, x,
+        F::softmax_cross_entropy(
+            in_place ? x * 1.0 : x, label,
+            {.class_weight = weight, .label_smoothing = 0.1, .gradient_in_place = in_place}));
+  }
+  const Array binary = array({-kInf, kInf, 0.}), t = array({0., 1., 0.5}).to(device());
+  x = scores(binary);
+  const auto sum = F::Reduction::kSum;
+  expect_loss("sigmoid", std::log(2.), x, F::sigmoid_cross_entropy(x, t, {.reduction = sum}));
+  x = scores(binary);
+  expect_loss("bernoulli", std::log(2.), x, F::bernoulli_nll(t, x, sum));
+  x = scores(binary);
+  expect_loss("focal", std::log(2.) / 2, x, F::focal_loss(x, t, 0.5, 0, sum));
+  x = scores(array({-kInf, 0.}));
+  expect_loss("pos_weight", 0, x,
+              F::sigmoid_cross_entropy(x, array({1, 1}).to(device()),
+                                       {.reduction = sum, .pos_weight = array({0.}).to(device())}));
 }
 
 TEST_P(LossRange, SigmoidCrossEntropyOf16BitsAddsUpWide) {

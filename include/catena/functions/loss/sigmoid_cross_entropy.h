@@ -14,7 +14,7 @@ namespace catena::functions {
 // they do not fit.
 //
 // t may also be floats, probabilities of x's dtype and shape, which get a gradient; no element is
-// ignored then.
+// ignored then. An infinite loss of probability or weight 0 counts 0.
 Variable sigmoid_cross_entropy(const VariableOperand& x, const VariableOperand& t,
                                bool normalize = false, int32_t ignore_label = -1);
 

@@ -15,7 +15,9 @@ namespace catena::functions {
 // makes the loss NaN, and check_labels says where it is. One kernel forward, one backward.
 //
 // t may also be distributions over the classes: floats of x's dtype and shape, whose loss is
-// -sum(t log softmax(x)) over the classes, and which get a gradient. No label is ignored then.
+// -sum(t log softmax(x)) over the classes, and which get a gradient. No label is ignored then. A
+// class of probability 0 may have a score of minus infinity: their product counts 0, as do those of
+// weights below.
 Variable softmax_cross_entropy(const VariableOperand& x, const VariableOperand& t,
                                YesNo normalize = true, int32_t ignore_label = -1);
 

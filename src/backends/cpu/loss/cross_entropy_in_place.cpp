@@ -26,6 +26,12 @@ int64_t first_of(const Array& x, int64_t sample) {
   return sample / inner * classes * inner + sample % inner;
 }
 
+// An infinite loss that weighs nothing counts 0.
+template <class C>
+C product(C weight, C loss) {
+  return weight == 0 && std::isinf(loss) ? C(0) : weight * loss;
+}
+
 template <class C>
 void count_labels(const CrossEntropyInPlaceCall& call) {
   const int32_t* t = call.t.data<int32_t>();
@@ -71,9 +77,9 @@ class Samples {
     const C picked = known ? x[label] : std::numeric_limits<C>::quiet_NaN();
     double below = 0;
     if (spread_)
-      for (int64_t c = 0; c < n_; ++c) below += double(spread_[c]) * double(largest - x[c]);
+      for (int64_t c = 0; c < n_; ++c) below += product(double(spread_[c]), double(largest - x[c]));
     const C sum = f.exp_shifted(x, largest, x, n_), log_sum = std::log(sum);
-    C loss = w * ((largest - picked) + log_sum);
+    C loss = product(w, (largest - picked) + log_sum);
     if (spread_) loss += C(below) + total_ * log_sum;
     call_.losses.data<C>()[s] = loss;
     f.scale(x, (w + total_) * scale_ / sum, n_);

@@ -48,11 +48,17 @@ __device__ Weights<C> weights_of(const InPlaceArgs& args, int64_t sample) {
   return {(w + total) * scale, w * scale, scale, w};
 }
 
+// An infinite loss that weighs nothing counts 0.
+template <class C>
+__device__ C product(C weight, C loss) {
+  return weight == C(0) && isinf(loss) ? C(0) : weight * loss;
+}
+
 // A sample's loss; `below`: the sum of spread[c] (largest - x[c]).
 template <class T, class C>
 __device__ void set_loss(const InPlaceArgs& args, int64_t sample, const Weights<C>& weights,
                          C picked, C largest, C log_sum, C below) {
-  C loss = weights.loss * ((largest - picked) + log_sum);
+  C loss = product(weights.loss, C((largest - picked) + log_sum));
   if (args.total) loss += below + *static_cast<const C*>(args.total) * log_sum;
   static_cast<C*>(args.losses)[sample] = loss;
 }
@@ -88,7 +94,7 @@ struct Row {
     for (int i = threadIdx.x; i < packs; i += blockDim.x) {
       const P v = scores[i];
 #pragma unroll
-      for (int k = 0; k < N; ++k) result += spread[i * N + k] * (largest - widen(v.v[k]));
+      for (int k = 0; k < N; ++k) result += product(spread[i * N + k], C(largest - widen(v.v[k])));
     }
     return result;
   }
@@ -244,7 +250,7 @@ __global__ void __launch_bounds__(kThreads) columns_kernel(InPlaceArgs args) {
     C below = C(0);
     if (spread)
       for (int64_t c = 0; c < args.classes; ++c)
-        below += spread[c] * (s.maximum - widen(x[c * step]));
+        below += product(spread[c], C(s.maximum - widen(x[c * step])));
     const bool known = label >= 0 && label < args.classes;
     const C picked = known ? C(widen(x[label * step])) : not_a_number<C>();
     const Weights<C> weights = weights_of<T>(args, sample);
