@@ -40,6 +40,15 @@ ImageWindow::ImageWindow(const Window& moved, const Shape& image, bool cover_all
     : window(moved),
       positions{moved.positions(0, image[2], cover_all), moved.positions(1, image[3], cover_all)} {}
 
+ImageWindow ImageWindow::of_pooling(const Window& w, const Shape& image, bool cover_all) {
+  ImageWindow over(w, image, false);
+  const ImageWindow covering(w, image, cover_all);
+  for (int k = 0; k < w.axes; ++k)
+    if (over.positions[k] * w.stride[k] - w.pad[k] < image[size_t(2 + k)])
+      over.positions[k] = covering.positions[k];
+  return over;
+}
+
 void ImageWindow::require_position(const FunctionCall& call, const Shape& image,
                                    bool has_dilation) const {
   const Window& w = window;

@@ -37,6 +37,9 @@ struct ImageWindow {
   int64_t positions[2];
 
   ImageWindow(const Window& window, const Shape& image, bool cover_all);
+  // That of a pooling: cover_all adds no position that begins behind the image, where it would see
+  // padding alone, as Caffe and PyTorch's ceil_mode add none.
+  static ImageWindow of_pooling(const Window& window, const Shape& image, bool cover_all);
   // ShapeError, in the name of the call, unless there is a position. It shows the dilation where
   // the function has one.
   void require_position(const FunctionCall& call, const Shape& image, bool has_dilation) const;

@@ -1,6 +1,10 @@
 #include "catena/functions/pooling/average_pooling_2d.h"
 
+#include <algorithm>
+
+#include "catena/array/creation.h"
 #include "catena/autograd/linear_map.h"
+#include "catena/functions/math/elementwise.h"
 #include "functions/common/image_window.h"
 #include "functions/common/resample.h"
 
@@ -29,20 +33,46 @@ AxisMap window_along(const ImageWindow& over, int axis, int64_t extent) {
           w.kernel[axis],    w.stride[axis], w.pad[axis]};
 }
 
-ResamplePlan average_pooling_plan(const FunctionCall& call, Extent2D ksize,
-                                  const AveragePooling2DOptions& o) {
-  const Array& x = call[0].data();
-  const Shape& image = x.shape();
+ImageWindow average_pooling_window(const FunctionCall& call, Extent2D ksize,
+                                   const AveragePooling2DOptions& o) {
+  const Shape& image = call[0].shape();
   const Extent2D stride = o.stride.value_or(ksize);
-  const ImageWindow over({{ksize.height, ksize.width},
-                          {stride.height, stride.width},
-                          {o.pad.height, o.pad.width},
-                          {1, 1}},
-                         image, false);
+  const ImageWindow over = ImageWindow::of_pooling({{ksize.height, ksize.width},
+                                                    {stride.height, stride.width},
+                                                    {o.pad.height, o.pad.width},
+                                                    {1, 1}},
+                                                   image, o.cover_all);
   over.require_position(call, image, false);
+  return over;
+}
+
+ResamplePlan average_pooling_plan(const ImageWindow& over, const Array& x) {
+  const Shape& image = x.shape();
   ResamplePlan plan(window_along(over, 0, image[2]), window_along(over, 1, image[3]), x);
-  plan.divisor = double(ksize.height) * double(ksize.width);
+  plan.divisor = double(over.window.kernel[0]) * double(over.window.kernel[1]);
   return plan;
+}
+
+// The elements of the window that the last position along an axis has of the padded image: all but
+// for a position that cover_all adds.
+int64_t last_elements(const ImageWindow& over, int axis, const Shape& image) {
+  const Window& w = over.window;
+  const int64_t begin = (over.positions[axis] - 1) * w.stride[axis] - w.pad[axis];
+  return std::min(w.kernel[axis], image[size_t(2 + axis)] + w.pad[axis] - begin);
+}
+
+// Means over whole windows, of which the last ones along an axis become means over what they have.
+Variable without_rest(const Variable& y, const ImageWindow& over, const Shape& image) {
+  Variable result = y;
+  for (const int axis : {0, 1}) {
+    const int64_t kernel = over.window.kernel[axis], last = last_elements(over, axis, image);
+    if (last == kernel) continue;
+    const int64_t positions = over.positions[axis];
+    Array factors = ones({positions}, {y.dtype(), y.device()});
+    factors(positions - 1).fill(double(kernel) / double(last));
+    result = result * (axis == 0 ? factors.expand_dims(1) : factors);
+  }
+  return result;
 }
 
 // Along an axis; equal parts are windows, which have faster kernels.
@@ -71,7 +101,10 @@ Variable average_pooling_2d(const VariableOperand& operand, Extent2D ksize,
   check_average_pooling(ksize, options);
   FunctionCall call(Pooling::kName, Autocast::kNone, operand);
   check_images(call);
-  return linear_map(call, Resample<Pooling>{average_pooling_plan(call, ksize, options)});
+  const ImageWindow over = average_pooling_window(call, ksize, options);
+  const Shape image = call[0].shape();
+  const ResamplePlan plan = average_pooling_plan(over, call[0].data());
+  return without_rest(linear_map(call, Resample<Pooling>{plan}), over, image);
 }
 
 Variable global_average_pooling_2d(const VariableOperand& operand) {

@@ -18,30 +18,21 @@ namespace {
 constexpr const char* kMaxPooling = "MaxPooling2D";
 constexpr const char* kAdaptive = "AdaptiveMaxPooling2D";
 
-// Whether the last position along an axis sees an element, given that there is one.
-bool ends_in_image(const Window& w, int axis, int64_t size, int64_t positions) {
-  return positions == 1 || (positions - 1) * w.stride[axis] - w.pad[axis] < size;
-}
-
 // Of a window: kernels number them in 32 bits.
 constexpr int64_t kMostElements = INT32_MAX;
 
 void check_window(const ImageWindow& over, const Shape& image, const FunctionCall& call) {
   const Window& w = over.window;
-  const Extent2D ksize{w.kernel[0], w.kernel[1]}, pad{w.pad[0], w.pad[1]},
-      stride{w.stride[0], w.stride[1]};
+  const Extent2D ksize{w.kernel[0], w.kernel[1]}, pad{w.pad[0], w.pad[1]};
   over.require_position(call, image, false);
   CATENA_CHECK(ShapeError, w.kernel[0] <= kMostElements / w.kernel[1], call.label(),
                ": a window of ", text_of(ksize), " has more than ", kMostElements,
                " elements; use a smaller one");
   for (int k = 0; k < w.axes; ++k)
-    CATENA_CHECK(
-        ShapeError,
-        w.pad[k] < w.kernel[k] && ends_in_image(w, k, image[size_t(2 + k)], over.positions[k]),
-        call.label(), ": a window of ", text_of(ksize), " with stride ", text_of(stride),
-        " and pad ", text_of(pad), " would see padding alone at the edge of an image of (",
-        image[2], ", ", image[3],
-        "); use a pad below the window's size, a stride of at most that, or no cover_all");
+    CATENA_CHECK(ShapeError, w.pad[k] < w.kernel[k] && image[size_t(2 + k)] > 0, call.label(),
+                 ": a window of ", text_of(ksize), " with pad ", text_of(pad),
+                 " would see padding alone at the edge of an image of (", image[2], ", ", image[3],
+                 "); use a pad below the window's size, and images with elements");
 }
 
 ImagePlan max_pooling_plan(const FunctionCall& call, const Extent2D& ksize,
@@ -53,7 +44,7 @@ ImagePlan max_pooling_plan(const FunctionCall& call, const Extent2D& ksize,
                       {stride.height, stride.width},
                       {o.pad.height, o.pad.width},
                       {1, 1}};
-  const ImageWindow over(window, image, o.cover_all);
+  const ImageWindow over = ImageWindow::of_pooling(window, image, o.cover_all);
   check_window(over, image, call);
   return {over.without_idle_distances(),
           image,

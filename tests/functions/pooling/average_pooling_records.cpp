@@ -21,12 +21,19 @@ double sum_of(const Plain& x, int64_t n, int64_t c, int64_t h0, int64_t h1, int6
 Plain average_pooling_of(const Plain& x, const F::Extent2D& k,
                          const F::AveragePooling2DOptions& o) {
   const F::Extent2D s = o.stride.value_or(k);
-  const int64_t height = (x.shape[2] + 2 * o.pad.height - k.height) / s.height + 1,
-                width = (x.shape[3] + 2 * o.pad.width - k.width) / s.width + 1;
-  return plain({x.shape[0], x.shape[1], height, width}, [&](const Shape& i) {
-    const int64_t h = i[2] * s.height - o.pad.height, w = i[3] * s.width - o.pad.width;
-    return sum_of(x, i[0], i[1], h, h + k.height, w, w + k.width) / double(k.height * k.width);
-  });
+  const auto positions = [&](int64_t size, int64_t kernel, int64_t step, int64_t pad) {
+    const int64_t down = (size + 2 * pad - kernel) / step + 1, next = down * step - pad;
+    return down + (o.cover_all && next - step + kernel < size + pad && next < size);
+  };
+  const int64_t height = x.shape[2] + o.pad.height, width = x.shape[3] + o.pad.width;
+  return plain({x.shape[0], x.shape[1], positions(x.shape[2], k.height, s.height, o.pad.height),
+                positions(x.shape[3], k.width, s.width, o.pad.width)},
+               [&](const Shape& i) {
+                 const int64_t h = i[2] * s.height - o.pad.height, w = i[3] * s.width - o.pad.width;
+                 const int64_t h1 = std::min(h + k.height, height),
+                               w1 = std::min(w + k.width, width);
+                 return sum_of(x, i[0], i[1], h, h1, w, w1) / double((h1 - h) * (w1 - w));
+               });
 }
 
 FunctionRecord of_function(const char* function, std::string variant, std::vector<Shapes> shapes,
@@ -48,6 +55,14 @@ FunctionRecord average_record(std::string variant, F::Extent2D ksize,
       "average_pooling_2d", std::move(variant), std::move(shapes),
       [=](const Variable& x) { return F::average_pooling_2d(x, ksize, options); },
       [=](const Plain& x) { return average_pooling_of(x, ksize, options); });
+}
+
+FunctionRecord covering_record() {
+  FunctionRecord r = average_record("cover_all", {3, 2},
+                                    {.stride = F::Extent2D(2), .pad = {1, 0}, .cover_all = true},
+                                    {{{2, 3, 6, 5}}});
+  r.forward_launches = r.backward_launches = 3;  // one more for each axis that has a rest
+  return r;
 }
 
 FunctionRecord average_errors() {
@@ -196,6 +211,7 @@ CATENA_FUNCTION_RECORDS(average_pooling) {
                          {{{2, 3, 4, 3}}, {{1, 8, 5, 6}}}),
           average_record("uneven", {3, 2}, {.stride = F::Extent2D(2, 3), .pad = {1, 3}},
                          {{{2, 3, 6, 7}}}),
+          covering_record(),
           average_record("whole images", {4, 3}, {}, {{{2, 3, 4, 3}}}),
           average_errors(),
           global_record(),

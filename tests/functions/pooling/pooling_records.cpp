@@ -12,7 +12,8 @@ namespace {
 Plain max_pooling_of(const Plain& x, const F::Extent2D& ksize, const F::MaxPooling2DOptions& o) {
   const F::Extent2D stride = o.stride.value_or(ksize);
   const auto positions = [&](int64_t size, int64_t kernel, int64_t step, int64_t pad) {
-    return (size + 2 * pad - kernel + (o.cover_all ? step - 1 : 0)) / step + 1;
+    const int64_t rounded = (size + 2 * pad - kernel + (o.cover_all ? step - 1 : 0)) / step;
+    return rounded * step - pad < size ? rounded + 1 : rounded;
   };
   const int64_t height = x.shape[2], width = x.shape[3];
   return plain(
@@ -69,14 +70,16 @@ FunctionRecord max_pooling_errors() {
       error<ShapeError>(call({1, 1, 4, 4}, {6, 2}, {}),
                         "MaxPooling2D: a window of (6, 2) does not fit into an image of (4, 4) "
                         "with pad (0, 0); use a larger image, more padding or a smaller window"),
-      error<ShapeError>(call({1, 1, 4, 4}, 2, {.pad = 2}),
-                        "MaxPooling2D: a window of (2, 2) with stride (2, 2) and pad (2, 2) would "
-                        "see padding alone at the edge of an image of (4, 4); use a pad below the "
-                        "window's size, a stride of at most that, or no cover_all"),
-      error<ShapeError>(call({1, 1, 5, 5}, 1, {.stride = F::Extent2D(3)}),
-                        "MaxPooling2D: a window of (1, 1) with stride (3, 3) and pad (0, 0) would "
-                        "see padding alone at the edge of an image of (5, 5); use a pad below the "
-                        "window's size, a stride of at most that, or no cover_all"),
+      error<ShapeError>(
+          call({1, 1, 4, 4}, 2, {.pad = 2}),
+          "MaxPooling2D: a window of (2, 2) with pad (2, 2) would see padding alone at "
+          "the edge of an image of (4, 4); use a pad below the window's size, and "
+          "images with elements"),
+      error<ShapeError>(
+          call({1, 1, 0, 4}, 2, {.pad = 1}),
+          "MaxPooling2D: a window of (2, 2) with pad (1, 1) would see padding alone at "
+          "the edge of an image of (0, 4); use a pad below the window's size, and "
+          "images with elements"),
       error<ShapeError>(call({1, 1, 4, 4}, 65536, {.stride = F::Extent2D(1), .pad = 65535}),
                         "MaxPooling2D: a window of (65536, 65536) has more than 2147483647 "
                         "elements; use a smaller one"),
@@ -144,6 +147,7 @@ CATENA_FUNCTION_RECORDS(pooling) {
           max_pooling_record("no cover_all", {3, 2},
                              {.stride = F::Extent2D(2, 3), .pad = {1, 0}, .cover_all = false},
                              {{{2, 3, 6, 7}}}),
+          max_pooling_record("nothing behind the image", 2, {.pad = 1}, {{{2, 2, 3, 4}}}),
           max_pooling_record("every position", 3, {.stride = F::Extent2D(1), .pad = 1},
                              {{{1, 4, 4, 3}}}),
           max_pooling_errors(),

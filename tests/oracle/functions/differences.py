@@ -20,9 +20,9 @@ Forms
 - linear, bilinear and embed_id flatten as Chainer's; weights of bilinear are (left, right, out).
 - LSTM gates have the order a, i, f, o and one bias; PyTorch's i, f, a, o and two.
 - gru multiplies the state by r before its product with U.
-- max_pooling_2d refuses windows that see padding alone; PyTorch leaves them out. cover_all is
-  PyTorch's ceil_mode, and a choice of convolutions as well.
-- Padding may be more than half of the window of average_pooling_2d.
+- cover_all is PyTorch's ceil_mode, and a choice of convolutions as well.
+- Padding may be more than half of a window: less than max_pooling_2d's, anything of
+  average_pooling_2d.
 - unpooling_2d has no positions; windows that overlap add up.
 
 Gradients

@@ -20,19 +20,19 @@ def window(g, shape, largest_pad):
 def max_pooling_2d(g):
     shape = image_shape(g)
     ksize, stride, pad, params = window(g, shape, lambda k: k // 2)
-
-    def reaches(n, k, s, p):
-        """Whether the last position of cover_all sees the image; PyTorch leaves others out."""
-        return -(-(n + 2 * p - k) // s) * s - p < n
-
-    params["cover_all"] = g.chance(0.5) and all(map(reaches, shape[2:], ksize, stride, pad))
+    params["cover_all"] = g.chance(0.5)
     g.case([g.images(shape)], params,
            lambda x: T.max_pool2d(x, ksize, stride, pad, ceil_mode=params["cover_all"]))
 
 
 def average_pooling_2d(g):
     shape = image_shape(g)
-    ksize, stride, pad, params = window(g, shape, lambda k: k)
+    cover_all = g.chance(0.3)
+    ksize, stride, pad, params = window(g, shape, lambda k: k // 2 if cover_all else k)
+    if cover_all:
+        params["cover_all"] = True
+        return g.case([g.images(shape)], params,
+                      lambda x: T.avg_pool2d(x, ksize, stride, pad, ceil_mode=True))
     (top, left) = pad
     g.case([g.images(shape)], params,
            lambda x: T.avg_pool2d(T.pad(x, [left, left, top, top]), ksize, stride))

@@ -37,8 +37,9 @@ void add_pooling(Functions& f) {
     return Variables{F::max_pooling_2d(in[0], extent(in, "ksize"), options)};
   };
   f["average_pooling_2d"] = [](const Inputs& in) {
-    return Variables{F::average_pooling_2d(in[0], extent(in, "ksize"),
-                                           options_of<F::AveragePooling2DOptions>(in))};
+    auto options = options_of<F::AveragePooling2DOptions>(in);
+    options.cover_all = in->has("cover_all");
+    return Variables{F::average_pooling_2d(in[0], extent(in, "ksize"), options)};
   };
   f["global_average_pooling_2d"] = [](const Inputs& in) {
     return Variables{F::global_average_pooling_2d(in[0])};

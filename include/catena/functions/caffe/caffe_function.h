@@ -35,8 +35,8 @@ struct CaffeLayer {
 //
 // Layers: BatchNorm, Concat, Convolution, Deconvolution, Dropout, Eltwise, InnerProduct, LRN across
 // channels, Pooling, ReLU, Scale, Sigmoid, Slice, Softmax, SoftmaxWithLoss, Split, TanH. Layers of
-// data are left out, layers of other types with a warning. As in Chainer, average pooling rounds
-// the size of its result down, where Caffe rounds up; max pooling rounds up as Caffe does.
+// data are left out, layers of other types with a warning. Sizes of pooling are
+// rounded up as in Caffe, also of average pooling, which Chainer rounded down.
 //
 // It is a model like any other: parameters are trained, moved, saved and copied under Caffe's names
 // ("inception_3a/1x1/W"). They are float32, on the CPU at first. What the file has of gradients and

@@ -14,18 +14,23 @@ namespace catena::functions {
 struct AveragePooling2DOptions {
   std::optional<Extent2D> stride = {};  // that of the window: windows do not overlap
   Extent2D pad = 0;                     // rows and columns of zeros on each side
+  // One more position where the stride leaves a rest of the image, as in Caffe and with PyTorch's
+  // ceil_mode; Chainer has no such choice here.
+  bool cover_all = false;
 };
 
 // y[n, c, i, j] = the sum of what the window sees of x[n, c] at (i * stride - pad, j * stride -
 // pad), divided by kh * kw: padding counts as zeros, as in Chainer. x: (n, channels, height, width)
 // of a floating dtype; ksize: height and width (kh, kw) of the window. The result is (n, channels,
-// oh, ow) with oh = (height + 2 * pad - kh) / stride + 1, rounded down; there is no cover_all,
-// which Chainer ignores here.
+// oh, ow) with oh = (height + 2 * pad - kh) / stride + 1, rounded down, with cover_all up unless
+// the last position would begin behind the image. That position is divided by the elements that it
+// has of the padded image.
 //
-// One kernel forward and one backward, on both memory layouts: where x has its channels last, so
-// has the result. 16-bit floats are summed in float32. Differentiable any number of times; equal
-// calls give equal bits. InvalidType unless x is a batch of images, ValueError for sizes and
-// strides below 1, ShapeError where the window does not fit into the padded image.
+// One kernel forward and one backward, one more along an axis to which cover_all adds a position,
+// on both memory layouts: where x has its channels last, so has the result. 16-bit floats are
+// summed in float32. Differentiable any number of times; equal calls give equal bits. InvalidType
+// unless x is a batch of images, ValueError for sizes and strides below 1, ShapeError where the
+// window does not fit into the padded image.
 Variable average_pooling_2d(const VariableOperand& x, Extent2D ksize,
                             const AveragePooling2DOptions& options = {});
 

@@ -14,23 +14,24 @@ namespace catena::functions {
 struct MaxPooling2DOptions {
   std::optional<Extent2D> stride = {};  // that of the window: windows do not overlap
   Extent2D pad = 0;                     // rows and columns on each side that do not count
-  // One more position where the stride leaves a rest of the image. On by default, as in Chainer;
-  // PyTorch's ceil_mode is off by default.
+  // One more position where the stride leaves a rest of the image: PyTorch's ceil_mode, but on by
+  // default, as in Chainer.
   bool cover_all = true;
 };
 
 // y[n, c, i, j] = the largest element of x[n, c] that the window sees at (i * stride - pad, j *
 // stride - pad). x: (n, channels, height, width) of a floating dtype; ksize: height and width of
 // the window. The result is (n, channels, oh, ow) with oh = (height + 2 * pad - kh) / stride + 1,
-// rounded down, with cover_all up. Padding is never the largest. NaN counts as the largest. Of
-// equal elements the first one, row by row, takes the gradient; where windows overlap, gradients
-// add up.
+// rounded down, with cover_all up unless the last position would begin behind the image, where
+// there is padding at most: Caffe and PyTorch leave it out, too. Padding is never the largest. NaN
+// counts as the largest. Of equal elements the first one, row by row, takes the gradient; where
+// windows overlap, gradients add up.
 //
 // One kernel forward and one backward, on both memory layouts: where x has its channels last, so
 // has the result. A recorded call keeps one byte for each element of y, four where the window has
 // more than 255 elements, and lets x and y go. Differentiable any number of times; equal calls give
 // equal bits. InvalidType unless x is a batch of images, ValueError for sizes and strides below 1,
-// ShapeError where the window does not fit into the image or would see padding alone.
+// ShapeError where the window does not fit into the padded image or is not larger than the pad.
 Variable max_pooling_2d(const VariableOperand& x, Extent2D ksize,
                         const MaxPooling2DOptions& options = {});
 

@@ -14,8 +14,8 @@ struct Unpooling2DOptions {
   std::optional<Extent2D> stride = {};   // that of the window: windows do not overlap
   Extent2D pad = 0;                      // rows and columns that are cut off each side
   std::optional<Extent2D> outsize = {};  // of the result; without it as below
-  // Whether the result is the least image over which a pooling with cover_all has as many
-  // positions.
+  // Whether the result has stride - 1 rows and columns less, as in Chainer: about the least image
+  // over which a pooling with cover_all has as many positions.
   bool cover_all = true;
 };
 

@@ -61,43 +61,6 @@ PoolingFields pooling_fields(const LayerSource& source) {
   return f;
 }
 
-struct Pooling {
-  Extent2D kernel, stride, pad;
-  bool rounds_up;
-};
-
-// What rounding up does to the positions along an axis: nothing, one more, which begins in the
-// image, or one more that begins behind it, where there is padding at most.
-enum class Rest { kNone, kInImage, kInPadding };
-Rest rest_of(int64_t size, int64_t kernel, int64_t stride, int64_t pad) {
-  const int64_t way = size + 2 * pad - kernel;
-  if (way < 0 || way % stride == 0) return Rest::kNone;
-  return (way / stride + 1) * stride - pad < size ? Rest::kInImage : Rest::kInPadding;
-}
-
-// Caffe rounds up, but leaves out a last position that begins behind the image, of each axis by
-// itself. Where one axis is rounded up and the other one down, they are pooled one after the other:
-// columns first, so that of equal elements the first one, row by row, has the gradient as ever.
-Variable caffe_max_pooling(const Variable& x, const Pooling& p) {
-  const auto pooled = [&](bool cover_all) {
-    return max_pooling_2d(x, p.kernel, {.stride = p.stride, .pad = p.pad, .cover_all = cover_all});
-  };
-  if (!p.rounds_up || x.ndim() != 4) return pooled(p.rounds_up);
-  const Rest h = rest_of(x.shape()[2], p.kernel.height, p.stride.height, p.pad.height);
-  const Rest w = rest_of(x.shape()[3], p.kernel.width, p.stride.width, p.pad.width);
-  const bool up = h == Rest::kInImage || w == Rest::kInImage;
-  const bool down = h == Rest::kInPadding || w == Rest::kInPadding;
-  if (!up || !down) return pooled(up);
-  const Variable columns = max_pooling_2d(x, {1, p.kernel.width},
-                                          {.stride = Extent2D(1, p.stride.width),
-                                           .pad = {0, p.pad.width},
-                                           .cover_all = w == Rest::kInImage});
-  return max_pooling_2d(columns, {p.kernel.height, 1},
-                        {.stride = Extent2D(p.stride.height, 1),
-                         .pad = {p.pad.height, 0},
-                         .cover_all = h == Rest::kInImage});
-}
-
 Variable whole_image_max(const Variable& x) {
   CATENA_CHECK(ShapeError, x.ndim() == 4,
                "Pooling: expected (n, channels, height, width), got shape ", x.shape());
@@ -114,18 +77,21 @@ Step make_pooling(Builder& b) {
                   " (stochastic is 2) is not supported; maximum and average are");
   if (f.global && f.pool == kMax) return step([](const Variable& x) { return whole_image_max(x); });
   if (f.global) return step([](const Variable& x) { return mean(x, {2, 3}, /*keepdims=*/true); });
-  const Pooling p{f.kernel.value(source, "kernel_size", 0), f.stride.value(source, "stride", 1),
-                  f.pad.value(source, "pad", 0), f.rounds_up};
+  const Extent2D kernel = f.kernel.value(source, "kernel_size", 0),
+                 stride = f.stride.value(source, "stride", 1), pad = f.pad.value(source, "pad", 0);
   const auto at_least = [&](const char* name, const Extent2D& e, int64_t least) {
     if (e.height < least || e.width < least)
       source.refuse(name, " is (", e.height, ", ", e.width, "), expected at least ", least);
   };
-  at_least("kernel_size", p.kernel, 1);
-  at_least("stride", p.stride, 1);
-  at_least("pad", p.pad, 0);
-  if (f.pool == kMax) return step([p](const Variable& x) { return caffe_max_pooling(x, p); });
-  return step([p](const Variable& x) {
-    return average_pooling_2d(x, p.kernel, {.stride = p.stride, .pad = p.pad});
+  at_least("kernel_size", kernel, 1);
+  at_least("stride", stride, 1);
+  at_least("pad", pad, 0);
+  if (f.pool == kMax)
+    return step([=, up = f.rounds_up](const Variable& x) {
+      return max_pooling_2d(x, kernel, {.stride = stride, .pad = pad, .cover_all = up});
+    });
+  return step([=, up = f.rounds_up](const Variable& x) {
+    return average_pooling_2d(x, kernel, {.stride = stride, .pad = pad, .cover_all = up});
   });
 }
 
