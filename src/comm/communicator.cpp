@@ -213,6 +213,7 @@ void Communicator::close() {
 }
 
 CommunicatorPtr Communicator::split(int color, int key) {
+  const OneThread caller(*this, "split");
   Request request{.who = "split", .call = {.op = CommOp::kBarrier, .kind = CallKind::kSplit}};
   submit(request);
   struct Choice {
@@ -243,6 +244,29 @@ CommunicatorPtr Communicator::split(int color, int key) {
 }
 
 // Making a call
+
+OneThread::OneThread(Communicator& comm, const char* who) {
+  auto& state = Communicator::State::of(comm);
+  const std::thread::id self = std::this_thread::get_id();
+  if (state.caller.load(std::memory_order_relaxed) == self) return;
+  const char* other = nullptr;
+  if (!state.running.compare_exchange_strong(other, who, std::memory_order_acquire)) [[unlikely]] {
+    const std::string text = message(
+        who, ": called while another thread of rank ", comm.rank(), " is in ", other,
+        " on the same communicator, which serves one thread at a time; make all calls from one "
+        "thread, or have the threads take turns in the same order on all ranks");
+    comm.abort(text);
+    throw CommError(text);
+  }
+  state.caller.store(self, std::memory_order_relaxed);
+  state_ = &state;
+}
+
+OneThread::~OneThread() {
+  if (state_ == nullptr) return;
+  state_->caller.store({}, std::memory_order_relaxed);
+  state_->running.store(nullptr, std::memory_order_release);
+}
 
 bool Communicator::State::apply_fault() const {
   if (fault.kind == Fault::Kind::kNone || made != fault.at_call) return true;
@@ -278,6 +302,7 @@ void Communicator::State::record_host_call(const CallSignature& call) {
 }
 
 Array Communicator::submit_to_host(Request& request) {
+  const OneThread caller(*this, request.who);
   if (!state_->control) return submit(request);
   state_->throw_if_failed();
   ++state_->made;
@@ -325,6 +350,9 @@ void Communicator::issue(const Request& request, const Array& input, const Array
     throw;
   }
   s.own_slot.end_call(record);
+  // What came of it is of no use where another thread has broken in.
+  if (s.failed.load(std::memory_order_relaxed)) [[unlikely]]
+    s.throw_if_failed();
 }
 
 namespace {
@@ -348,6 +376,7 @@ void trace_call(const char* who, const CallSignature& call, const Array& any, co
 }  // namespace
 
 Array Communicator::submit(Request& request) {
+  const OneThread caller(*this, request.who);
   State& s = *state_;
   CATENA_CHECK(CommError, !s.closed, request.who, ": the communicator is closed");
   CATENA_CHECK(CommError, getpid() == s.process, request.who,

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "catena/comm/fault.h"
@@ -101,6 +102,22 @@ struct Communicator::State {
   bool capture_of_all = false;  // more than messages between two ranks were captured
   uint64_t made_over_it = 0;    // communicators that have this one as control
   pid_t process;                // that made it; children that it forks have no part in it
+  std::atomic<const char*> running{nullptr};  // the call that a thread is in, see OneThread
+  std::atomic<std::thread::id> caller{};      // that thread
+};
+
+// While it lives, the thread is in a call of the communicator; the calls that this one makes belong
+// to it. A call of another thread meanwhile ends the communicator with a CommError that names both:
+// on other ranks the threads may come in another order, so that sums would mix their values.
+class OneThread {
+ public:
+  OneThread(Communicator& comm, const char* who);
+  ~OneThread();
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  Communicator::State* state_ = nullptr;  // null inside another call of the thread
 };
 
 // make_communicator for transports inside libcatena that bring their own board.

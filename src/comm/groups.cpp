@@ -23,6 +23,7 @@ void trace_group(std::span<const Call> calls) {
 }  // namespace
 
 void Communicator::group(const std::function<void()>& calls) {
+  const OneThread caller(*this, "group");
   CATENA_CHECK(CommError, !state_->grouping, "group: a group is already open on this communicator");
   state_->throw_if_failed();
   begin_group();

@@ -149,6 +149,7 @@ void Communicator::host_call(const CallSignature& call, void* in, int64_t in_cou
 }
 
 std::string Communicator::broadcast_bytes(std::string bytes, int root, const std::type_info* type) {
+  const OneThread caller(*this, "broadcast_object");
   check_peer("broadcast_object", root, "root");
   const bool sends = rank() == root;
   int64_t length = static_cast<int64_t>(bytes.size());
@@ -163,6 +164,7 @@ std::string Communicator::broadcast_bytes(std::string bytes, int root, const std
 
 std::vector<std::string> Communicator::all_gather_bytes(const std::string& bytes,
                                                         const std::type_info* type) {
+  const OneThread caller(*this, "all_gather_object");
   const size_t ranks = static_cast<size_t>(size());
   int64_t length = static_cast<int64_t>(bytes.size());
   std::vector<int64_t> lengths(ranks);
@@ -192,6 +194,7 @@ std::vector<std::string> Communicator::all_gather_bytes(const std::string& bytes
 
 std::vector<std::string> Communicator::gather_bytes(const std::string& bytes, int root,
                                                     const std::type_info* type) {
+  const OneThread caller(*this, "gather_object");
   check_peer("gather_object", root, "root");
   const bool receives = rank() == root;
   int64_t length = static_cast<int64_t>(bytes.size());
@@ -219,6 +222,7 @@ std::vector<std::string> Communicator::gather_bytes(const std::string& bytes, in
 
 std::string Communicator::scatter_bytes(const std::vector<std::string>& pieces, int root,
                                         const std::type_info* type) {
+  const OneThread caller(*this, "scatter_object");
   check_peer("scatter_object", root, "root");
   const bool sends = rank() == root;
   CATENA_CHECK(ValueError, !sends || static_cast<int>(pieces.size()) == size(),
@@ -243,6 +247,7 @@ std::string Communicator::scatter_bytes(const std::vector<std::string>& pieces, 
 }
 
 void Communicator::send_bytes(const std::string& bytes, int destination) {
+  const OneThread caller(*this, "send_object");
   check_other("send_object", destination, "destination");
   int64_t length = static_cast<int64_t>(bytes.size());
   host_call({.op = CommOp::kSend, .dtype = Dtype::kInt64, .root = destination}, &length, 1, nullptr,
@@ -253,6 +258,7 @@ void Communicator::send_bytes(const std::string& bytes, int destination) {
 }
 
 std::string Communicator::recv_bytes(int source) {
+  const OneThread caller(*this, "recv_object");
   check_other("recv_object", source, "source");
   int64_t length = 0;
   host_call({.op = CommOp::kRecv, .dtype = Dtype::kInt64, .root = source}, nullptr, 0, &length, 1);

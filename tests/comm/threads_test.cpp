@@ -12,8 +12,10 @@
 
 #include "catena/comm/factory.h"
 #include "catena/comm/fault.h"
+#include "catena/comm/internals.h"
 #include "catena/comm/transport.h"
 #include "comm/suite.h"
+#include "error_text.h"
 
 namespace catena {
 namespace {
@@ -161,6 +163,7 @@ TEST(ThreadsFaults, ReturningRankIsNamed) {
 
 TEST(ThreadsFaults, HangingRankRunsIntoTheDeadline) {
   const auto start = Clock::now();
+  ::testing::internal::CaptureStderr();
   const auto texts = texts_of(
       3,
       [](Communicator& comm) {
@@ -170,6 +173,9 @@ TEST(ThreadsFaults, HangingRankRunsIntoTheDeadline) {
         comm.all_reduce(some(comm));
       },
       0.5);
+  const std::string log = ::testing::internal::GetCapturedStderr();  // said before rank 2 returned
+  EXPECT_TRUE(holds(log, "run_threads: rank") && holds(log, "waited 0.5 s")) << log;
+  EXPECT_TRUE(holds(log, "still waits for rank 2 to return")) << log;
   for (int r : {0, 1}) {
     EXPECT_TRUE(holds(texts[size_t(r)], "waited 0.5 s")) << texts[size_t(r)];
     EXPECT_TRUE(holds(texts[size_t(r)], "for rank 2")) << texts[size_t(r)];
@@ -189,6 +195,48 @@ TEST(ThreadsFaults, SkippedCallIsFound) {
     EXPECT_TRUE(holds(text, "ranks 0, 1, 2 called all_gather #2")) << text;
     EXPECT_TRUE(holds(text, "rank 3 called broadcast #2")) << text;
   }
+}
+
+// A call and an open group, which others break into. The ranks' communicators are dead then.
+TEST(ThreadsFaults, CallsOfTwoThreadsAtOnceAreNamed) {
+  for (const bool grouped : {false, true}) {
+    std::atomic<bool> seen = false;
+    const auto texts = texts_of(2, [&](Communicator& comm) {
+      if (comm.rank() == 1) {
+        while (!seen) std::this_thread::yield();
+        comm.barrier();
+      }
+      std::string first;
+      std::thread other([&] {
+        first = error_of<CommError>([&] {
+          const Array x = some(comm);
+          if (!grouped) comm.all_reduce(x);
+          comm.group([&] {
+            comm.send(x, 1);
+            while (!seen) std::this_thread::yield();
+          });
+        });
+      });
+      while (internals(comm).calls() == 0) std::this_thread::yield();
+      const std::string second = error_of<CommError>([&] { comm.gather_object(1); });
+      seen = true;
+      other.join();
+      EXPECT_EQ(first, second);
+      throw CommError(second);
+    });
+    const std::string call = grouped ? "is in group" : "is in all_reduce";
+    for (const std::string& text : texts) {
+      EXPECT_TRUE(holds(text, "gather_object: called while another thread of rank 0 " + call))
+          << text;
+      EXPECT_TRUE(holds(text, "one thread at a time")) << text;
+    }
+  }
+}
+
+TEST(ThreadsFaults, ThreadsMayTakeTurns) {
+  run_threads(2, [](Communicator& comm) {
+    for (int i = 0; i < 3; ++i) std::thread([&] { EXPECT_EQ(comm.all_reduce_value(1), 2); }).join();
+  });
 }
 
 TEST(ThreadsFaults, InjectedThrow) {

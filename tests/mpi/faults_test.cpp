@@ -178,6 +178,16 @@ TEST(MpiFaults, RankWithoutAStatusBoard) {
       << launched.text;
 }
 
+// As a script that trains and then tests.
+TEST(LaunchedFaults, SayThatARankHasRunAProgramBefore) {
+  const std::string program = std::string(CATENA_TEST_PROGRAM) + " none";
+  const Outcome o = shell(std::string(CATENA_TEST_LAUNCHER) + " -n 2 --cpu sh -c '" + program +
+                          " && exec " + program + "'");
+  EXPECT_TRUE(holds(o, "all went well")) << o.text;
+  mpi_test::expect_blamed(o, {"", "create_communicator: rank", 7, 20, -1});
+  EXPECT_TRUE(holds(o, "has run another program of the job before this one")) << o.text;
+}
+
 // Of two ranks the one that has ended its loop is at fault.
 TEST(LaunchedFaults, BlameOneOfTwoThatEndsItsLoop) {
   mpi_test::expect_blamed(

@@ -13,7 +13,9 @@
 // current stream of the array's device and are ordered with it. Calls on host arrays and objects
 // are complete when they return.
 //
-// One thread at a time may use a communicator. internals.h and fault.h have what transports,
+// One thread at a time may use a communicator: a call, or a whole group, that another thread of the
+// rank makes meanwhile is a CommError that names both, after which the communicator is dead. check,
+// note, failed and abort may be called at any time. internals.h and fault.h have what transports,
 // diagnosis and tests need in addition.
 #pragma once
 

@@ -69,8 +69,10 @@ struct ThreadsOptions {
 };
 
 // Runs fn in n threads, one rank each, with the rank's device as the thread's current device, and
-// waits for all. When ranks throw, the others are ended and the exception of the first that failed
-// is rethrown.
+// waits for all. When ranks throw, the others are ended in their next call of the communicator, and
+// the exception of the first that failed is rethrown once all have returned. A rank that does not
+// return is reported after 10 s (the timeout, if that is shorter), with the text of that exception,
+// and waited for.
 void run_threads(int n, const std::function<void(Communicator&)>& fn,
                  const ThreadsOptions& options = {});
 

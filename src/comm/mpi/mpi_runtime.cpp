@@ -111,6 +111,23 @@ void warn_of_missing_connection() {
   if (!text.empty() && launch.rank == 0) logging::warning(text);
 }
 
+// A rank has its place in the job until MPI_Finalize: a program that starts MPI after that, in the
+// place of one that has ended it, is told by Open MPI about Open MPI's insides.
+void refuse_second_program() {
+  const char* name = std::getenv("CATENA_STATUS_BOARD");
+  if (!name || !*name) return;
+  SlotSnapshot slot;
+  try {
+    const StatusBoard board = StatusBoard::attach_from_environment();
+    slot = board.read(board.local_rank());
+  } catch (const std::exception&) {  // find_board() says so to all ranks, once they have met
+  }
+  CATENA_CHECK(CommError, slot.exit_stage == ExitStage::none, "create_communicator: rank ",
+               slot.rank, " has run another program of the job before this one, process ", slot.pid,
+               ", which has used MPI and ended it, and a rank can start MPI once; give each "
+               "program its own catena-run: catena-run ./train && catena-run ./test");
+}
+
 }  // namespace
 
 void start(const CommunicatorOptions& options) {
@@ -127,6 +144,7 @@ void start(const CommunicatorOptions& options) {
   if (running) {
     CATENA_MPI(MPI_Query_thread, &provided);
   } else {
+    refuse_second_program();
     warn_of_missing_connection();
     CATENA_MPI(MPI_Init_thread, nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
   }

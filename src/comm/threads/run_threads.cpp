@@ -1,9 +1,12 @@
 // run_threads: a function as several ranks, each a thread of this process.
+#include <algorithm>
+#include <chrono>
 #include <exception>
 #include <string>
 #include <thread>
 
 #include "catena/core/device.h"
+#include "catena/core/log.h"
 #include "catena/core/trace.h"
 #include "comm/communicator_state.h"
 #include "status/status_board.h"
@@ -34,6 +37,7 @@ class ThreadJob {
   void run() {
     std::vector<std::thread> threads;
     for (int r = 0; r < n_; ++r) threads.emplace_back([this, r] { run_rank(r); });
+    report_late_ranks();
     for (std::thread& thread : threads) thread.join();
     const Outcome* worst = nullptr;
     for (const Outcome& outcome : outcomes_)
@@ -68,6 +72,28 @@ class ThreadJob {
     }
     fn_(*comm);
     comm->close();
+  }
+
+  // A thread cannot be ended from outside, and it may use variables of the caller: no exception can
+  // leave before it has returned. What failed is said before that.
+  void report_late_ranks() const {
+    constexpr double kPatience = 10;
+    const auto late = [this] {
+      std::vector<int> ranks;
+      for (int r = 0; r < n_; ++r)
+        if (!world_->gone[size_t(r)]) ranks.push_back(r);
+      return ranks;
+    };
+    std::unique_lock lock(world_->mutex);
+    world_->changed.wait(lock, [&] { return world_->failed || late().empty(); });
+    const double patience = std::min(kPatience, world_->timeout);
+    if (world_->changed.wait_for(lock, std::chrono::duration<double>(patience),
+                                 [&] { return late().empty(); }))
+      return;
+    logging::error("run_threads: ", world_->failure_for(-1), "; ", patience, " s later it still ",
+                   "waits for ", list_ranks(late()),
+                   " to return, and the exception with it: a thread cannot be ended from outside; "
+                   "look for what it waits for in the function that it runs");
   }
 
   void note_failure(int rank, Outcome& outcome, const char* text) {
