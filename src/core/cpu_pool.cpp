@@ -162,7 +162,11 @@ void* obtain_block(Device device, int cls, size_t bytes) {
     return block;
   }
 #endif
-  g_counters[device.index()].system_allocations.fetch_add(1, std::memory_order_relaxed);
+  Counters& counters = g_counters[device.index()];
+  // The limit is one for used and cached bytes. What other threads keep for themselves may remain.
+  const size_t limit = counters.limit.load(std::memory_order_relaxed);
+  if (limit != 0 && counters.in_use.load() + cached_bytes() + bytes > limit) cpu_pool_free_all();
+  counters.system_allocations.fetch_add(1, std::memory_order_relaxed);
   void* block = system_allocate(kHeaderBytes + bytes);
   if (block == nullptr) {
     cpu_pool_free_all();

@@ -49,6 +49,20 @@ TEST(DefaultMemoryPool, HasALimitPerDevice) {
   pool.set_limit(cpu(11), 0);
 }
 
+// Used and free bytes together stay within the limit, whatever sizes come one after the other.
+TEST(MemoryPool, ALimitOfACpuDeviceIsForFreeBytesToo) {
+  MemoryPool pool = get_default_memory_pool();
+  const Device device = cpu(11);
+  pool.free_all_blocks(device);
+  const size_t limit = pool.total_bytes(device) + (size_t{8} << 20);
+  pool.set_limit(device, limit);
+  for (const size_t mib : {3, 5, 7, 2}) {
+    pool.malloc(device, mib << 20);
+    EXPECT_LE(pool.total_bytes(device), limit) << mib;
+  }
+  pool.set_limit(device, 0);
+}
+
 // Counts what a pool asks of its source.
 struct Source {
   std::map<void*, size_t> live;
