@@ -87,7 +87,7 @@ static_assert(sizeof(DLManagedTensorVersioned) == 80);
 
 namespace catena {
 
-// Lends an array: same memory, dtype, shape and strides (also negative ones and 0). The tensor
+// Lends an array: same memory, dtype, shape and strides (0 included). The tensor
 // keeps the memory until its deleter is called, which any thread may do. What others write into it
 // is not seen by autograd: call Array::note_write after it.
 //
@@ -97,9 +97,9 @@ namespace catena {
 // not reused before the work that consumer holds when the last owner goes; keep the stream alive
 // until then. Without it the caller orders the streams, as every caller does for CPU arrays.
 //
-// ValueError when a stride is not a multiple of the item size (views of other dtypes: copy()
-// first); to_dlpack also when the array is read-only, which this old form cannot say: use the
-// versioned form.
+// ValueError when a stride is not a multiple of the item size, as in views of other dtypes, or
+// negative, which importers do not check for: copy() first; to_dlpack also when the array is
+// read-only, which this old form cannot say: use the versioned form.
 dlpack::DLManagedTensor* to_dlpack(const Array& a, const std::optional<Stream>& consumer = {});
 dlpack::DLManagedTensorVersioned* to_dlpack_versioned(const Array& a,
                                                       const std::optional<Stream>& consumer = {});

@@ -69,10 +69,14 @@ Strides element_strides(const char* who, const Array& a) {
   for (int i = 0; i < a.ndim(); ++i) {
     int64_t& stride = strides[size_t(i)];
     const bool whole = stride % a.itemsize() == 0;
-    CATENA_CHECK(ValueError, whole || a.shape()[size_t(i)] <= 1 || a.size() == 0, who, ": stride ",
-                 stride, " of axis ", i, " is not a multiple of the ", a.itemsize(), " bytes of ",
-                 a.dtype(), ", which DLPack cannot say; export a copy()");
-    stride = whole ? stride / a.itemsize() : dense[size_t(i)];
+    const bool matters = a.shape()[size_t(i)] > 1 && a.size() > 0;
+    CATENA_CHECK(ValueError, whole || !matters, who, ": stride ", stride, " of axis ", i,
+                 " is not a multiple of the ", a.itemsize(), " bytes of ", a.dtype(),
+                 ", which DLPack cannot say; export a copy()");
+    CATENA_CHECK(ValueError, stride >= 0 || !matters, who, ": stride ", stride, " of axis ", i,
+                 " is negative, and importers such as PyTorch's end the process on such a tensor; "
+                 "export a copy()");
+    stride = whole && stride >= 0 ? stride / a.itemsize() : dense[size_t(i)];
   }
   return strides;
 }

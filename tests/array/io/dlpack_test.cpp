@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(Dlpack, DlpackDtype, ::testing::Range(0, kDtypeCount),
 TEST_P(DlpackDtype, RoundTripIsTheSameMemory) {
   const Array a = arange(12).astype(dtype()).reshape({3, 4});
   for (const Array& view :
-       {a, a.T(), a(Slice(none, none, -1), Slice(3, 0, -2)), a(2, 1), a(Slice(1, 1))}) {
+       {a, a.T(), a(Slice(none, none, 2), Slice(1, none, 2)), a(2, 1), a(Slice(1, 1))}) {
     DLManagedTensor* tensor = to_dlpack(view);
     EXPECT_EQ(tensor->dl_tensor.data, view.raw_data());
     EXPECT_EQ(tensor->dl_tensor.dtype.bits, 8 * itemsize(dtype()));
@@ -102,13 +102,13 @@ TEST(DlpackTest, TypeCodesAreThoseOfTheStandard) {
 
 TEST(DlpackTest, StridesAreElements) {
   const Array a = arange(24).reshape({4, 6});
-  DLManagedTensor* tensor = to_dlpack(a(Slice(none, none, -2), Slice(1, none, 3)));
+  DLManagedTensor* tensor = to_dlpack(a(Slice(1, none, 2), Slice(1, none, 3)));
   const DLTensor& t = tensor->dl_tensor;
   EXPECT_EQ(t.ndim, 2);
   EXPECT_EQ(t.shape[0], 2);
-  EXPECT_EQ(t.strides[0], -12);
+  EXPECT_EQ(t.strides[0], 12);
   EXPECT_EQ(t.strides[1], 3);
-  EXPECT_EQ(static_cast<int64_t*>(t.data)[t.byte_offset / 8], 19);
+  EXPECT_EQ(static_cast<int64_t*>(t.data)[t.byte_offset / 8], 7);
   EXPECT_EQ(t.device.device_type, kDLCPU);
   EXPECT_EQ(t.device.device_id, 0);
   tensor->deleter(tensor);
@@ -264,6 +264,9 @@ TEST(DlpackTest, OddStridesCannotGoOut) {
   const Array odd = Array::from_storage(bytes.storage(), 0, {2}, {6}, Dtype::kInt32);
   EXPECT_THROW(to_dlpack(odd), ValueError);
   EXPECT_THROW(to_dlpack_versioned(Array()), ValueError);
+  const Array reversed = arange(3)[Slice(none, none, -1)];
+  EXPECT_THROW(to_dlpack(reversed), ValueError);
+  EXPECT_THROW(to_dlpack_versioned(reversed), ValueError);
   DLManagedTensor* one = to_dlpack(odd(Slice(0, 1)));  // not stepped along: the stride says nothing
   EXPECT_EQ(one->dl_tensor.strides[0], 1);
   one->deleter(one);
