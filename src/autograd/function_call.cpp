@@ -77,6 +77,9 @@ Variable cast_operand(const Variable& v, Dtype dtype) {
 
 void FunctionCall::watch(Autocast row) {
   auto watch = std::make_unique<Watch>(name_);
+  if (cuda::anybody_captures())
+    for (const Variable* v : inputs_)
+      if (ParameterState* parameter = parameter_of(*v)) parameter->use_in_graph();
   if (detail::call_watchers.load(std::memory_order_relaxed) != 0) {
     for (const Variable* v : inputs_)
       if (ParameterState* parameter = parameter_of(*v); parameter && !parameter->before_use())

@@ -113,6 +113,7 @@ Parameter Parameter::clone() const {
 
 void Parameter::rebind(const Array& data, const Array& grad) const {
   rebind_data(data);
+  ++state_->data->moves;
   state_->bind_gradient(grad);
 }
 
@@ -120,6 +121,7 @@ void Parameter::rebind_data(const Array& data) const {
   ParameterState& state = known("Parameter::rebind");
   state.variable.set_data(data);
   --state.data->moved_writes;  // a move, no write
+  --state.data->moves;         // whoever knows better counts it
 }
 
 void Parameter::release_data() const {

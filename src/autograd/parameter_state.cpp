@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "catena/array/math.h"
 #include "catena/autograd/function_hook.h"
@@ -179,6 +180,47 @@ void ParameterState::fail_absent(const std::string& who) const {
                    " are not in this process, which keeps a part of the parameters; call "
                    "gather_parameters() of the multi-node optimizer on all ranks before, or make "
                    "the data of its arena whole (ParameterArena::make_data_whole)");
+}
+
+// Graphs ------------------------------------------------------------------------------------------
+
+namespace {
+
+// A parameter that a captured step uses, and where it was.
+struct CapturedUse {
+  IntrusivePtr<ParameterState> state;
+  uint64_t moves;
+};
+// Of one capture; its graph keeps them.
+using CapturedUses = std::vector<CapturedUse>;
+
+void refuse_moved(const CapturedUses& uses) {
+  for (const CapturedUse& use : uses)
+    CATENA_CHECK(Error, use.state->data->moves == use.moves,
+                 "Graph::launch: ", shown_state(*use.state),
+                 " has other memory than when the graph was captured: it was moved "
+                 "(model.to(device)) or set up with an optimizer since, and the graph would work "
+                 "on what it has left; capture the step again");
+}
+
+// The list of the graph that the thread captures.
+CapturedUses& captured_uses(uint64_t capture) {
+  thread_local uint64_t last_capture = 0;
+  thread_local std::weak_ptr<CapturedUses> last;
+  if (std::exchange(last_capture, capture) != capture) {
+    const auto uses = std::make_shared<CapturedUses>();
+    cuda::add_launch_hook([uses] { refuse_moved(*uses); });
+    last = uses;
+  }
+  return *last.lock();  // the graph lives, as it is being captured
+}
+
+}  // namespace
+
+void ParameterState::use_in_graph() {
+  const uint64_t capture = cuda::capture_id();
+  if (capture == 0 || captured_in_.exchange(capture, std::memory_order_relaxed) == capture) return;
+  captured_uses(capture).push_back({IntrusivePtr(this), data->moves});
 }
 
 // Observers ---------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ uint64_t ParameterData::writes() const { return moved_writes + write_count(array
 void ParameterData::replace(const Array& other, bool same_values) {
   const uint64_t before = array.defined() ? writes() : 0;
   array = other;
+  ++moves;
   moved_writes += before + (same_values ? 0 : 1) - writes();
   set_absent(false);
 }

@@ -30,7 +30,14 @@ void Backend::range_pop() {}
 
 namespace cuda {
 
+std::atomic<int> detail::captures_going_on{0};
+
 namespace {
+
+struct GoingOn {
+  GoingOn() { ++detail::captures_going_on; }
+  ~GoingOn() { --detail::captures_going_on; }
+};
 
 struct CaptureCheck {
   std::function<std::string()> problem;
@@ -87,6 +94,7 @@ Graph Graph::capture(Device device, std::function<void()> step) {
   Stream stream = Stream::create(device);
   Backend& b = backend(device.type());
   b.begin_capture(device.index(), stream);
+  const GoingOn going_on;
   const auto outer = std::exchange(t_capturing, result.state_);
   Refusal refusal;
   try {

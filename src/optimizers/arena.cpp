@@ -62,6 +62,7 @@ ParameterArena::ParameterArena(std::vector<Slot> slots, ArenaMemoryPtr memory, i
   }
   for (const Slot& slot : slots_) {
     seat_data(slot);
+    ++slot.parameter.state()->data->moves;
     seat_gradient(slot);
   }
 }

@@ -192,6 +192,7 @@ namespace {
 // What the host must know of an update that graph replays make: the parameters were written, and
 // with them the 16-bit copies, unless the captured step has written a parameter after the update.
 void count_replays(const ParameterArena& arena) {
+  for (const ParameterArena::Slot& slot : arena.slots()) slot.parameter.state()->use_in_graph();
   struct Replays {
     ParameterArena arena;
     bool launched = false, writes_low = false;

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
+#include <vector>
 
+#include "catena/autograd/grad_mode.h"
 #include "catena/functions/connection/linear.h"
 #include "catena/functions/loss.h"
 #include "catena/functions/math.h"
@@ -18,6 +21,7 @@
 #include "catena/optimizers/sgd.h"
 #include "catena/optimizers/smorms3.h"
 #include "catena/testing_markers.h"
+#include "error_text.h"
 #include "optimizers/models.h"
 
 namespace catena::optimizers {
@@ -139,6 +143,49 @@ TEST(OptimizerGraph, ReplaysCountUpdatesOfParametersWithoutElements) {
     EXPECT_EQ(optimizer->t(), 3) << "rule " << rule;
     optimizer->update();
     EXPECT_EQ(optimizer->t(), 4) << "rule " << rule;
+  }
+}
+
+// Replays would train memory that the model has left. What is captured anew goes on as eager steps.
+TEST(OptimizerGraph, LaunchesAfterParametersMovedAreRefused) {
+  CATENA_NEEDS_GPU();
+  const Device gpu = cuda_device(0);
+  const std::vector<std::function<void(Small&, Optimizer&)>> moves = {
+      [&](Small& model, Optimizer&) { model.to(cpu(0)), model.to(gpu); },
+      [](Small& model, Optimizer& optimizer) { optimizer.setup(model); },
+      [](Small& model, Optimizer&) { SGD(0.1).setup(model); },
+  };
+  for (const auto& move : moves) {
+    Small model;
+    model.to(gpu);
+    Adam optimizer(0.05);
+    optimizer.setup(model);
+    const Array x = batch_x(0).to(gpu), t = batch_t(0).to(gpu);
+    const auto backward = [&] {
+      optimizer.zero_grads();
+      F::softmax_cross_entropy(model.l2(model.l1(Variable(x))), t).backward();
+    };
+    const auto step = [&] { backward(), optimizer.update(); };
+    for (int i = 0; i < 3; ++i) step();
+    optimizer.prepare_for_capture();
+    const std::vector<std::function<void()>> steps = {step, backward, [&] { optimizer.update(); },
+                                                      [&] {
+                                                        const NoBackprop no_graph;
+                                                        model.l1(Variable(x));
+                                                      }};
+    std::vector<cuda::Graph> graphs;
+    for (const auto& one : steps) graphs.push_back(cuda::Graph::capture(gpu, one));
+    for (cuda::Graph& graph : graphs) graph.launch();
+    move(model, optimizer);
+    for (cuda::Graph& graph : graphs)
+      expect_contains(error_of<Error>([&] { graph.launch(); }),
+                      {"Graph::launch: parameter '/l", "capture the step again"});
+    optimizer.settle_layout();
+    optimizer.prepare_for_capture();
+    graphs = {cuda::Graph::capture(gpu, step)};
+    const Array before = model.l1.W.data().to_cpu().copy();
+    graphs[0].launch();
+    EXPECT_NE(model.l1.W.data().to_cpu().to_vector<float>(), before.to_vector<float>());
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "catena/autograd/autocast.h"
 #include "catena/autograd/function_hook.h"
+#include "catena/core/graph.h"
 #include "catena/core/memory_profile.h"
 
 namespace catena {
@@ -27,8 +28,9 @@ namespace catena {
 //   }
 //
 // Memory profiles, function hooks (timers, traces, checks of values), autocast and watchers of
-// parameters act here and nowhere else. A call that none of them watches pays two loads. The name
-// outlives the call; errors, hooks and drawings show it.
+// parameters act here and nowhere else, and captured graphs learn of the parameters that they use.
+// A call that none of them watches pays three loads. The name outlives the call; errors, hooks and
+// drawings show it.
 class FunctionCall {
  public:
   // Operands are variables, what has variable(name) (VariableOperand), and pointers to variables,
@@ -120,7 +122,8 @@ class FunctionCall {
 
   void begin(Autocast row) {
     if (detail::memory_profiles.load(std::memory_order_relaxed) != 0 ||
-        detail::call_watchers.load(std::memory_order_relaxed) != 0) [[unlikely]]
+        detail::call_watchers.load(std::memory_order_relaxed) != 0 || cuda::anybody_captures())
+        [[unlikely]]
       watch(row);
   }
   void note_outputs(std::span<const Array> outputs) {

@@ -72,7 +72,7 @@ class Parameter {
 
   // Re-seats data and gradient, for the arena of an optimizer; values are not copied.
   void rebind(const Array& data, const Array& grad) const;
-  // The same for the data alone.
+  // The same for the data alone, by the arena that the parameter is in.
   void rebind_data(const Array& data) const;
   // Lets the values go, for an arena that keeps a part of them: shape, dtype and device stay, and
   // graphs that refer to the parameter. Until rebind_data brings the values, functions that use

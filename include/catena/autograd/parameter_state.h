@@ -80,6 +80,11 @@ struct ParameterState : RefCounted {
   // ValueError: `who` needs the values of the parameter, which are not here.
   [[noreturn]] void fail_absent(const std::string& who) const;
 
+  // Whoever records work on the memory of values or gradient calls this. While the thread captures
+  // a graph, launches of the graph are then an Error that names the parameter once it has moved
+  // (ParameterData::moves): the graph would work on memory that nobody sees any more.
+  void use_in_graph();
+
   // 16-bit copy ---------------------------------------------------------------------------------
   // The value in float16 or bfloat16: the parameter's array if it has that dtype, else a copy,
   // which is made again only where the parameter was written since. An optimizer's update writes
@@ -127,6 +132,7 @@ struct ParameterState : RefCounted {
   Stream low_stream_;                   // on which it was written
   uint64_t low_capture_ = 0;            // the last capture that used it
   Observers observers_;
+  std::atomic<uint64_t> captured_in_{0};  // the last capture of use_in_graph
 };
 
 }  // namespace catena

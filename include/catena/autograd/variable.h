@@ -49,6 +49,9 @@ struct ParameterData : RefCounted {
   // dtype and device, and NaN for each element.
   bool is_absent = false;
   Array placeholder;  // that array, kept for the next time
+  // How often the parameter has got other memory for good: not the re-seating by which its arena
+  // lets values go and takes them back (Parameter::rebind_data).
+  uint64_t moves = 0;
   // How often the values were written to. Moving them to other memory (Parameter::rebind) is none.
   uint64_t writes() const;
   void replace(const Array& other, bool same_values);

@@ -1,6 +1,7 @@
 // cuda::Graph: a step of work recorded once and launched again with one call.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,6 +23,9 @@ namespace catena::cuda {
 // Memory: the step allocates from the graph's private pool, which nobody else uses while the graph
 // exists. Arrays that remain after the step may be read after a launch. Arrays that
 // exist before the capture must be kept by the caller or by the step itself, which the graph keeps.
+//
+// Parameters that functions or an update of the step use stay where they are: a launch after
+// model.to(device), or after another setup of an optimizer, is an Error that names a parameter.
 class Graph {
  public:
   Graph() = default;  // empty: only assignable
@@ -47,6 +51,14 @@ bool is_capturing(Device device);
 // A number of the graph that the calling thread captures, never used again; 0 when it captures
 // none.
 uint64_t capture_id();
+
+// How many threads capture a graph: one load, for calls that are made often.
+namespace detail {
+extern std::atomic<int> captures_going_on;
+}
+inline bool anybody_captures() {
+  return detail::captures_going_on.load(std::memory_order_relaxed) != 0;
+}
 
 // For code that takes part in a captured step; these throw Error when the calling thread captures
 // nothing.
