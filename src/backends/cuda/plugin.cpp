@@ -6,6 +6,7 @@
 #include "backends/cuda/runtime/backend.h"
 #include "backends/cuda/runtime/capture.h"
 #include "backends/cuda/runtime/device.h"
+#include "backends/cuda/runtime/faults.h"
 #include "backends/cuda/trace/tracer.h"
 #include "catena/core/error.h"
 
@@ -39,6 +40,7 @@ extern "C" __attribute__((visibility("default"))) bool catena_plugin_recorded_wo
 CATENA_PLUGIN(cuda) {
   using namespace catena;
   CATENA_CHECK(DeviceError, gpu::device_count() > 0, gpu::no_device_reason());
+  gpu::watch_exit();
   catena_plugin_kernels();  // before the backend, through which other threads find the device
   gpu::register_cuda_backend();
   gpu::register_tracer();

@@ -14,6 +14,7 @@
 #include "backends/cuda/runtime/capture.h"
 #include "backends/cuda/runtime/cuda_check.h"
 #include "backends/cuda/runtime/device.h"
+#include "backends/cuda/runtime/faults.h"
 #include "catena/core/error.h"
 #include "core/disk_cache.h"
 
@@ -67,7 +68,8 @@ const Driver& driver() {
   const char *name = "unknown error", *text = "";
   driver().error_name(error, &name);
   driver().error_string(error, &text);
-  fail<DeviceError>(what, ": ", call, " failed: ", name, ": ", text);
+  gpu::let_process_end(error);
+  fail<DeviceError>(what, ": ", call, " failed: ", name, ": ", text, gpu::describe_fault(error));
 }
 
 std::atomic<uint64_t> g_bundle_hits{0}, g_disk_hits{0}, g_compiled{0}, g_missing{0};

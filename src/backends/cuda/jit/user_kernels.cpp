@@ -12,6 +12,7 @@
 #include "backends/cuda/jit/map_program.h"
 #include "backends/cuda/jit/user_reduction.h"
 #include "backends/cuda/runtime/device.h"
+#include "backends/cuda/runtime/faults.h"
 #include "backends/cuda/runtime/streams.h"
 #include "core/scalar_bits.h"
 
@@ -274,8 +275,10 @@ class CudaKernelCompiler final : public KernelCompiler {
     UserArgsBuffer args(operands, dims, loop);
     void* parameters[] = {args.data(), operands.raws.data()};
     const int64_t blocks = blocks_for(size, gpu::device_info(device.index()).multiprocessors);
+    const cudaStream_t stream = gpu::launch_stream(device);
     launch_program(program, 0, device.index(), uint64_t(blocks), 1, kUserThreads, parameters,
-                   gpu::launch_stream(device));
+                   stream);
+    gpu::note_user_kernel(program.what, device.index(), stream);
   }
 
   void reduction(const ReductionKernel::Definition& kernel,
@@ -294,6 +297,7 @@ class CudaKernelCompiler final : public KernelCompiler {
     launch.reduce_dims = kernel.reduce_dims;
     launch.device = device;
     launch_user_reduction(launch);
+    gpu::note_user_kernel(launch.program->what, device.index(), gpu::launch_stream(device));
   }
 
   void raw(const RawKernel::Source& source, RawKernel::Grid grid, RawKernel::Grid block,
@@ -301,8 +305,10 @@ class CudaKernelCompiler final : public KernelCompiler {
     Program& program = raw_program(device.index(), source);
     std::vector<void*> pointers;
     for (const void* argument : arguments) pointers.push_back(const_cast<void*>(argument));
+    const cudaStream_t stream = gpu::launch_stream(device);
     launch_raw(program, device.index(), {grid.x, grid.y, grid.z}, {block.x, block.y, block.z},
-               shared_memory, pointers.data(), gpu::launch_stream(device));
+               shared_memory, pointers.data(), stream);
+    gpu::note_user_kernel(program.what, device.index(), stream);
   }
 
   std::pair<void*, size_t> global(const RawKernel::Source& module, const std::string& name,

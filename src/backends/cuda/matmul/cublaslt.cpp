@@ -13,6 +13,7 @@
 
 #include "backends/cuda/runtime/capture.h"
 #include "backends/cuda/runtime/cuda_check.h"
+#include "backends/cuda/runtime/faults.h"
 #include "backends/cuda/runtime/memory_pools.h"
 #include "backends/cuda/runtime/tuning.h"
 #include "catena/core/log.h"
@@ -25,8 +26,10 @@ constexpr size_t kMostWorkspace = size_t{32} << 20;
 constexpr int kTunedCandidates = 8;
 
 [[noreturn, gnu::cold]] void fail_cublas(cublasStatus_t status, const char* call) {
+  gpu::let_process_end(cudaSuccess);
+  // The library does not say that the GPU is lost; any call of CUDA does.
   fail<DeviceError>("cuBLASLt call failed: ", call, ": ", cublasLtGetStatusName(status), ": ",
-                    cublasLtGetStatusString(status));
+                    cublasLtGetStatusString(status), gpu::describe_fault(cudaFree(nullptr)));
 }
 #define CATENA_CUBLAS_CHECK(call)                            \
   do {                                                       \

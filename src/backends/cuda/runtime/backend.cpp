@@ -8,6 +8,7 @@
 #include "backends/cuda/runtime/copy_bytes.h"
 #include "backends/cuda/runtime/cuda_check.h"
 #include "backends/cuda/runtime/device.h"
+#include "backends/cuda/runtime/faults.h"
 #include "backends/cuda/runtime/ipc.h"
 #include "backends/cuda/runtime/memory_pools.h"
 #include "backends/cuda/runtime/streams.h"
@@ -60,6 +61,7 @@ class CudaBackend final : public Backend {
                  ", and CUDA cannot wait for a device meanwhile; wait for a stream instead");
     use_device(index);
     wait_on_host(index, [] { return cudaDeviceSynchronize(); });
+    forget_user_kernels(index);
   }
 
   void make_current(int index) override { use_device(index); }
@@ -125,6 +127,7 @@ class CudaBackend final : public Backend {
     refuse_during_capture("Stream::synchronize");
     use_device(state->device.index());
     wait_on_host(state->device.index(), [&] { return cudaStreamSynchronize(native(state)); });
+    forget_user_kernels(native(state));
   }
   bool query_stream(StreamState* state) override {
     refuse_during_capture("Stream::query");

@@ -7,6 +7,7 @@
 
 #include "backends/cuda/runtime/cuda_check.h"
 #include "backends/cuda/runtime/device.h"
+#include "backends/cuda/runtime/faults.h"
 #include "backends/cuda/runtime/memory_pools.h"
 #include "backends/cuda/runtime/streams.h"
 #include "catena/core/wait_hook.h"
@@ -194,6 +195,8 @@ void launch_graph(GraphState& graph, const Stream& stream) {
     graph.launched_on.insert(graph.launched_on.begin(), stream);
   }
   CATENA_CUDA_CHECK(cudaGraphLaunch(graph.executable, native_stream(stream)));
+  static const std::string& replay = *new std::string("those of a captured graph");
+  note_user_kernel(replay, graph.device, native_stream(stream));
   // Launches of one graph run in order, so the event of the last one covers all.
   CATENA_CUDA_CHECK(cudaEventRecord(graph.last_launch, native_stream(stream)));
 }

@@ -9,8 +9,9 @@
 
 namespace catena::gpu {
 
-// Throws DeviceError (OutOfMemoryError for cudaErrorMemoryAllocation) with the call and CUDA's name
-// and text of the error, and clears the runtime's pending error.
+// Throws DeviceError (OutOfMemoryError for cudaErrorMemoryAllocation) with the call, CUDA's name
+// and text of the error, and what is known of its cause: who has the memory, which user kernels may
+// have failed. Clears the runtime's pending error.
 [[noreturn, gnu::cold]] void fail_cuda(cudaError_t error, const char* call);
 // "cudaErrorNoDevice: no CUDA-capable device is detected"
 std::string describe_cuda_error(cudaError_t error);

@@ -9,6 +9,7 @@
 #include "backends/cuda/runtime/capture.h"
 #include "backends/cuda/runtime/cuda_check.h"
 #include "backends/cuda/runtime/device.h"
+#include "backends/cuda/runtime/device_users.h"
 #include "backends/cuda/runtime/pool_arena.h"
 #include "backends/cuda/runtime/streams.h"
 
@@ -95,6 +96,7 @@ class DeviceMemory final : public CudaMemory {
     cudaMemGetInfo(&free, &total);
     return free;
   }
+  std::string users() noexcept override { return describe_memory(index_); }
 
  private:
   const int index_;

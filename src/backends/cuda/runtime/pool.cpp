@@ -313,13 +313,15 @@ void Pool::recycle_block(Block& block) {
 }
 
 void Pool::out_of_memory(size_t asked) {
+  const std::string users = statistics_.limit == 0 ? raw_->users() : std::string();
   fail<OutOfMemoryError>(
       "out of memory on ", name_, ": asked for ", asked, " bytes; in use ", statistics_.in_use,
       ", cached ", reserved_ - statistics_.in_use, ", free ", raw_->free_bytes(), ", ",
       statistics_.limit == 0 ? "no limit set" : message("limit ", statistics_.limit),
       raw_->capturing() ? "; a graph is being captured, so cached memory could not"
                           " be returned to the device"
-                        : "");
+                        : "",
+      users.empty() ? "" : "; ", users);
 }
 
 PrivatePool::PrivatePool(Pool& pool) : pool_(pool) {}

@@ -26,6 +26,8 @@ class RawMemory {
   virtual void* allocate(size_t bytes) = 0;  // null: the device has no more
   virtual void release(void* memory) noexcept = 0;
   virtual size_t free_bytes() noexcept = 0;  // left on the device
+  // Who has the memory, "" when it is not known.
+  virtual std::string users() noexcept { return {}; }
   // Returns when the stream's work is done; at once for null. False when that cannot be waited for,
   // because the stream is captured.
   virtual bool synchronize(StreamState* stream) noexcept = 0;
