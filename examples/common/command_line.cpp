@@ -140,6 +140,7 @@ void CommandLine::add_devices(std::vector<std::string>& devices, DeviceCount cou
           : "the same by numbers of GPUs, -1: cpu:0");
   gpu->check(CLI::Range(-1, catena::kMaxDevices - 1))->excludes(device);
   for (CLI::Option* const option : {device, gpu}) {
+    option->allow_extra_args(false);  // one word: arguments in their place may follow
     if (one)
       option->expected(1);
     else

@@ -53,6 +53,16 @@ TEST(ParallelExamples, TakeDevicesBatchSizeAndSeed) {
   EXPECT_EQ(losses({"--gpu=-1,-1", "--batchsize=256", "--seed=1"}), before);
   EXPECT_NE(losses({"--device=cpu:0,cpu:1", "--batchsize=128"}), before);
   EXPECT_NE(losses({"--device=cpu:0,cpu:1", "--seed=2"}), before);
+  // An option takes one word, wherever it is.
+  EXPECT_EQ(losses({"-d", "cpu:0,cpu:1"}), before);
+  const Finished first =
+      run({program("pipeline_one_process"), "-g", "-1,-1", "1f1b", "2", "--seed=1"});
+  EXPECT_EQ(losses_in(first), before) << first.all();
+  for (const char* letter : {"-d", "-g"}) {
+    const char* device = letter[1] == 'd' ? "cpu:0" : "-1";
+    const Finished one = run({program("sharded"), letter, device, "parameters", "2"});
+    EXPECT_EQ(one.status, 0) << one.all();
+  }
   EXPECT_EQ(run({program("pipeline_one_process"), "1f1b", "many"}).status, 2);
   EXPECT_EQ(run({program("grid"), "--help"}).status, 0);
 }
