@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "catena/core/error.h"
+#include "catena/core/printable.h"
 
 namespace examples {
 
@@ -88,7 +89,8 @@ void Skipped::add(const std::string& path, const std::string& reason, int64_t si
   const std::lock_guard lock(mutex_);
   if (!paths_.insert(path).second) return;
   if (paths_.size() <= kNamed)
-    std::fprintf(stderr, "skipped '%s': %s\n", path.c_str(), reason.c_str());
+    std::fprintf(stderr, "skipped '%s': %s\n", catena::printable_line(path).c_str(),
+                 catena::printable_line(reason).c_str());
   if (paths_.size() == kNamed) std::fprintf(stderr, "further pictures are skipped silently\n");
   CATENA_CHECK(IoError, static_cast<int64_t>(paths_.size()) < size, "none of the ", size,
                " pictures of the list could be decoded; the first is '", path, "': ", reason);

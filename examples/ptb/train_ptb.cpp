@@ -4,6 +4,7 @@
 
 #include "catena/array/random.h"
 #include "catena/comm/run_main.h"
+#include "catena/core/printable.h"
 #include "catena/optimizers/hooks.h"
 #include "catena/optimizers/sgd.h"
 #include "catena/parallel/multi_node_optimizer.h"
@@ -84,7 +85,8 @@ int body(int argc, char** argv) {
   catena::serializers::save(options.run.out + "/model.npz", model);
   std::printf("test perplexity %.2f\n", perplexity);
   if (options.sample > 0)
-    std::printf("%s\n", sample(model, corpus.vocabulary, options.sample).c_str());
+    std::printf("%s\n",
+                catena::printable(sample(model, corpus.vocabulary, options.sample)).c_str());
   return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include "catena/array/random.h"
 #include "catena/comm/run_main.h"
+#include "catena/core/printable.h"
 #include "catena/optimizers/ada_grad.h"
 #include "catena/optimizers/hooks.h"
 #include "catena/parallel/multi_node_optimizer.h"
@@ -25,7 +26,7 @@ void say_what(const Data& data) {
   std::printf("%s: %zu trees of training with %zu nodes, %lld words; the first is\n%s\n",
               data.source.c_str(), data.train.size(), nodes,
               static_cast<long long>(data.vocabulary.size()),
-              text_of(data.train[0], data.vocabulary).c_str());
+              catena::printable_line(text_of(data.train[0], data.vocabulary)).c_str());
 }
 
 void print(const char* where, const Accuracy& accuracy) {

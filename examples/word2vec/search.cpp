@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "catena/comm/run_main.h"
+#include "catena/core/printable.h"
 #include "vectors.h"
 
 namespace {
@@ -17,11 +18,11 @@ int body(int argc, char** argv) {
   for (std::string word; std::cin >> word;) {
     const auto neighbours = word2vec::neighbours_of(vectors, word, 5);
     if (neighbours.empty())
-      std::printf("'%s' is not in the vocabulary\n", word.c_str());
+      std::printf("'%s' is not in the vocabulary\n", catena::printable_line(word).c_str());
     else
-      std::printf("%s\n", word.c_str());
+      std::printf("%s\n", catena::printable_line(word).c_str());
     for (const auto& [other, cosine] : neighbours)
-      std::printf("  %-20s %.4f\n", other.c_str(), cosine);
+      std::printf("  %-20s %.4f\n", catena::printable_line(other).c_str(), cosine);
   }
   return 0;
 }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "catena/core/printable.h"
 #include "cli/network_check.h"
 
 namespace catena::launch {
@@ -79,7 +80,7 @@ int run_check(const JobSpec& job) {
     return run_network_check(named);
   }
   const CheckItems items = run_probes(make_check_context(job));
-  std::fputs(format_check(items).c_str(), stdout);
+  std::fputs(printable(format_check(items)).c_str(), stdout);
   const bool missing = std::any_of(items.begin(), items.end(), [](const CheckItem& item) {
     return item.state == State::missing;
   });

@@ -10,6 +10,7 @@
 
 #include "base/program.h"
 #include "base/text.h"
+#include "catena/core/printable.h"
 #include "cli/check.h"
 #include "cli/network_check.h"
 #include "cli/options.h"
@@ -114,10 +115,10 @@ int main(int argc, char** argv) {
     catena::launch::open_standard_streams();
     return catena::launch::run(argc, argv);
   } catch (const catena::launch::UserError& error) {
-    std::fprintf(stderr, "catena-run: %s\n", error.what());
+    std::fprintf(stderr, "catena-run: %s\n", catena::printable(error.what()).c_str());
     return error.exit_code();
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "catena-run: %s\n", error.what());
+    std::fprintf(stderr, "catena-run: %s\n", catena::printable(error.what()).c_str());
     return 1;
   }
 }

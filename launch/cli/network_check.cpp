@@ -12,6 +12,7 @@
 #include "base/answer.h"
 #include "base/program.h"
 #include "base/text.h"
+#include "catena/core/printable.h"
 #include "cli/probes.h"
 #include "plan/surroundings.h"
 
@@ -223,7 +224,8 @@ int print_unreached(const std::vector<HostInterfaces>& found) {
   for (const HostInterfaces& host : found) {
     if (host.problem.empty()) continue;
     ++unreached;
-    std::printf("host %s could not be asked: %s\n", host.host.c_str(), host.problem.c_str());
+    std::printf("host %s could not be asked: %s\n", host.host.c_str(),
+                printable(host.problem).c_str());
   }
   if (unreached > 0)
     std::printf("Each host must answer to 'ssh HOST true' without a password, and have %s.\n",
@@ -357,7 +359,7 @@ int run_network_check(const JobSpec& job) {
     works = works || trial.works;
     trials.push_back(std::move(trial));
   }
-  std::fputs(format_network_check(trials, job.hosts).c_str(), stdout);
+  std::fputs(printable(format_network_check(trials, job.hosts)).c_str(), stdout);
   return works ? 0 : 1;
 }
 

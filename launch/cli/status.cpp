@@ -12,8 +12,8 @@
 #include <optional>
 
 #include "base/text.h"
+#include "catena/core/printable.h"
 #include "job/job_states.h"
-#include "status/printable.h"
 #include "status/status_board.h"
 #include "wire/board_name.h"
 #include "wire/job_words.h"
@@ -114,7 +114,8 @@ std::string describe_job(const RunningJob& job) {
 void print_ranks(const RunningJob& job) {
   if (!job.board && !job.rank_processes.empty()) std::puts("  its status board cannot be read");
   const comm::StatusBoard* const board = job.board ? &*job.board : nullptr;
-  std::fputs(describe_ranks(job.spec, board, published_states(job.launcher)).c_str(), stdout);
+  const std::string text = describe_ranks(job.spec, board, published_states(job.launcher));
+  std::fputs(printable(text).c_str(), stdout);
 }
 
 }  // namespace
@@ -132,7 +133,7 @@ int run_status(const std::vector<std::string>& wanted) {
     return 1;
   }
   for (const auto& [id, job] : jobs) {
-    std::puts(comm::printable(describe_job(job)).c_str());
+    std::puts(printable(describe_job(job)).c_str());
     if (jobs.size() == 1) print_ranks(job);
   }
   if (jobs.size() > 1) std::puts("catena-run --status JOB shows the ranks of one of them");

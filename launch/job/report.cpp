@@ -8,8 +8,8 @@
 
 #include "base/process.h"
 #include "base/text.h"
+#include "catena/core/printable.h"
 #include "job/report_hosts.h"
-#include "status/printable.h"
 
 namespace catena::launch {
 namespace {
@@ -74,8 +74,7 @@ std::string last_lines(const std::string& text) {
   if (lines.size() > kMostLines)
     lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(kMostLines));
   std::string indented;
-  for (const std::string& line : lines)
-    indented.append("    ").append(comm::printable(line)).append("\n");
+  for (const std::string& line : lines) indented.append("    ").append(line).append("\n");
   return indented;
 }
 
@@ -94,7 +93,7 @@ std::string describe_end(const EndReport& end, bool said) {
 
 // Whatever the error's own text looks like.
 std::string one_line(const std::string& error) {
-  std::string line = comm::printable(error);
+  std::string line = error;
   std::replace(line.begin(), line.end(), '\n', ' ');
   return line;
 }
@@ -302,7 +301,7 @@ std::string name_ranks(const std::vector<int>& ranks) {
 
 Report make_report(const JobOutcome& job) {
   const Verdict verdict = judge(job);
-  return {verdict.exit_code, text_of(job, verdict)};
+  return {verdict.exit_code, printable(text_of(job, verdict))};
 }
 
 }  // namespace catena::launch

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "catena/core/printable.h"
 #include "job/trace_join.h"
 #include "wire/board_name.h"
 
@@ -190,7 +191,7 @@ void finish_trace(const JobSpec& spec) {
   } catch (const std::exception& error) {
     text = std::string("catena-run: ") + error.what() + "\n";
   }
-  std::fputs(text.c_str(), stderr);
+  std::fputs(printable(text).c_str(), stderr);
 }
 
 void check_min_ranks(const JobSpec& spec, const AllocatedNodes& nodes) {
@@ -288,7 +289,7 @@ int run_job(JobSpec spec, Starter& starter, SignalQueue& signals) {
     if (!next.again) text += describe_attempts(past);
     if (next.again && input_is_read_once())
       text += "catena-run: standard input is read once: the new attempt gets what is left of it\n";
-    std::fputs(text.c_str(), stderr);
+    std::fputs(printable(text).c_str(), stderr);
     if (!next.again) {
       finish_trace(spec);
       return attempt.report.exit_code;

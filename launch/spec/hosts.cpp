@@ -41,6 +41,10 @@ Host parse_host(const std::string& text, const std::string& where) {
                     "needs a name, in /etc/hosts for instance)");
   if (host.name.empty())
     throw UserError(where + ": '" + text + "' has no host name; expected NAME or NAME:SLOTS");
+  // A list copied from elsewhere may have blanks that look like others, or codes for a terminal.
+  if (std::any_of(host.name.begin(), host.name.end(), [](char c) { return c <= ' ' || c > '~'; }))
+    throw UserError(where + ": '" + text +
+                    "' is not the name of a host; expected NAME or NAME:SLOTS, in ASCII");
   if (colon != std::string::npos) host.slots = parse_slots(text.substr(colon + 1), where);
   return host;
 }

@@ -6,6 +6,7 @@
 #include "catena/array/io.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
+#include "catena/core/printable.h"
 #include "catena/serializers/name_map.h"
 #include "catena/serializers/safetensors.h"
 
@@ -20,10 +21,8 @@ NameMap map_of(const Options& options) {
   return options.map.empty() ? NameMap() : NameMap::read(options.map);
 }
 
-void print(const std::string& line) {
-  std::fwrite(line.data(), 1, line.size(), stdout);
-  std::fputc('\n', stdout);
-}
+void print(const std::string& text) { std::puts(printable(text).c_str()); }
+void print_line(const std::string& text) { std::puts(printable_line(text).c_str()); }
 
 std::string count_text(size_t count) {
   return std::to_string(count) + (count == 1 ? " tensor" : " tensors");
@@ -35,8 +34,8 @@ int list(const Options& options) {
   std::vector<std::vector<std::string>> rows;
   for (const TensorInfo& tensor : file->tensors()) {
     bytes += tensor.bytes;
-    rows.push_back({tensor.name, tensor.type, to_string(tensor.shape),
-                    std::to_string(tensor.bytes) + " bytes",
+    rows.push_back({printable_line(tensor.name), printable_line(tensor.type),
+                    to_string(tensor.shape), std::to_string(tensor.bytes) + " bytes",
                     tensor.offset ? "at " + std::to_string(*tensor.offset) : std::string()});
   }
   print(options.first + ": " + file->format() + ", " + count_text(file->size()) + ", " +
@@ -51,8 +50,8 @@ int list(const Options& options) {
     line.erase(line.find_last_not_of(' ') + 1);
     print(line);
   }
-  for (const auto& [key, value] : file->metadata()) print("metadata " + key + ": " + value);
-  for (const std::string& entry : file->skipped()) print("not a tensor: " + entry);
+  for (const auto& [key, value] : file->metadata()) print_line("metadata " + key + ": " + value);
+  for (const std::string& entry : file->skipped()) print_line("not a tensor: " + entry);
   return 0;
 }
 
@@ -129,7 +128,7 @@ int convert(const Options& options) {
   print(out + ": " + count_text(arrays.size()) +
         (left_out > 0 ? ", " + std::to_string(left_out) + " left out by the map" : ""));
   if (npz && !file->metadata().empty()) print("an .npz keeps no metadata: left out");
-  for (const std::string& entry : file->skipped()) print("not a tensor, left out: " + entry);
+  for (const std::string& entry : file->skipped()) print_line("not a tensor, left out: " + entry);
   return 0;
 }
 

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "catena/core/printable.h"
 #include "tensors/commands.h"
 #include "tensors/options.h"
 
@@ -12,7 +13,7 @@ int main(int argc, char** argv) {
     if (const int* status = std::get_if<int>(&parsed)) return *status;
     return run(std::get<Options>(parsed));
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "catena-tensors: %s\n", error.what());
+    std::fprintf(stderr, "catena-tensors: %s\n", catena::printable(error.what()).c_str());
     return 2;
   }
 }

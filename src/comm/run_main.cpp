@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <string>
 
+#include "catena/core/printable.h"
 #include "status/process_board.h"
 
 namespace catena {
@@ -27,7 +28,7 @@ int run_main(int argc, char** argv, const std::function<int(int, char**)>& body)
     text = "an exception that is not a std::exception";
   }
   report_failure(text);
-  std::fprintf(stderr, "%s: error: %s\n", argc > 0 ? argv[0] : "program", text.c_str());
+  std::fprintf(stderr, "%s: error: %s\n", argc > 0 ? argv[0] : "program", printable(text).c_str());
   return 1;
 }
 

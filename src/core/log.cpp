@@ -7,6 +7,8 @@
 #include <cstring>
 #include <string>
 
+#include "catena/core/printable.h"
+
 namespace catena::logging {
 namespace {
 
@@ -19,7 +21,7 @@ Level level_from_environment() {
   if (std::strcmp(text, "warning") != 0) {
     std::fprintf(stderr,
                  "catena: CATENA_LOG=%s is none of error, warning, info, debug; using warning\n",
-                 text);
+                 printable(text).c_str());
   }
   return Level::kWarning;
 }
@@ -35,7 +37,7 @@ void write(Level level, std::string_view text) {
   static constexpr const char* kNames[] = {"error", "warning", "info", "debug"};
   // One write, so that lines of several ranks and threads do not mix.
   const std::string line =
-      "catena " + std::string(kNames[static_cast<int>(level)]) + ": " + std::string(text) + "\n";
+      "catena " + std::string(kNames[static_cast<int>(level)]) + ": " + printable(text) + "\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 

@@ -1,6 +1,7 @@
 // Two lists of tensors side by side, and weights that go into a model only where all of them fit.
 #include <algorithm>
 
+#include "catena/core/printable.h"
 #include "catena/serializers/name_map.h"
 #include "catena/serializers/npz.h"
 
@@ -16,11 +17,12 @@ struct Row {
 };
 
 std::string described(const TensorInfo& tensor) {
-  return message(tensor.shape, " ", tensor.dtype ? name(*tensor.dtype) : tensor.type.c_str());
+  return message(tensor.shape, " ",
+                 tensor.dtype ? name(*tensor.dtype) : printable_line(tensor.type));
 }
 
 std::string cell(const TensorInfo* tensor) {
-  return tensor ? tensor->name + " " + described(*tensor) : "-";
+  return tensor ? printable_line(tensor->name) + " " + described(*tensor) : "-";
 }
 
 bool dtypes_fit(const TensorInfo& left, const TensorInfo& right, bool converts_floats) {

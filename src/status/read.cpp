@@ -3,7 +3,7 @@
 #include <bit>
 #include <utility>
 
-#include "printable.h"
+#include "catena/core/printable.h"
 #include "segment.h"
 
 namespace catena::comm {

@@ -47,7 +47,8 @@ struct Failure {
   std::uint64_t wall_ns = 0;
 };
 
-// A consistent copy of a slot. Texts are printable, see printable.h: another process wrote them.
+// A consistent copy of a slot. Texts are printable (catena/core/printable.h): another process wrote
+// them.
 struct SlotSnapshot {
   bool torn = false;  // the writer died in the middle of a write: a text may be half old, half new
   int rank = -1;

@@ -11,6 +11,7 @@
 #include "catena/array/random.h"
 #include "catena/autograd/function_call.h"
 #include "catena/autograd/grad_mode.h"
+#include "catena/core/printable.h"
 #include "catena/functions/activation/lstm.h"
 #include "catena/functions/connection/stateful_gru.h"
 
@@ -251,7 +252,7 @@ std::string ModelSummary::to_string() const {
   std::vector<Line> lines = {
       {"layer", "type", "input", "output", "parameters", "multiply-adds", "activations"}};
   for (const LayerSummary& l : layers)
-    lines.push_back({l.path, l.type, shapes_text(l.inputs), shapes_text(l.outputs),
+    lines.push_back({printable_line(l.path), l.type, shapes_text(l.inputs), shapes_text(l.outputs),
                      grouped(l.parameters), grouped(l.multiply_adds),
                      bytes_text(l.activation_bytes)});
   lines.push_back({"total", "", "", "", grouped(parameters), grouped(multiply_adds),
@@ -260,7 +261,7 @@ std::string ModelSummary::to_string() const {
   if (parameters > 0) text += "parameters: " + bytes_text(parameter_bytes) + '\n';
   if (persistents > 0) text += "not trained: " + grouped(persistents) + " elements\n";
   for (size_t i = 0; i < unused.size(); ++i)
-    text += (i == 0 ? "not used by this call: " : ", ") + unused[i];
+    text += (i == 0 ? "not used by this call: " : ", ") + printable_line(unused[i]);
   return unused.empty() ? text : text + '\n';
 }
 

@@ -4,7 +4,6 @@
 #include <string>
 #include <thread>
 
-#include "status/printable.h"
 #include "status/status_board.h"
 #include "stopped_child.h"
 
@@ -94,14 +93,6 @@ TEST(StatusLife, ProcessesThatEndMeanwhileAreSeen) {
 }
 
 TEST(StatusLife, TextsOfOthersCannotControlATerminal) {
-  EXPECT_EQ(printable("plain, two\nlines\tand \xc3\xa9\xe2\x82\xac\xf0\x9f\x99\x82"),
-            "plain, two\nlines\tand \xc3\xa9\xe2\x82\xac\xf0\x9f\x99\x82");
-  EXPECT_EQ(printable("\x1b[31mred\r\x07\x7f"), "\\x1b[31mred\\x0d\\x07\\x7f");
-  EXPECT_EQ(printable("\xc2\x9b"), "\\xc2\\x9b") << "CSI as one character";
-  EXPECT_EQ(printable("\xff\xc3"), "\\xff\\xc3") << "no UTF-8, and a cut character";
-  EXPECT_EQ(printable("\xc0\x80\xed\xa0\x80\xf4\x90\x80\x80"),
-            "\\xc0\\x80\\xed\\xa0\\x80\\xf4\\x90\\x80\\x80");
-  EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a\\x00b");
   const StatusBoard board = StatusBoard::create_private(1);
   board.slot(0).fail("\x1b]0;title\x07");
   board.slot(0).set_operation("\x1b[2J");

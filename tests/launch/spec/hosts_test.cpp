@@ -35,6 +35,10 @@ TEST(Hosts, BadList) {
             "-H h1:x: 'x' is not a number of slots; expected 1 or more");
   EXPECT_EQ(error_of([] { parse_host_list("h1:0"); }),
             "-H h1:0: '0' is not a number of slots; expected 1 or more");
+  // A hostfile's names come to mpirun, to reports and to --dry-run's output.
+  for (const char* name : {"h\x1b[31m", "h\x7f", "h\xc2\xa0"})
+    EXPECT_NE(error_of([&] { parse_host_list(name); }).find("is not the name of a host"),
+              std::string::npos);
   EXPECT_EQ(error_of([] { parse_host_list("h1,,h2"); }),
             "-H h1,,h2: '' has no host name; expected NAME or NAME:SLOTS");
 }

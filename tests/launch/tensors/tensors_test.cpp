@@ -64,6 +64,24 @@ TEST_F(CatenaTensors, List) {
             "other.pt: PyTorch, 0 tensors, 0 bytes\nnot a tensor: epoch (int)\n");
 }
 
+TEST_F(CatenaTensors, NothingInAFileControlsTheTerminal) {
+  write_file(folder_ / "hostile.safetensors",
+             tensor_bytes::safetensors(
+                 R"({"__metadata__":{"k\u001b[2J":"v\u0007\n"},"a\u001b[31m\nb\u009b":)"
+                 R"({"dtype":"X\u007f","shape":[4],"data_offsets":[0,16]}})",
+                 std::string(16, '\0')));
+  EXPECT_EQ(run("list hostile.safetensors").text,
+            "hostile.safetensors: safetensors, 1 tensor, 16 bytes\n"
+            "  a\\x1b[31m\\x0ab\\xc2\\x9b  X\\x7f  (4,)  16 bytes  at 128\n"
+            "metadata k\\x1b[2J: v\\x07\\x0a\n");
+  for (const char* arguments :
+       {"compare hostile.safetensors net.npz", "convert hostile.safetensors out.npz"}) {
+    const std::string text = run(arguments).text;
+    expect_contains(text, {"a\\x1b[31m", "\\xc2\\x9b"});
+    EXPECT_EQ(text.find_first_of("\x1b\x07\x7f"), text.npos) << text;
+  }
+}
+
 TEST_F(CatenaTensors, Compare) {
   const Ended differ = run("compare net.npz net.safetensors");
   EXPECT_EQ(differ.status, 1);
