@@ -14,8 +14,8 @@ static_assert(std::endian::native == std::endian::little);
 
 constexpr char kMagic[] = "\x93NUMPY";
 constexpr size_t kMagicSize = 6;
-constexpr size_t kAlignment = 64;  // the elements start at a multiple of it
-constexpr uint32_t kLongestHeader = 1 << 20;
+constexpr size_t kAlignment = 64;              // the elements start at a multiple of it
+constexpr uint32_t kLongestHeader = 64 << 10;  // of 24 axes and 3 keys it has some hundred bytes
 
 std::string descr_of(Dtype d) {
   if (d == Dtype::kBool) return "|b1";

@@ -1,6 +1,6 @@
 // Reads .npz archives: one array at a time, or all.
 #include <algorithm>
-#include <set>
+#include <unordered_map>
 
 #include "array/io/npy.h"
 #include "array/io/zip.h"
@@ -11,14 +11,13 @@ namespace catena {
 
 struct NpzFile::Impl {
   Impl(const std::string& path, Device on) : file(path), zip(file), device(on) {
-    std::set<std::string_view> seen;
     for (const auto& member : zip.members()) {
       if (!member.name.ends_with(".npy")) {
         logging::warning("reading '", path, "': member '", member.name,
                          "' is not an .npy array; left out");
         continue;
       }
-      CATENA_CHECK(IoError, seen.insert(member.name).second, "reading '", path,
+      CATENA_CHECK(IoError, by_name.emplace(name_of(member), &member).second, "reading '", path,
                    "': two members are named '", member.name, "'");
       arrays.push_back(&member);
     }
@@ -28,9 +27,8 @@ struct NpzFile::Impl {
     return std::string_view(member.name).substr(0, member.name.size() - 4);
   }
   const io::ZipReader::Member* find(std::string_view name) const {
-    for (const auto* member : arrays)
-      if (name_of(*member) == name) return member;
-    return nullptr;
+    const auto found = by_name.find(name);
+    return found == by_name.end() ? nullptr : found->second;
   }
   Array read(const io::ZipReader::Member& member) const {
     return io::read_npy_exactly(*zip.open(member)).to(device);
@@ -40,6 +38,7 @@ struct NpzFile::Impl {
   io::ZipReader zip;
   Device device;
   std::vector<const io::ZipReader::Member*> arrays;
+  std::unordered_map<std::string_view, const io::ZipReader::Member*> by_name;
 };
 
 NpzFile::NpzFile(const std::string& path, Device device)

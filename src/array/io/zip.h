@@ -48,7 +48,8 @@ class ZipWriter {
 // The directory of an archive, checked against the size of the file.
 class ZipReader {
  public:
-  // Throws IoError if the file is not an archive or its directory is damaged.
+  // Throws IoError if the file is not an archive, its directory is damaged, or members share bytes,
+  // with which small archives become large.
   explicit ZipReader(const InputFile& file);
 
   struct Member {
@@ -59,14 +60,16 @@ class ZipReader {
   };
   const std::vector<Member>& members() const { return members_; }
   // Reads the content of a member, decompressed. Its checksum is compared when the last byte is
-  // read.
+  // read, unless no member of the archive has one: writers may leave them out for speed.
   std::unique_ptr<Source> open(const Member& member) const;
 
  private:
   void read_directory(uint64_t offset, uint64_t bytes, uint64_t count);
+  void check_overlaps() const;
 
   const InputFile& file_;
   std::vector<Member> members_;
+  bool has_checksums_ = false;
 };
 
 }  // namespace catena::io

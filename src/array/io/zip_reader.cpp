@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "array/io/zip.h"
 #include "catena/core/error.h"
+#include "core/read_budget.h"
 
 namespace catena::io {
 namespace {
@@ -20,34 +22,50 @@ uint64_t get(const char* data, int bytes) {
   return value;
 }
 
+// The CRC-32 of a member while it is read.
+class Checksum {
+ public:
+  // Nothing is compared where none is expected.
+  explicit Checksum(std::optional<uint32_t> expected) : expected_(expected) {}
+
+  void add(const std::string& name, const void* data, size_t bytes, bool is_last) {
+    if (!expected_) return;
+    crc_ = crc32_z(crc_, static_cast<const Bytef*>(data), bytes);
+    CATENA_CHECK(IoError, !is_last || crc_ == *expected_, "reading ", name,
+                 ": the checksum does not match: the file is damaged");
+  }
+
+ private:
+  std::optional<uint32_t> expected_;
+  uLong crc_ = crc32_z(0, nullptr, 0);
+};
+
 // The bytes of a member as stored in the file, with their checksum.
 class StoredSource final : public Source {
  public:
   StoredSource(const InputFile& file, std::string name, uint64_t offset, uint64_t size,
-               uint32_t crc)
-      : Source(std::move(name), size), file_(file), offset_(offset), expected_(crc) {}
+               Checksum crc)
+      : Source(std::move(name), size), file_(file), offset_(offset), crc_(crc) {}
 
  private:
   void read_some(void* destination, size_t bytes) override {
     file_.read_at(offset_ + position(), destination, bytes);
-    crc_ = crc32_z(crc_, static_cast<const Bytef*>(destination), bytes);
-    CATENA_CHECK(IoError, position() + bytes < size() || crc_ == expected_, "reading ", name(),
-                 ": the checksum does not match: the file is damaged");
+    crc_.add(name(), destination, bytes, position() + bytes == size());
   }
   const InputFile& file_;
   uint64_t offset_;
-  uLong expected_, crc_ = crc32_z(0, nullptr, 0);
+  Checksum crc_;
 };
 
 class InflatedSource final : public Source {
  public:
   InflatedSource(const InputFile& file, std::string name, uint64_t offset, uint64_t stored,
-                 uint64_t size, uint32_t crc)
+                 uint64_t size, Checksum crc)
       : Source(std::move(name), size),
         file_(file),
         next_(offset),
         left_(stored),
-        expected_(crc),
+        crc_(crc),
         buffer_(static_cast<size_t>(std::min<uint64_t>(std::max<uint64_t>(stored, 1), 1 << 18))) {
     CATENA_CHECK(IoError, inflateInit2(&stream_, -MAX_WBITS) == Z_OK, "reading ", this->name(),
                  ": zlib could not start (out of memory)");
@@ -75,9 +93,7 @@ class InflatedSource final : public Source {
                    "reading ", name(), ": the compressed data is damaged after ",
                    position() + bytes - wanted, " of ", size(), " bytes");
     }
-    crc_ = crc32_z(crc_, static_cast<const Bytef*>(destination), bytes);
-    CATENA_CHECK(IoError, position() + bytes < size() || crc_ == expected_, "reading ", name(),
-                 ": the checksum does not match: the file is damaged");
+    crc_.add(name(), destination, bytes, position() + bytes == size());
   }
   void refill() {
     if (stream_.avail_in > 0 || left_ == 0) return;
@@ -91,7 +107,7 @@ class InflatedSource final : public Source {
 
   const InputFile& file_;
   uint64_t next_, left_;
-  uLong expected_, crc_ = crc32_z(0, nullptr, 0);
+  Checksum crc_;
   std::vector<char> buffer_;
   z_stream stream_{};
 };
@@ -159,9 +175,14 @@ ZipReader::ZipReader(const InputFile& file) : file_(file) {
                "reading '", file.path(), "': the zip directory (", count, " members in ", bytes,
                " bytes at offset ", offset, ") does not fit the file of ", file.size(), " bytes");
   read_directory(offset, bytes, count);
+  check_overlaps();
+  has_checksums_ = std::any_of(members_.begin(), members_.end(),
+                               [](const Member& member) { return member.crc != 0; });
 }
 
 void ZipReader::read_directory(uint64_t offset, uint64_t bytes, uint64_t count) {
+  ReadBudget budget(message("reading '", file_.path(), "'"));
+  budget.charge_bytes(bytes);
   std::vector<char> directory(static_cast<size_t>(bytes));
   file_.read_at(offset, directory.data(), directory.size());
   uint64_t at = 0;
@@ -188,7 +209,23 @@ void ZipReader::read_directory(uint64_t offset, uint64_t bytes, uint64_t count) 
       damaged("a zip64 field is cut");
     }
     at += total;
+    budget.charge_entry(member.name);
     members_.push_back(std::move(member));
+  }
+}
+
+void ZipReader::check_overlaps() const {
+  std::vector<const Member*> ordered;
+  for (const Member& member : members_) ordered.push_back(&member);
+  std::sort(ordered.begin(), ordered.end(),
+            [](const Member* a, const Member* b) { return a->offset < b->offset; });
+  for (size_t i = 1; i < ordered.size(); ++i) {
+    const Member &before = *ordered[i - 1], &member = *ordered[i];
+    CATENA_CHECK(IoError,
+                 member.offset - before.offset >= kLocalHeader &&
+                     member.offset - before.offset - kLocalHeader >= before.stored,
+                 "reading '", file_.path(), "': members '", before.name, "' and '", member.name,
+                 "' share bytes of the archive: it is damaged or made to do harm");
   }
 }
 
@@ -206,15 +243,16 @@ std::unique_ptr<Source> ZipReader::open(const Member& member) const {
   CATENA_CHECK(IoError, start <= file_.size() && member.stored <= file_.size() - start, "reading ",
                name, ": its ", member.stored, " bytes at offset ", start,
                " do not fit the file of ", file_.size(), " bytes");
+  const Checksum crc(has_checksums_ ? std::optional(member.crc) : std::nullopt);
   if (member.method == kStored) {
     CATENA_CHECK(IoError, member.size == member.stored, "reading ", name, ": ", member.size,
                  " bytes are stored as ", member.stored);
-    return std::make_unique<StoredSource>(file_, std::move(name), start, member.size, member.crc);
+    return std::make_unique<StoredSource>(file_, std::move(name), start, member.size, crc);
   }
   CATENA_CHECK(IoError, member.size / kLargestRatio <= member.stored, "reading ", name, ": ",
                member.stored, " bytes cannot hold ", member.size, " compressed ones");
   return std::make_unique<InflatedSource>(file_, std::move(name), start, member.stored, member.size,
-                                          member.crc);
+                                          crc);
 }
 
 }  // namespace catena::io

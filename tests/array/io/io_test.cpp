@@ -326,6 +326,13 @@ TEST_F(IoTest, BombsAreRefusedBeforeAllocating) {
   bytes.replace(record + 24, 4, "\xf0\xff\xff\xff");
   write_file(folder_ / "a.npz", bytes);
   EXPECT_NE(load_error(folder_ / "a.npz", true).find("cannot hold"), std::string::npos);
+  // Two members that are the same bytes.
+  save_npz(folder_ / "a.npz", {{"x", arange(4)}, {"y", arange(4)}});
+  bytes = read_file(folder_ / "a.npz");
+  bytes.replace(bytes.rfind("PK\x01\x02") + 42, 4, 4, '\0');
+  write_file(folder_ / "a.npz", bytes);
+  EXPECT_NE(load_error(folder_ / "a.npz", true).find("'x.npy' and 'y.npy' share bytes"),
+            std::string::npos);
 }
 
 TEST_F(IoTest, NamesOfMembersAreChecked) {
