@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/hash128.h"
+#include "core/read_budget.h"
 #include "core/text_hash.h"
 
 namespace catena::serializers {
@@ -106,6 +107,48 @@ std::map<std::string, std::vector<SliceRecord>> tensors_of(const SliceJson& list
   return tensors;
 }
 
+// Whether the boxes of two slices have.
+bool have_common_elements(const TensorSlice& a, const TensorSlice& b) {
+  for (size_t axis = 0; axis < a.shape.size(); ++axis)
+    if (a.begin[axis] >= b.begin[axis] + b.extent[axis] ||
+        b.begin[axis] >= a.begin[axis] + a.extent[axis])
+      return false;
+  return true;
+}
+
+// Each element is in one slice at most: where one is there twice, another is missing, and numbers
+// of elements do not show it.
+void check_disjoint(const std::vector<SliceRecord>& records, ReadBudget& budget) {
+  using Slices = std::vector<const TensorSlice*>;
+  std::map<std::vector<int64_t>, Slices> boxes;  // by begin, extent and order
+  for (const SliceRecord& record : records) {
+    const TensorSlice& slice = record.slice;
+    if (slice.elements.size() == 0) continue;
+    std::vector<int64_t> box;
+    for (const Dims& dims :
+         {Dims(slice.begin), Dims(slice.extent), Dims(slice.order.axes(slice.shape.ndim()))})
+      box.insert(box.end(), dims.begin(), dims.end());
+    boxes[box].push_back(&slice);
+  }
+  Slices firsts;
+  for (auto& [box, slices] : boxes) {
+    std::sort(slices.begin(), slices.end(), [](const TensorSlice* a, const TensorSlice* b) {
+      return a->elements.begin < b->elements.begin;
+    });
+    const TensorSlice& first = *slices.front();
+    budget.charge_steps(firsts.size());
+    const bool is_disjoint =
+        std::none_of(
+            firsts.begin(), firsts.end(),
+            [&](const TensorSlice* other) { return have_common_elements(*other, first); }) &&
+        std::adjacent_find(slices.begin(), slices.end(), [](const auto* a, const auto* b) {
+          return a->elements.end > b->elements.begin;
+        }) == slices.end();
+    CATENA_CHECK(IoError, is_disjoint, "two slices of '", first.name, "' have the same elements");
+    firsts.push_back(&first);
+  }
+}
+
 void check_files(const SliceIndex& index) {
   for (const auto& [name, records] : index.tensors) {
     for (const SliceRecord& record : records) {
@@ -133,6 +176,21 @@ auto read_as(const std::string& source, F f) {
 
 }  // namespace
 
+namespace {
+
+// The text of an index, whose values are charged.
+SliceJson parse_text(const std::string& text, ReadBudget& budget) {
+  constexpr uint64_t kValueBytes = 48;  // of a value, or of a key
+  return SliceJson::parse(text, [&](int depth, SliceJson::parse_event_t event, SliceJson&) {
+    using Event = SliceJson::parse_event_t;
+    budget.check_depth(depth);
+    if (event != Event::object_end && event != Event::array_end) budget.charge_bytes(kValueBytes);
+    return true;
+  });
+}
+
+}  // namespace
+
 std::string to_text(const SliceIndex& index) {
   SliceJson json = {{"format", kSliceFormat}, {"version", kSliceVersion},
                     {"step", index.step},     {"id", index.id},
@@ -146,7 +204,8 @@ std::string to_text(const SliceIndex& index) {
 
 SliceIndex parse_index(const std::string& text, const std::string& source) {
   return read_as(source, [&] {
-    const SliceJson json = SliceJson::parse(text);
+    ReadBudget budget("its JSON");
+    const SliceJson json = parse_text(text, budget);
     CATENA_CHECK(IoError, json.at("format") == kSliceFormat, "the format is ",
                  json.at("format").dump());
     CATENA_CHECK(IoError, json.at("version") == kSliceVersion, "the version is ",
@@ -159,6 +218,7 @@ SliceIndex parse_index(const std::string& text, const std::string& source) {
     for (const SliceJson& file : json.at("files"))
       index.files.push_back({file.at("name").get<std::string>(), file.at("bytes").get<int64_t>()});
     index.tensors = tensors_of(json.at("tensors"));
+    for (const auto& [name, records] : index.tensors) check_disjoint(records, budget);
     check_files(index);
     return index;
   });

@@ -41,7 +41,7 @@ struct SliceIndex {
 };
 
 // The text of index.json, and back. `source` begins the errors: IoError for a text that is not one
-// of these, and for slices outside of their tensor or file.
+// of these, and for slices outside of their tensor or file, or with elements of another slice.
 std::string to_text(const SliceIndex& index);
 SliceIndex parse_index(const std::string& text, const std::string& source);
 

@@ -125,26 +125,34 @@ bool exists(const std::string& path) {
   return false;
 }
 
-std::string read_existing(const std::string& folder, const char* name) {
+constexpr uint64_t kLongestComplete = 64;                // two numbers
+constexpr uint64_t kLongestIndex = uint64_t{256} << 20;  // of about a million slices
+
+std::string read_existing(const std::string& folder, const char* name, uint64_t longest) {
   const std::string path = folder + "/" + name;
   CATENA_CHECK(serializers::DamageError, exists(folder), "there is no checkpoint '", folder, "'");
   CATENA_CHECK(serializers::DamageError, exists(path), "'", folder, "' has no file '", name, "': ",
                name == std::string(kCompleteName)
                    ? "its save did not end, or it was not copied as a whole"
                    : "it was removed, or not copied");
-  return io::read_whole_file(path);
+  const io::InputFile file(path);
+  CATENA_CHECK(serializers::DamageError, file.size() <= longest, "'", path, "' has ", file.size(),
+               " bytes, more than the ", longest, " that are read: it is damaged");
+  std::string text(static_cast<size_t>(file.size()), '\0');
+  file.read_at(0, text.data(), text.size());
+  return text;
 }
 
 }  // namespace
 
 SliceReader::SliceReader(const std::string& folder) : folder_(folder) {
-  const std::string complete = read_existing(folder, kCompleteName);
+  const std::string complete = read_existing(folder, kCompleteName, kLongestComplete);
   unsigned long long bytes = 0;
   unsigned crc = 0;
   CATENA_CHECK(serializers::DamageError,
                std::sscanf(complete.c_str(), "%llu %x", &bytes, &crc) == 2, "'", folder, "/",
                kCompleteName, "': expected the size and the checksum of ", kIndexName);
-  const std::string text = read_existing(folder, kIndexName);
+  const std::string text = read_existing(folder, kIndexName, kLongestIndex);
   CATENA_CHECK(serializers::DamageError,
                text.size() == bytes && crc_of(text.data(), text.size()) == crc, "'", folder, "/",
                kIndexName, "' is damaged: it has ", text.size(), " bytes, written were ", bytes,

@@ -221,6 +221,40 @@ TEST(SliceIndex, RefusesWhatIsOutside) {
   expect_contains(error(other), {"the name of a file is '../f'"});
 }
 
+// Where a half is there twice, the other is missing.
+TEST(SliceIndex, RefusesElementsThatAreThereTwice) {
+  const auto error = [](const std::vector<TensorSlice>& slices) {
+    SliceIndex index{.entries = {"t"}};
+    index.files = {{"f", 800}};
+    for (const TensorSlice& slice : slices) index.tensors["t"].push_back({slice, 0, 0, 7});
+    return error_of<IoError>([&] { parse_index(to_text(index), "run/index.json"); });
+  };
+  EXPECT_EQ(error({range_of("t", 100, 50, 100), range_of("t", 100, 0, 50)}), "no error");
+  expect_contains(error({range_of("t", 100, 0, 50), range_of("t", 100, 0, 50)}),
+                  {"run/index.json", "two slices of 't' have the same elements"});
+  expect_contains(error({range_of("t", 100, 49, 100), range_of("t", 100, 0, 50)}),
+                  {"two slices of 't'"});
+  const auto box = [](int64_t begin, int64_t extent) {
+    return TensorSlice{.name = "t",
+                       .shape = {4, 2},
+                       .begin = {begin, 0},
+                       .extent = {extent, 2},
+                       .elements = {0, 2 * extent}};
+  };
+  EXPECT_EQ(error({box(0, 2), box(2, 2)}), "no error");
+  expect_contains(error({box(0, 2), box(1, 2), box(3, 1)}), {"two slices of 't'"});
+}
+
+// A small text can ask for much memory.
+TEST(SliceIndex, DeepAndLargeTexts) {
+  expect_contains(error_of<IoError>([] { parse_index(std::string(1000, '['), "index"); }),
+                  {"index: ", "more than 64 containers deep"});
+  std::string large = "[";
+  for (int i = 0; i < 12'000'000; ++i) large += "0,";
+  expect_contains(error_of<IoError>([&] { parse_index(large + "0]", "index"); }),
+                  {"more than 512 MiB of memory"});
+}
+
 // Whatever a byte becomes: an error, or an index that was checked.
 TEST(SliceIndex, DamagedTextEndsInAnError) {
   SliceIndex index{.step = 5, .id = "abc", .ranks = 1, .entries = {"t"}};
