@@ -9,7 +9,7 @@
 namespace catena::serializers {
 namespace {
 
-constexpr size_t kMostValues = 8'000'000;
+constexpr uint64_t kMemoBytes = 48;  // of an entry of a hash table
 
 // Opcodes by their names in Python's pickle.py.
 enum Opcode : uint8_t {
@@ -25,7 +25,7 @@ enum Opcode : uint8_t {
   kNoneOpcode = 'N',
   kBinPersId = 'Q',
   kReduce = 'R',
-  kBinString = 'T',
+  kBinString = 'T',  // texts of Python 2
   kShortBinString = 'U',
   kBinUnicode = 'X',
   kBinBytes = 'B',
@@ -56,14 +56,19 @@ enum Opcode : uint8_t {
   kShortBinUnicode = 0x8c,
   kBinUnicode8 = 0x8d,
   kBinBytes8 = 0x8e,
+  kEmptySet = 0x8f,
+  kAddItems = 0x90,
+  kFrozenSet = 0x91,
+  kNewObjEx = 0x92,
   kStackGlobal = 0x93,
   kMemoize = 0x94,
   kFrame = 0x95,
+  kByteArray8 = 0x96,
 };
 
 }  // namespace
 
-const char* name_of(PickleKind kind) {
+std::string_view name_of(PickleKind kind) {
   switch (kind) {
     case PickleKind::kNone:
       return "None";
@@ -97,8 +102,9 @@ const char* name_of(PickleKind kind) {
   return "constant";
 }
 
-PickleMachine::PickleMachine(std::string name, std::string_view bytes, bool script)
-    : name_(std::move(name)), bytes_(bytes), script_(script) {}
+PickleMachine::PickleMachine(std::string name, std::string_view bytes, bool script,
+                             ReadBudget& budget)
+    : name_(std::move(name)), bytes_(bytes), script_(script), budget_(budget) {}
 
 void PickleMachine::bad(const std::string& what) const {
   fail<IoError>("reading ", name_, ": at offset ", opcode_at_, " of the pickle: ", what);
@@ -127,22 +133,13 @@ std::string_view PickleMachine::line() {
   return text;
 }
 
-// Adds to a counter of what takes memory.
-void PickleMachine::count(size_t& counter, size_t more) const {
-  counter += more;
-  if (counter > kMostValues)
-    bad(message("more than ", kMostValues, " values, which no state dict of tensors has"));
-}
-
 void PickleMachine::push(PickleValue& value) {
-  size_t size = stack_.size();
-  count(size, 1);
+  budget_.charge_bytes(sizeof(PickleValue*));
   stack_.push_back(&value);
 }
 
 PickleValue& PickleMachine::make(PickleKind kind) {
-  size_t size = values_.size();
-  count(size, 1);
+  budget_.charge_bytes(sizeof(PickleValue));
   values_.emplace_back().kind = kind;
   return values_.back();
 }
@@ -193,13 +190,12 @@ void PickleMachine::push_tuple(size_t count) {
   std::vector<PickleValue*> items(count);
   for (size_t i = count; i-- > 0;) items[i] = &pop();
   PickleValue& tuple = make(PickleKind::kTuple);
-  tuple.items = std::move(items);
+  add_items(tuple, items);
   push(tuple);
 }
 
 void PickleMachine::remember(uint64_t slot) {
-  size_t size = memo_.size();
-  count(size, 1);
+  budget_.charge_bytes(kMemoBytes);
   memo_[slot] = &top();
 }
 
@@ -210,8 +206,12 @@ void PickleMachine::recall(uint64_t slot) {
 }
 
 const PickleValue& PickleMachine::run() {
+  stack_.clear();
+  marks_.clear();
+  memo_.clear();
   uint8_t opcode = 0;
   do {
+    budget_.charge_steps(1);
     opcode_at_ = at_;
     opcode = static_cast<uint8_t>(number(1));
   } while (step(opcode));
@@ -243,6 +243,10 @@ bool PickleMachine::step(uint8_t opcode) {
     }
     case kReduce:
       reduce();
+      return true;
+    case kNewObjEx:
+      pop();  // arguments by name
+      new_object();
       return true;
     case kNewObj:
       new_object();
@@ -299,14 +303,19 @@ bool PickleMachine::constant(uint8_t opcode) {
       push_text(PickleKind::kText, take(number(8)));
       return true;
     case kBinString:
+      push_text(PickleKind::kText, take(number(4)));
+      return true;
+    case kShortBinString:
+      push_text(PickleKind::kText, take(number(1)));
+      return true;
     case kBinBytes:
       push_text(PickleKind::kBytes, take(number(4)));
       return true;
-    case kShortBinString:
     case kShortBinBytes:
       push_text(PickleKind::kBytes, take(number(1)));
       return true;
     case kBinBytes8:
+    case kByteArray8:
       push_text(PickleKind::kBytes, take(number(8)));
       return true;
     default:
@@ -324,9 +333,9 @@ bool PickleMachine::container(uint8_t opcode) {
       push_tuple(opcode == kEmptyTuple ? 0 : static_cast<size_t>(opcode - kTuple1 + 1));
       return true;
     case kTuple: {
-      auto items = pop_marked();
+      const auto items = pop_marked();
       PickleValue& tuple = make(PickleKind::kTuple);
-      tuple.items = std::move(items);
+      add_items(tuple, items);
       push(tuple);
       return true;
     }
@@ -335,6 +344,16 @@ bool PickleMachine::container(uint8_t opcode) {
       return true;
     case kEmptyDict:
       push(make(PickleKind::kDict));
+      return true;
+    case kEmptySet:
+      push(make_other("set"));
+      return true;
+    case kAddItems:
+      pop_marked();
+      return true;
+    case kFrozenSet:
+      pop_marked();
+      push(make_other("frozenset"));
       return true;
     case kAppend:
       append({&pop()});
@@ -358,12 +377,10 @@ bool PickleMachine::container(uint8_t opcode) {
 // Opcodes of the stack and the memo; any other is an error.
 void PickleMachine::memory(uint8_t opcode) {
   switch (opcode) {
-    case kMark: {
-      size_t size = marks_.size();
-      count(size, 1);
+    case kMark:
+      budget_.charge_bytes(sizeof(size_t));
       marks_.push_back(stack_.size());
       return;
-    }
     case kPop:
       pop();
       return;
@@ -389,19 +406,32 @@ void PickleMachine::memory(uint8_t opcode) {
   }
 }
 
+void PickleMachine::add_items(PickleValue& container, const std::vector<PickleValue*>& items) {
+  budget_.charge_bytes(items.size() * sizeof(PickleValue*));
+  container.items.insert(container.items.end(), items.begin(), items.end());
+}
+
+PickleValue& PickleMachine::make_other(std::string_view maker) {
+  PickleValue& other = make(PickleKind::kOther);
+  other.text = maker;
+  return other;
+}
+
 void PickleMachine::append(const std::vector<PickleValue*>& items) {
   PickleValue& list = top();
+  if (list.kind == PickleKind::kOther) return;
   if (list.kind != PickleKind::kList)
     bad(message("items are added to a ", name_of(list.kind), ", expected a list"));
-  list.items.insert(list.items.end(), items.begin(), items.end());
+  add_items(list, items);
 }
 
 void PickleMachine::set_items(const std::vector<PickleValue*>& items) {
   PickleValue& dict = top();
+  if (dict.kind == PickleKind::kOther) return;
   if (dict.kind != PickleKind::kDict || items.size() % 2 != 0)
     bad(message(items.size(), " keys and values are added to a ", name_of(dict.kind),
                 ", expected a dict and pairs"));
-  dict.items.insert(dict.items.end(), items.begin(), items.end());
+  add_items(dict, items);
 }
 
 }  // namespace catena::serializers

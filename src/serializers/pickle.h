@@ -10,6 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/read_budget.h"
+
 namespace catena::serializers {
 
 // What a value of a pickle is.
@@ -28,10 +30,10 @@ enum class PickleKind : uint8_t {
   kObject,   // of a TorchScript class; items as of a dict: its attributes
   kStorage,  // items: what follows 'storage' in its tuple: type, key, device, number of elements
   kTensor,   // items: storage, offset, size, stride, then the dtype (a global) or nothing
-  kOther,    // a value that nobody asks for: a device
+  kOther,    // a value that nobody asks for; text: what made it, "torch.device"
 };
 // "int", "list": for lists of what was left out.
-const char* name_of(PickleKind kind);
+std::string_view name_of(PickleKind kind);
 
 // A value. Values belong to their machine and may refer to each other in circles.
 struct PickleValue {
@@ -41,15 +43,20 @@ struct PickleValue {
   std::vector<PickleValue*> items;
 };
 
-// One pickle, of protocol 2 to 5.
+// Pickles of protocol 2 to 5, one behind the other.
 class PickleMachine {
  public:
   // `name` begins the errors: "'net.pt': member 'net/data.pkl'". `script`: the classes and helpers
-  // of TorchScript are known. The bytes must outlive the machine.
-  PickleMachine(std::string name, std::string_view bytes, bool script);
-  // Reads the pickle up to its end. IoError with the offset for damage, for what is not known, and
-  // for more than 8 million values.
+  // of TorchScript are known. Charges `budget` for values and work. The bytes must outlive the
+  // machine.
+  PickleMachine(std::string name, std::string_view bytes, bool script, ReadBudget& budget);
+  // Reads the next pickle up to its end. IoError with the offset for damage and for what is not
+  // known.
   const PickleValue& run();
+  // The offset behind the last pickle.
+  uint64_t position() const { return at_; }
+  // Of all pickles, in their order.
+  const std::vector<const PickleValue*>& storages() const { return storages_; }
 
  private:
   enum class Role : uint8_t;
@@ -61,7 +68,6 @@ class PickleMachine {
   std::string_view line();
   PickleValue& make(PickleKind kind);
   void push(PickleValue& value);
-  void count(size_t& counter, size_t more) const;
   void push_int(int64_t value);
   void push_text(PickleKind kind, std::string_view text);
   void push_long(uint64_t bytes);
@@ -82,6 +88,8 @@ class PickleMachine {
   void reduce();
   PickleValue& call(const PickleValue& function, const std::vector<PickleValue*>& arguments);
   PickleValue& make_dict(const std::vector<PickleValue*>& arguments);
+  void add_items(PickleValue& container, const std::vector<PickleValue*>& items);
+  PickleValue& make_other(std::string_view maker);
   PickleValue& make_tensor(const std::vector<PickleValue*>& arguments, size_t dtype_at);
   void new_object();
   void build();
@@ -90,13 +98,14 @@ class PickleMachine {
   std::string name_;
   std::string_view bytes_;
   bool script_;
+  ReadBudget& budget_;
   uint64_t at_ = 0, opcode_at_ = 0;
   std::deque<PickleValue> values_;
   std::deque<std::string> names_;  // of globals, joined
   std::vector<PickleValue*> stack_;
+  std::vector<const PickleValue*> storages_;
   std::vector<size_t> marks_;  // sizes of the stack
   std::unordered_map<uint64_t, PickleValue*> memo_;
-  size_t copied_ = 0;  // items that were copied from one container into another
 };
 
 }  // namespace catena::serializers

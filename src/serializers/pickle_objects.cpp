@@ -1,32 +1,22 @@
 // What the names in a pickle mean: dicts, storages, tensors and modules. Calls only gather their
 // arguments.
 #include <algorithm>
+#include <string_view>
 
 #include "catena/core/error.h"
 #include "serializers/pickle.h"
 
 namespace catena::serializers {
 
-namespace {
-
-std::string printable(std::string_view text) {
-  std::string shown(text.substr(0, 100));
-  for (char& c : shown)
-    if (c >= 0 && c < 32) c = '?';
-  return text.size() > 100 ? shown + "..." : shown;
-}
-
-}  // namespace
-
 // What a global may do.
 enum class PickleMachine::Role : uint8_t {
   kInert,            // is an argument of others
-  kDict,             // collections.OrderedDict
+  kDict,             // collections.OrderedDict and its like
   kTensorOf4,        // storage, offset, size, stride and what is not needed here
   kTensorWithDtype,  // the same with a dtype as seventh argument
   kFirst,            // its first argument
   kFromType,         // function, type, its arguments
-  kIgnored,          // a value that nobody asks for
+  kIgnored,          // a class or function whose values nobody asks for
 };
 
 struct PickleMachine::Global {
@@ -42,6 +32,30 @@ bool is_class_of_script(std::string_view name) { return name.starts_with("__torc
 // torch.FloatStorage, torch.storage.UntypedStorage, torch.cuda.HalfStorage
 bool is_storage(std::string_view name) {
   return name.starts_with("torch.") && name.ends_with("Storage");
+}
+
+// Values of Python and NumPy that checkpoints keep beside tensors. `__builtin__` is `builtins` up
+// to protocol 2.
+bool is_plain_value(std::string_view name) {
+  static constexpr std::string_view kNames[] = {"argparse.Namespace",      "collections.deque",
+                                                "copy_reg._reconstructor", "copyreg._reconstructor",
+                                                "decimal.Decimal",         "fractions.Fraction",
+                                                "types.SimpleNamespace",   "uuid.UUID"};
+  static constexpr std::string_view kBuiltins[] = {
+      "bool", "bytearray", "bytes", "complex", "dict",  "float", "frozenset", "int",     "list",
+      "long", "object",    "range", "set",     "slice", "str",   "tuple",     "unicode", "xrange"};
+  static constexpr std::string_view kNumpy[] = {"multiarray.scalar", "multiarray._reconstruct",
+                                                "numeric._frombuffer"};
+  const auto is_in = [](const auto& names, std::string_view one) {
+    return std::find(std::begin(names), std::end(names), one) != std::end(names);
+  };
+  for (const std::string_view module : {"builtins.", "__builtin__."})
+    if (name.starts_with(module)) return is_in(kBuiltins, name.substr(module.size()));
+  for (const std::string_view module : {"datetime.", "pathlib.", "numpy.dtypes."})
+    if (name.starts_with(module)) return name.find('.', module.size()) == name.npos;
+  for (const std::string_view module : {"numpy.core.", "numpy._core."})
+    if (name.starts_with(module)) return is_in(kNumpy, name.substr(module.size()));
+  return name == "numpy.dtype" || name == "numpy.ndarray" || is_in(kNames, name);
 }
 
 // torch.float32: lower-case letters, digits and underscores behind the first point.
@@ -62,6 +76,8 @@ bool is_dtype(std::string_view name) {
 void PickleMachine::global(std::string_view module, std::string_view name) {
   static constexpr Global kKnown[] = {
       {"collections.OrderedDict", Role::kDict},
+      {"collections.Counter", Role::kDict},
+      {"collections.defaultdict", Role::kDict},
       {"torch._utils._rebuild_tensor", Role::kTensorOf4},
       {"torch._utils._rebuild_tensor_v2", Role::kTensorOf4},
       {"torch._utils._rebuild_tensor_v3", Role::kTensorWithDtype},
@@ -71,12 +87,6 @@ void PickleMachine::global(std::string_view module, std::string_view name) {
       {"torch.Size", Role::kFirst},
       {"torch.device", Role::kIgnored},
       {"_codecs.encode", Role::kIgnored},  // bytes in protocol 2
-      {"builtins.set", Role::kIgnored},
-      {"builtins.complex", Role::kIgnored},
-      {"builtins.bytearray", Role::kIgnored},
-      {"__builtin__.set", Role::kIgnored},  // the same up to protocol 2
-      {"__builtin__.complex", Role::kIgnored},
-      {"__builtin__.bytearray", Role::kIgnored},
       {"torch.Tensor", Role::kInert},
       {"torch.nn.parameter.Parameter", Role::kInert},
       {"torch.nn.parameter.Buffer", Role::kInert},
@@ -87,22 +97,28 @@ void PickleMachine::global(std::string_view module, std::string_view name) {
       {"torch.jit._pickle.restore_type_tag", Role::kFirst, true},
       {"torch.jit._pickle.build_tensor_from_id", Role::kIgnored, true},
   };
+  budget_.charge_bytes(module.size() + name.size());
+  budget_.check_name(name);
   std::string joined(module);
   joined += '.';
   joined += name;
   Role role = Role::kInert;
   bool known = is_storage(joined) || is_dtype(joined) || (script_ && is_class_of_script(joined));
+  if (is_plain_value(joined)) {
+    role = Role::kIgnored;
+    known = true;
+  }
   for (const Global& entry : kKnown) {
     if (entry.name != joined || (entry.script && !script_)) continue;
     role = entry.role;
     known = true;
   }
   if (!known && joined.starts_with("torch._utils._rebuild_"))
-    bad("it refers to '" + printable(joined) +
+    bad("it refers to '" + joined +
         "': a sparse, quantized or otherwise special tensor, which is not read; save a plain one, "
         "in Python: x.to_dense(), x.dequantize() or x.detach().clone()");
   if (!known)
-    bad("it refers to '" + printable(joined) +
+    bad("it refers to '" + joined +
         "', which is not one of the names that tensors need; nothing was executed. Save a state "
         "dict of tensors, in Python: torch.save(model.state_dict(), path)");
   PickleValue& value = make(PickleKind::kGlobal);
@@ -123,7 +139,7 @@ PickleValue& PickleMachine::call(const PickleValue& function,
                                  const std::vector<PickleValue*>& arguments) {
   const auto expect = [&](bool fits) {
     if (!fits)
-      bad(message("'", printable(function.text), "' with ", arguments.size(),
+      bad(message("'", function.text, "' with ", arguments.size(),
                   " arguments that are not those of a tensor; nothing was executed"));
   };
   switch (static_cast<Role>(function.integer)) {
@@ -144,26 +160,28 @@ PickleValue& PickleMachine::call(const PickleValue& function,
       return call(*arguments[0], arguments[2]->items);
     }
     case Role::kIgnored:
-      return make(PickleKind::kOther);
+      return make_other(function.text);
     case Role::kInert:
       break;
   }
-  bad("it calls '" + printable(function.text) +
-      "', which tensors do not need; nothing was executed");
+  bad(message("it calls '", function.text, "', which tensors do not need; nothing was executed"));
 }
 
-// OrderedDict(), or OrderedDict([(key, value), ...]) of Python 2.
+// OrderedDict(), OrderedDict([(key, value), ...]) of Python 2, Counter({key: count}),
+// defaultdict(list), whose items follow.
 PickleValue& PickleMachine::make_dict(const std::vector<PickleValue*>& arguments) {
   PickleValue& dict = make(PickleKind::kDict);
-  if (arguments.empty()) return dict;
+  const bool is_empty = arguments.empty() || arguments[0]->kind == PickleKind::kGlobal;
+  if (is_empty) return dict;
+  if (arguments.size() == 1 && arguments[0]->kind == PickleKind::kDict) return *arguments[0];
   if (arguments.size() > 1 || arguments[0]->kind != PickleKind::kList)
     bad("an OrderedDict of something else than pairs");
   for (const PickleValue* pair : arguments[0]->items) {
     const bool is_pair = (pair->kind == PickleKind::kTuple || pair->kind == PickleKind::kList) &&
                          pair->items.size() == 2;
     if (!is_pair) bad("an OrderedDict of something else than pairs");
-    count(copied_, 2);
-    dict.items.insert(dict.items.end(), pair->items.begin(), pair->items.end());
+    budget_.charge_steps(1);
+    add_items(dict, pair->items);
   }
   return dict;
 }
@@ -189,9 +207,12 @@ PickleValue& PickleMachine::make_tensor(const std::vector<PickleValue*>& argumen
   return tensor;
 }
 
-// TorchScript's modules: a class without arguments, whose attributes follow.
+// TorchScript's modules, a class without arguments, whose attributes follow; and plain values.
 void PickleMachine::new_object() {
   const PickleValue &arguments = pop(), &type = pop();
+  const bool is_ignored =
+      type.kind == PickleKind::kGlobal && static_cast<Role>(type.integer) == Role::kIgnored;
+  if (is_ignored) return push(make_other(type.text));
   const bool fits = type.kind == PickleKind::kGlobal && is_class_of_script(type.text) &&
                     arguments.kind == PickleKind::kTuple;
   if (!fits) bad("an object of a class that tensors do not need; nothing was executed");
@@ -202,12 +223,13 @@ void PickleMachine::new_object() {
 void PickleMachine::build() {
   const PickleValue& state = pop();
   PickleValue& object = top();
-  if (object.kind == PickleKind::kDict || object.kind == PickleKind::kTensor) return;
+  if (object.kind == PickleKind::kDict || object.kind == PickleKind::kTensor ||
+      object.kind == PickleKind::kOther)
+    return;
   if (object.kind != PickleKind::kObject)
     bad(message("attributes of a ", name_of(object.kind), "; nothing was executed"));
   if (state.kind != PickleKind::kDict) return;
-  count(copied_, state.items.size());
-  object.items.insert(object.items.end(), state.items.begin(), state.items.end());
+  add_items(object, state.items);
 }
 
 void PickleMachine::persistent() {
@@ -220,6 +242,10 @@ void PickleMachine::persistent() {
   if (!fits) bad("a stored object that is not a tensor's storage: the file is damaged");
   PickleValue& storage = make(PickleKind::kStorage);
   storage.items.assign(id.items.begin() + 1, id.items.begin() + 5);
+  if (id.items.size() > 5 && !is(5, PickleKind::kNone))
+    bad("a storage that is a part of another one, as PyTorch made them before 0.4; save it again, "
+        "in Python: torch.save(torch.load(path, map_location='cpu'), path)");
+  storages_.push_back(&storage);
   push(storage);
 }
 

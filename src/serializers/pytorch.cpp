@@ -1,182 +1,84 @@
 #include "catena/serializers/pytorch.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
-#include <set>
+#include <optional>
+#include <tuple>
+#include <unordered_map>
 
-#include "array/io/zip.h"
-#include "serializers/file_formats.h"
-#include "serializers/pickle.h"
+#include "serializers/torch_container.h"
 
 namespace catena::serializers {
+
 namespace {
 
-constexpr uint64_t kLongestPickle = uint64_t{64} << 20;
-constexpr int kDeepest = 64;                             // containers in containers
-constexpr size_t kMostEntries = 1'000'000;               // tensors and what is skipped
-constexpr uint64_t kLongestNames = uint64_t{256} << 20;  // all names together
-
-// PyTorch's dtypes and the classes of their storages.
-struct TorchDtype {
-  std::string_view name, storage;
-  std::optional<Dtype> dtype;
-  int64_t bytes;
-};
-constexpr TorchDtype kTorchDtypes[] = {{"float64", "DoubleStorage", Dtype::kFloat64, 8},
-                                       {"float32", "FloatStorage", Dtype::kFloat32, 4},
-                                       {"float16", "HalfStorage", Dtype::kFloat16, 2},
-                                       {"bfloat16", "BFloat16Storage", Dtype::kBFloat16, 2},
-                                       {"int64", "LongStorage", Dtype::kInt64, 8},
-                                       {"int32", "IntStorage", Dtype::kInt32, 4},
-                                       {"int16", "ShortStorage", Dtype::kInt16, 2},
-                                       {"int8", "CharStorage", Dtype::kInt8, 1},
-                                       {"uint8", "ByteStorage", Dtype::kUInt8, 1},
-                                       {"bool", "BoolStorage", Dtype::kBool, 1},
-                                       {"uint64", "", Dtype::kUInt64, 8},
-                                       {"uint32", "", Dtype::kUInt32, 4},
-                                       {"uint16", "", Dtype::kUInt16, 2},
-                                       {"complex128", "ComplexDoubleStorage", {}, 16},
-                                       {"complex64", "ComplexFloatStorage", {}, 8},
-                                       {"complex32", "", {}, 4},
-                                       {"float8_e4m3fn", "", {}, 1},
-                                       {"float8_e5m2", "", {}, 1},
-                                       {"float8_e4m3fnuz", "", {}, 1},
-                                       {"float8_e5m2fnuz", "", {}, 1},
-                                       {"float8_e8m0fnu", "", {}, 1}};
-constexpr std::string_view kUntyped = "UntypedStorage";
-
-std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
+constexpr uint64_t kStepsOfKey = 64;  // to find it again
 
 }  // namespace
 
 struct PytorchFile::Archive {
   // Where the elements of a tensor are.
   struct Placed {
-    size_t member = 0;   // of the archive; none for a storage without bytes
+    size_t storage = 0;  // of the container; none for a storage without bytes
     uint64_t bytes = 0;  // of the storage
-    int64_t item = 1;    // bytes of its elements, which are swapped in big-endian archives
+    int64_t item = 1;    // bytes of its elements, which are swapped in big-endian files
+    bool is_bool = false;
     int64_t offset = 0;  // in bytes, as the strides
     Strides strides;
   };
 
   Archive(PytorchFile& owner, const std::string& path);
 
-  std::string pickle_name() const { return zip.members()[pickle_at].name; }
   [[noreturn]] void bad(const std::string& tensor, const std::string& what) const {
     fail<IoError>("reading '", file.path(), "': tensor '", tensor, "' ", what);
   }
-  void find_members();
-  void find_byte_order();
-  std::string read_member(size_t member) const;
   // What a dict, list or object holds; `name` is its own.
   void walk(const PickleValue& value, const std::string& name, int depth);
   void walk_pairs(const PickleValue& value, const std::string& name, int depth);
   void walk_list(const PickleValue& value, const std::string& name, int depth);
   void skip(const std::string& name, const PickleValue& value);
-  void count_entry(const std::string& name);
+  std::string below(const std::string& name, const std::string& key);
   void add_tensor(const PickleValue& value, const std::string& name);
   void read_shape(TensorInfo& info, Placed& placed, const PickleValue& value, int64_t item) const;
   void find_storage(const TensorInfo& info, Placed& placed, const PickleValue& value,
                     int64_t item) const;
-  void find_member(const TensorInfo& info, Placed& placed, std::string_view key) const;
-  // The bytes of a storage, in this machine's order, as a 1-d array of uint8.
+  void find_bytes(const TensorInfo& info, Placed& placed, std::string_view key) const;
+  // What tensors with equal keys read alike.
+  using StorageKey = std::tuple<size_t, int64_t, bool>;
+  StorageKey key_of(size_t tensor) const {
+    const Placed& placed = places[tensor];
+    return {placed.storage, container->is_swapped() ? placed.item : 1, placed.is_bool};
+  }
+  // The bytes of a storage as the tensor reads them, as a 1-d array of uint8.
   Array storage_of(const Placed& placed) const;
-  Array view_of(const TensorInfo& info, const Placed& placed, const Array& storage) const;
 
   io::InputFile file;
-  io::ZipReader zip;
-  std::map<std::string_view, size_t> members;
-  size_t pickle_at = 0;
-  std::string folder;  // of all members: "net/"
-  bool swapped = false;
+  ReadBudget budget;
+  std::unique_ptr<TorchContainer> container;
 
   std::vector<TensorInfo> infos;
   std::vector<Placed> places;
   std::vector<std::string> skipped;
-  uint64_t name_bytes = 0;
 };
 
-namespace {
-
-const io::InputFile& checked(const io::InputFile& file) {
-  const FileFormat format = format_of(file);
-  CATENA_CHECK(
-      IoError, format != FileFormat::kLegacyPytorch, "reading '", file.path(),
-      "': the file is in PyTorch's format of before 1.6, which is not read; save it again, "
-      "in Python: torch.save(torch.load(path, map_location='cpu'), path)");
-  CATENA_CHECK(IoError, format == FileFormat::kZip, "reading '", file.path(),
-               "': expected a .pt file of torch.save, a zip archive, but ", foreign_text(file));
-  return file;
-}
-
-}  // namespace
-
 PytorchFile::Archive::Archive(PytorchFile& owner, const std::string& path)
-    : file(path), zip(checked(file)) {
-  find_members();
-  find_byte_order();
-  const std::string pickle = read_member(pickle_at);
-  const bool script = members.count(folder + "constants.pkl") > 0;
-  PickleMachine machine(message("'", path, "': member '", pickle_name(), "'"), pickle, script);
-  walk(machine.run(), "", 0);
+    : file(path),
+      budget(message("reading '", path, "'")),
+      container(TorchContainer::open(file, budget)) {
+  walk(container->value(), "", 0);
+  container->forget_pickle();
   owner.describe(std::move(infos), {}, std::move(skipped));
 }
 
-void PytorchFile::Archive::find_members() {
-  constexpr std::string_view kPickle = "/data.pkl";
-  bool found = false;
-  for (size_t i = 0; i < zip.members().size(); ++i) {
-    const std::string& name = zip.members()[i].name;
-    CATENA_CHECK(IoError, members.emplace(name, i).second, "reading '", file.path(),
-                 "': two members are named '", name, "'");
-    if (!name.ends_with(kPickle) || name.find('/') != name.size() - kPickle.size()) continue;
-    CATENA_CHECK(IoError, !found, "reading '", file.path(), "': two members are named data.pkl: '",
-                 pickle_name(), "' and '", name, "'");
-    found = true;
-    pickle_at = i;
-    folder = name.substr(0, name.size() - kPickle.size() + 1);
-  }
-  CATENA_CHECK(IoError, found, "reading '", file.path(),
-               "': expected a .pt file of torch.save, found a zip archive without a data.pkl");
-}
-
-void PytorchFile::Archive::find_byte_order() {
-  const auto found = members.find(folder + "byteorder");
-  if (found == members.end()) return;  // before PyTorch 2.1: little-endian
-  const std::string order = read_member(found->second);
-  CATENA_CHECK(IoError, order == "little" || order == "big", "reading '", file.path(),
-               "': its byte order is '", order.substr(0, 20), "', expected 'little' or 'big'");
-  swapped = order == "big";
-}
-
-std::string PytorchFile::Archive::read_member(size_t member) const {
-  const auto& entry = zip.members()[member];
-  CATENA_CHECK(IoError, entry.size <= kLongestPickle, "reading '", file.path(), "': member '",
-               entry.name, "' has ", entry.size, " bytes, more than the ", kLongestPickle,
-               " of the largest description that is read");
-  const auto source = zip.open(entry);
-  std::string bytes(static_cast<size_t>(source->size()), '\0');
-  source->read(bytes.data(), bytes.size());
-  return bytes;
-}
-
-void PytorchFile::Archive::count_entry(const std::string& name) {
-  name_bytes += name.size();
-  CATENA_CHECK(IoError, infos.size() + skipped.size() < kMostEntries && name_bytes < kLongestNames,
-               "reading '", file.path(), "': more than ", kMostEntries,
-               " entries, which no state dict has");
-}
-
 void PytorchFile::Archive::skip(const std::string& name, const PickleValue& value) {
-  count_entry(name);
-  skipped.push_back((name.empty() ? "the outermost value" : name) + " (" + name_of(value.kind) +
-                    ")");
+  budget.charge_entry(name);
+  const bool is_named = value.kind == PickleKind::kOther;
+  skipped.push_back(message(name.empty() ? "the outermost value" : name, " (",
+                            is_named ? value.text : serializers::name_of(value.kind), ")"));
 }
 
 void PytorchFile::Archive::walk(const PickleValue& value, const std::string& name, int depth) {
-  CATENA_CHECK(IoError, depth <= kDeepest, "reading '", file.path(), "': '", name.substr(0, 200),
-               "...' is more than ", kDeepest, " containers deep, or inside itself");
+  budget.check_depth(depth);
   switch (value.kind) {
     case PickleKind::kTensor:
       return add_tensor(value, name.empty() ? "tensor" : name);
@@ -193,28 +95,35 @@ void PytorchFile::Archive::walk(const PickleValue& value, const std::string& nam
 
 namespace {
 
+// "" for keys that are neither texts nor numbers.
 std::string key_text(const PickleValue& key) {
   if (key.kind == PickleKind::kText) return std::string(key.text);
   if (key.kind == PickleKind::kInt) return std::to_string(key.integer);
   return "";
 }
 
-std::string below(const std::string& name, const std::string& key) {
-  return name.empty() ? key : name + "." + key;
-}
-
 }  // namespace
+
+std::string PytorchFile::Archive::below(const std::string& name, const std::string& key) {
+  budget.charge_steps(name.size() + key.size());
+  std::string joined = name.empty() ? key : name + "." + key;
+  budget.check_name(joined);
+  return joined;
+}
 
 void PytorchFile::Archive::walk_pairs(const PickleValue& value, const std::string& name,
                                       int depth) {
   // As in Python, the last value of a key counts, in the place of the first.
   std::vector<std::pair<std::string, const PickleValue*>> pairs;
-  std::map<std::string, size_t> places_of;
+  std::unordered_map<std::string, size_t> places_of;
   for (size_t i = 0; i + 1 < value.items.size(); i += 2) {
     const PickleValue& key = *value.items[i];
+    budget.check_name(key.text);
+    budget.charge_steps(kStepsOfKey + key.text.size());
     const std::string text = key_text(key);
     if (text.empty()) {
-      skip(below(name, message("[a key of kind ", name_of(key.kind), "]")), *value.items[i + 1]);
+      skip(below(name, message("[a key of kind ", serializers::name_of(key.kind), "]")),
+           *value.items[i + 1]);
       continue;
     }
     const auto [place, is_new] = places_of.emplace(text, pairs.size());
@@ -224,11 +133,17 @@ void PytorchFile::Archive::walk_pairs(const PickleValue& value, const std::strin
       pairs[place->second].second = value.items[i + 1];
   }
   for (const auto& [key, item] : pairs) walk(*item, below(name, key), depth + 1);
-  if (pairs.empty()) count_entry(name);
+  if (pairs.empty()) budget.charge_entry(name);  // there may be many
 }
 
 // A list without tensors is one entry of what is skipped.
 void PytorchFile::Archive::walk_list(const PickleValue& value, const std::string& name, int depth) {
+  budget.charge_steps(value.items.size());
+  const auto may_hold_tensors = [](const PickleValue* item) {
+    return item->kind == PickleKind::kTensor || !item->items.empty();
+  };
+  if (std::none_of(value.items.begin(), value.items.end(), may_hold_tensors))
+    return skip(name, value);
   const size_t tensors = infos.size(), others = skipped.size();
   for (size_t i = 0; i < value.items.size(); ++i)
     walk(*value.items[i], below(name, std::to_string(i)), depth + 1);
@@ -238,21 +153,16 @@ void PytorchFile::Archive::walk_list(const PickleValue& value, const std::string
 }
 
 void PytorchFile::Archive::add_tensor(const PickleValue& value, const std::string& name) {
-  count_entry(name);
-  const PickleValue& storage = *value.items[0];
-  const std::string_view type = last_part(storage.items[0]->text);
-  const std::string_view asked =
-      value.items.size() > 4 ? last_part(value.items[4]->text) : std::string_view();
-  const auto dtype =
-      std::find_if(std::begin(kTorchDtypes), std::end(kTorchDtypes), [&](const TorchDtype& known) {
-        return asked.empty() ? !known.storage.empty() && known.storage == type
-                             : known.name == asked;
-      });
-  if (dtype == std::end(kTorchDtypes))
-    bad(name, message("is of ", asked.empty() ? storage.items[0]->text : value.items[4]->text,
-                      ", which is not known"));
+  budget.charge_entry(name);
+  const bool has_own_dtype = value.items.size() > 4;
+  const std::string_view type = value.items[0]->items[0]->text;
+  const std::string_view asked = has_own_dtype ? value.items[4]->text : type;
+  const TorchDtype* dtype =
+      has_own_dtype ? find_torch_dtype(last_part(asked)) : find_torch_storage(last_part(asked));
+  if (!dtype) bad(name, message("is of ", asked, ", which is not known"));
   TensorInfo info{name, message("torch.", dtype->name), dtype->dtype, {}, 0, {}};
   Placed placed;
+  placed.is_bool = dtype->dtype == Dtype::kBool;
   read_shape(info, placed, value, dtype->bytes);
   find_storage(info, placed, value, dtype->bytes);
   infos.push_back(std::move(info));
@@ -307,10 +217,9 @@ void PytorchFile::Archive::find_storage(const TensorInfo& info, Placed& placed,
                                         const PickleValue& value, int64_t item) const {
   const PickleValue& storage = *value.items[0];
   const std::string_view type = last_part(storage.items[0]->text);
-  const auto typed = std::find_if(std::begin(kTorchDtypes), std::end(kTorchDtypes),
-                                  [&](const TorchDtype& known) { return known.storage == type; });
-  const bool untyped = type == kUntyped;
-  if (!untyped && typed == std::end(kTorchDtypes))
+  const TorchDtype* typed = find_torch_storage(type);
+  const bool untyped = type == kUntypedStorage;
+  if (!untyped && !typed)
     bad(info.name, message("is stored in a ", storage.items[0]->text, ", which is not known"));
   placed.item = untyped ? item : typed->bytes;
   const int64_t count = storage.items[3]->integer, offset = value.items[1]->integer;
@@ -329,19 +238,19 @@ void PytorchFile::Archive::find_storage(const TensorInfo& info, Placed& placed,
     return;
   }
   placed.bytes = static_cast<uint64_t>(stored);
-  find_member(info, placed, storage.items[1]->text);
+  find_bytes(info, placed, storage.items[1]->text);
 }
 
-void PytorchFile::Archive::find_member(const TensorInfo& info, Placed& placed,
-                                       std::string_view key) const {
-  const std::string member = folder + "data/" + std::string(key);
-  const auto found = members.find(member);
-  if (found == members.end()) bad(info.name, "is in member '" + member + "', which is missing");
-  placed.member = found->second;
-  const uint64_t there = zip.members()[placed.member].size;
+void PytorchFile::Archive::find_bytes(const TensorInfo& info, Placed& placed,
+                                      std::string_view key) const {
+  budget.check_name(key);
+  const auto found = container->find(key);
+  if (!found) bad(info.name, message("is in ", container->name_of(key), ", which is missing"));
+  placed.storage = *found;
+  const uint64_t there = container->bytes(*found);
   if (there != placed.bytes || placed.bytes % static_cast<uint64_t>(placed.item) != 0)
-    bad(info.name,
-        message("is in member '", member, "' of ", there, " bytes, expected ", placed.bytes));
+    bad(info.name, message("is in ", container->name_of(key), " of ", there, " bytes, expected ",
+                           placed.bytes));
 }
 
 Array PytorchFile::Archive::storage_of(const Placed& placed) const {
@@ -349,27 +258,26 @@ Array PytorchFile::Archive::storage_of(const Placed& placed) const {
       Array::uninitialized({static_cast<int64_t>(placed.bytes)}, Dtype::kUInt8, cpu(0));
   if (placed.bytes == 0) return bytes;
   auto* data = static_cast<char*>(bytes.raw_data());
-  zip.open(zip.members()[placed.member])->read(data, static_cast<size_t>(placed.bytes));
-  if (swapped && placed.item > 1)
+  container->read(placed.storage, data);
+  if (container->is_swapped() && placed.item > 1)
     for (char* at = data; at != data + placed.bytes; at += placed.item)
       std::reverse(at, at + placed.item);
+  if (placed.is_bool)
+    std::transform(data, data + placed.bytes, data,
+                   [](char b) { return static_cast<char>(b != 0); });
   return bytes;
 }
 
-// The tensor as a view of its storage, or, where that holds more than the tensor, a copy. An
-// expanded tensor has more elements than its storage and stays a view.
-Array PytorchFile::Archive::view_of(const TensorInfo& info, const Placed& placed,
-                                    const Array& storage) const {
+namespace {
+
+// The tensor as a view of its storage.
+Array view_of(const TensorInfo& info, int64_t offset, const Strides& strides,
+              const Array& storage) {
   if (info.bytes == 0) return Array::uninitialized(info.shape, *info.dtype, cpu(0));
-  if (info.dtype == Dtype::kBool) {
-    auto* data = static_cast<char*>(storage.raw_data());
-    std::transform(data, data + placed.bytes, data,
-                   [](char b) { return static_cast<char>(b != 0); });
-  }
-  const Array view = Array::from_storage(storage.storage(), placed.offset, info.shape,
-                                         placed.strides, *info.dtype);
-  return info.bytes < placed.bytes ? view.copy('K') : view;
+  return Array::from_storage(storage.storage(), offset, info.shape, strides, *info.dtype);
 }
+
+}  // namespace
 
 PytorchFile::PytorchFile(const std::string& path) : TensorFile(path, "PyTorch") {
   archive_ = std::make_unique<Archive>(*this, path);
@@ -377,37 +285,31 @@ PytorchFile::PytorchFile(const std::string& path) : TensorFile(path, "PyTorch") 
 
 PytorchFile::~PytorchFile() = default;
 
+// A copy where the storage holds more than the tensor. An expanded tensor has more elements than
+// its storage and stays a view.
 Array PytorchFile::read_elements(size_t index, Dtype) const {
+  const TensorInfo& info = tensors()[index];
   const Archive::Placed& placed = archive_->places[index];
-  return archive_->view_of(tensors()[index], placed, archive_->storage_of(placed));
+  const Array view = view_of(info, placed.offset, placed.strides, archive_->storage_of(placed));
+  return info.bytes < placed.bytes ? view.copy('K') : view;
 }
 
-// Storages that several tensors share are read once, and given to all but the last as copies.
+// Storages that several tensors share are read once and stay shared: copies could need much more
+// memory than the file has.
 void PytorchFile::read_together(const std::vector<size_t>& indices, NamedArrays& arrays) const {
-  using Key = std::pair<size_t, int64_t>;  // the storage and the size of what is swapped
-  std::map<Key, size_t> uses;
-  std::map<Key, Array> shared;
-  const auto key_of = [&](size_t i) {
-    return Key(archive_->places[i].member, archive_->places[i].item);
-  };
-  for (const size_t i : indices) ++uses[key_of(i)];
+  std::map<Archive::StorageKey, size_t> uses;
+  std::map<Archive::StorageKey, Array> shared;
+  for (const size_t i : indices) ++uses[archive_->key_of(i)];
   for (const size_t i : indices) {
     const TensorInfo& info = tensors()[i];
     const Archive::Placed& placed = archive_->places[i];
-    size_t& left = uses[key_of(i)];
-    Array storage;
-    if (const auto found = shared.find(key_of(i)); found != shared.end() && placed.bytes > 0) {
-      storage = found->second;
-    } else {
-      storage = archive_->storage_of(placed);
-      if (left > 1 && placed.bytes > 0) shared.emplace(key_of(i), storage);
+    if (placed.bytes == 0 || uses[archive_->key_of(i)] == 1) {
+      arrays.emplace_back(info.name, read_elements(i, *info.dtype));
+      continue;
     }
-    const bool is_expanded = info.bytes > placed.bytes;
-    if (is_expanded && left > 1) storage = storage.copy();
-    const Array view = archive_->view_of(info, placed, storage);
-    const bool is_view = info.bytes > 0 && view.storage() == storage.storage();
-    arrays.emplace_back(info.name, is_view && left > 1 && !is_expanded ? view.copy('K') : view);
-    if (--left == 0) shared.erase(key_of(i));
+    Array& storage = shared[archive_->key_of(i)];
+    if (!storage.defined()) storage = archive_->storage_of(placed);
+    arrays.emplace_back(info.name, view_of(info, placed.offset, placed.strides, storage));
   }
 }
 

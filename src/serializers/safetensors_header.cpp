@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/read_budget.h"
+
 namespace catena::serializers {
 namespace {
 
@@ -41,10 +43,14 @@ const ElementType* find_type(std::string_view name) {
 // nothing else is kept in memory and names that come twice are seen.
 class HeaderReader {
  public:
-  HeaderReader(const std::string& path, SafetensorsHeader& header) : path_(path), header_(header) {}
+  HeaderReader(const std::string& path, SafetensorsHeader& header, ReadBudget& budget)
+      : path_(path), header_(header), budget_(budget) {}
 
   // The events of nlohmann::json::sax_parse.
-  bool null() { unexpected("null"); }
+  bool null() {
+    if (place_ != kInHeader || key_ != kMetadata) unexpected("null");
+    return true;
+  }
   bool boolean(bool) { unexpected("a truth value"); }
   bool number_integer(Json::number_integer_t) { unexpected("a negative number"); }
   bool number_float(Json::number_float_t, const std::string& text) {
@@ -67,6 +73,7 @@ class HeaderReader {
   }
   bool string(std::string& value) {
     if (place_ == kInMetadata) {
+      budget_.charge_bytes(value.size());
       header_.metadata[key_] = value;
     } else if (place_ == kInTensor && key_ == "dtype") {
       header_.tensors.back().type = value;
@@ -106,12 +113,15 @@ class HeaderReader {
   }
   bool key(std::string& name) {
     key_ = name;
+    if (place_ == kInHeader || place_ == kInMetadata) budget_.charge_entry(name);
     if (place_ == kInHeader) {
       CATENA_CHECK(IoError, names_.insert(name).second, "reading '", path_, "': the header has '",
                    name, "' twice");
       return true;
     }
-    bad_if(!keys_.insert(name).second, "'" + name + "' twice");
+    const bool is_new =
+        place_ == kInMetadata ? !header_.metadata.contains(name) : keys_.insert(name).second;
+    bad_if(!is_new, "'" + name + "' twice");
     bad_if(place_ == kInTensor && name != "dtype" && name != "shape" && name != "data_offsets",
            "the unknown key '" + name.substr(0, 100) + "'");
     return true;
@@ -177,6 +187,7 @@ class HeaderReader {
 
   const std::string& path_;
   SafetensorsHeader& header_;
+  ReadBudget& budget_;
   Place place_ = kBefore;
   std::string key_;
   std::set<std::string> names_, keys_;
@@ -219,7 +230,9 @@ void check_offsets(const std::string& path, const std::vector<TensorInfo>& tenso
 SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_view text,
                                            uint64_t data_bytes) {
   SafetensorsHeader header;
-  HeaderReader reader(path, header);
+  ReadBudget budget(message("reading '", path, "'"));
+  budget.charge_bytes(text.size());
+  HeaderReader reader(path, header, budget);
   Json::sax_parse(text.begin(), text.end(), &reader);
   check_offsets(path, header.tensors, data_bytes);
   return header;

@@ -7,6 +7,7 @@
 #include "catena/serializers/npz.h"
 #include "catena/serializers/pytorch.h"
 #include "catena/serializers/safetensors.h"
+#include "core/read_budget.h"
 #include "serializers/file_formats.h"
 
 namespace catena::serializers {
@@ -23,6 +24,7 @@ class NpzTensorFile final : public TensorFile {
  public:
   explicit NpzTensorFile(const std::string& path)
       : TensorFile(path, "npz"), file_(path), zip_(file_) {
+    ReadBudget budget(message("reading '", path, "'"));
     std::vector<TensorInfo> infos;
     std::vector<std::string> others;
     for (const auto& member : zip_.members()) {
@@ -32,6 +34,8 @@ class NpzTensorFile final : public TensorFile {
       }
       const auto source = zip_.open(member);
       const io::NpyHeader header = io::read_npy_header(*source);
+      budget.charge_entry(member.name);
+      budget.charge_steps(source->position());
       infos.push_back({member.name.substr(0, member.name.size() - kEnding.size()),
                        catena::name(header.dtype),
                        header.dtype,
@@ -151,7 +155,7 @@ std::unique_ptr<TensorFile> open_tensor_file(const std::string& path) {
     case FileFormat::kSafetensors:
       return std::make_unique<SafetensorsFile>(path);
     case FileFormat::kLegacyPytorch:
-      return std::make_unique<PytorchFile>(path);  // says how to save it anew
+      return std::make_unique<PytorchFile>(path);
     case FileFormat::kZip:
       if (is_pytorch(file)) return std::make_unique<PytorchFile>(path);
       return std::make_unique<NpzTensorFile>(path);

@@ -80,6 +80,8 @@ TEST(Safetensors, ListsAndReadsOne) {
   EXPECT_EQ(file.names(), (std::vector<std::string>{"b/W", "a", "none"}));
   EXPECT_EQ(file.format(), "safetensors");
   EXPECT_EQ(file.metadata(), (Metadata{{"format", "pt"}}));
+  write_file(folder / "null", safetensors(R"({"__metadata__":null})", ""));
+  EXPECT_EQ(SafetensorsFile(folder / "null").metadata(), Metadata()) << "as the original reads it";
   EXPECT_EQ(file.info("b/W").shape, (Shape{2, 2}));
   EXPECT_EQ(file.info("b/W").type, "F32");
   EXPECT_EQ(file.info("b/W").bytes, 16u);
@@ -175,6 +177,10 @@ const Wrong kWrong[] = {
     {R"({"x":{"dtype":"F32")", {"not JSON", "offset"}, ""},
     {R"({} x)", {"not JSON", "offset 11"}, ""},
     {"{\"\xff\":1}", {"not JSON", "UTF-8"}, ""},
+    {R"({"x":null})", {"'x' has null, expected an object"}, ""},
+    {R"({"__metadata__":{"a":null}})", {"__metadata__ has null as 'a', expected a text"}, ""},
+    {"{\"" + std::string(70000, 'a') + "\":3}", {"a name of 70000 bytes"}, ""},
+    {R"({"__metadata__":{")" + std::string(70000, 'a') + R"(":"1"}})", {"a name of 70000"}, ""},
     {R"({"x":3})", {"'x' has a number, expected an object"}, ""},
     {R"({"x":[]})", {"'x' has a list, expected an object"}, ""},
     {R"({"__metadata__":{"a":1}})", {"__metadata__ has a number as 'a', expected a text"}, ""},

@@ -6,6 +6,9 @@ usage: tensor_files.py write FOLDER   random state dicts as N.pt, N.safetensors,
        tensor_files.py check FOLDER   every ours-N.safetensors there holds what N.npz says
        tensor_files.py --check        status 0 if both packages are there
 """
+import argparse
+import collections
+import datetime
 import pathlib
 import random
 import sys
@@ -60,8 +63,13 @@ def write(folder):
         random.seed(n)
         torch.manual_seed(n)
         state = state_dict()
-        torch.save({"model": state, "epoch": n}, folder / f"{n}.pt",
-                   pickle_protocol=random.choice([2, 3, 4, 5]))
+        # Every second file in the format of before 1.6, every third with values that are skipped.
+        extra = {"others": [set([1]), collections.Counter("aab"), numpy.float64(0.5),
+                            numpy.zeros(2), pathlib.Path("a"), torch.Size([2]), torch.float16,
+                            datetime.date(2026, 1, 2), argparse.Namespace(lr=0.1), 1j, range(3)]}
+        torch.save({"model": state, "epoch": n, **(extra if n % 3 == 0 else {})},
+                   folder / f"{n}.pt", pickle_protocol=random.choice([2, 3, 4, 5]),
+                   _use_new_zipfile_serialization=n % 2 == 0)
         safetensors.torch.save_file({k: x.detach().clone().contiguous() for k, x in state.items()},
                                     folder / f"{n}.safetensors", {"format": "pt", "n": str(n)})
         numpy.savez(folder / f"{n}.npz", **{k: as_numpy(x) for k, x in state.items()})
