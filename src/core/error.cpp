@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "catena/core/entry_scope.h"
+#include "catena/core/printable.h"
 
 namespace catena::detail {
 
@@ -46,6 +47,8 @@ std::string join_message(MessageParts parts) {
   for (const MessagePart& part : parts) part.append_to(result);
   return result;
 }
+
+std::string error_text(MessageParts parts) { return printable(join_message(parts)); }
 
 std::string with_entry(std::string text) {
   return entry == nullptr ? std::move(text) : message(entry, ": ", text);

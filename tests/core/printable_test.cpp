@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "catena/core/error.h"
+#include "error_text.h"
+
 namespace catena {
 namespace {
 
@@ -19,6 +22,13 @@ TEST(Printable, TextsOfOthersCannotControlATerminal) {
 
 TEST(Printable, LinesStayLines) {
   EXPECT_EQ(printable_line("w\nfake\t\xc3\xa9\x1b"), "w\\x0afake\\x09\xc3\xa9\\x1b");
+}
+
+// Whatever file, process or variable a text comes from.
+TEST(Printable, ErrorsAre) {
+  EXPECT_EQ(error_of<IoError>([] { fail<IoError>("tensor 'a\x1b[2J\x9b'\nline 2"); }),
+            "tensor 'a\\x1b[2J\\x9b'\nline 2");
+  EXPECT_EQ(error_of<ValueError>([] { CATENA_CHECK(ValueError, false, "\x7f"); }), "\\x7f");
 }
 
 }  // namespace

@@ -137,6 +137,8 @@ class MessagePart {
 using MessageParts = std::initializer_list<MessagePart>;
 
 std::string join_message(MessageParts parts);
+// The text of an error: what a part quotes from a file or a process is made printable().
+std::string error_text(MessageParts parts);
 
 }  // namespace detail
 
@@ -162,9 +164,9 @@ std::string with_entry(std::string text);
 template <class E>
 [[noreturn, gnu::noinline, gnu::cold]] void fail_with(MessageParts parts) {
   if constexpr (kNamesEntry<E>)
-    throw E(with_entry(join_message(parts)));
+    throw E(with_entry(error_text(parts)));
   else
-    throw E(join_message(parts));
+    throw E(error_text(parts));
 }
 extern template void fail_with<Error>(MessageParts);
 extern template void fail_with<ShapeError>(MessageParts);
