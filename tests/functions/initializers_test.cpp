@@ -38,7 +38,7 @@ const Case kCases[] = {
     {"LeCunUniform", LeCunUniform(2), 2 * std::sqrt(1 / 750.0), 2 * std::sqrt(3 / 750.0)},
     {"GlorotNormal", GlorotNormal(3), 3 * std::sqrt(2 / 1750.0), 0},
     {"GlorotUniform", GlorotUniform(), std::sqrt(2 / 1750.0), std::sqrt(6 / 1750.0)},
-    {"HeNormal", HeNormal(), std::sqrt(2 / 750.0), 0},
+    {"HeNormal", F::initializers::HeNormal(), std::sqrt(2 / 750.0), 0},
     {"HeUniform", HeUniform(0.5), 0.5 * std::sqrt(2 / 750.0), 0.5 * std::sqrt(6 / 750.0)},
 };
 const Shape kWeights{40, 30, 5, 5};

@@ -64,10 +64,10 @@ Outcome train_rank(Communicator& comm, const How& how) {
     const Batch next = batch_at(how.new_batches ? i : 0);
     batch.x.assign(next.x);
     batch.t.assign(next.t);
-    if (how.new_rate && i == kNewRateAt) optimizer->set_lr(optimizer->lr() / 10);
+    if (how.new_rate && i == kNewRateAt) optimizer.set_lr(optimizer.lr() / 10);
     if (how.weighted) optimizer.set_batch_weight(comm.rank() == 0 ? 5 + i % 3 : 11 - i % 3, 16);
     if (how.replay && i == kWarmUp) {
-      optimizer->prepare_for_capture();
+      optimizer.prepare_for_capture();
       graph = cuda::Graph::capture(gpu, step);
     }
     graph.defined() ? graph.launch() : step();

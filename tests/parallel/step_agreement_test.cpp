@@ -111,7 +111,7 @@ TEST_P(StepAgreement, NamesTheRankThatSkipsAnUpdate) {
 TEST_P(StepAgreement, NamesTheRankThatSetsAnotherRate) {
   const int odd = GetParam() - 1;
   const Texts texts = train_with(GetParam(), [&](auto& optimizer, int rank, int step, bool&) {
-    optimizer->set_lr(step == 3 && rank == odd ? 0.1000000001 : 0.1);
+    optimizer.set_lr(step == 3 && rank == odd ? 0.1000000001 : 0.1);
   });
   expect_on_all(texts, 3,
                 {"in step 3 since setup, the learning rate is 0.1 on rank",

@@ -177,5 +177,6 @@ class InitialValue {
 }  // namespace catena::initializers
 
 namespace catena::functions {
+namespace initializers = catena::initializers;
 using initializers::InitialValue;
 }  // namespace catena::functions

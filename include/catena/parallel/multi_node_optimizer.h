@@ -64,6 +64,10 @@ class MultiNodeOptimizer {
   // first update after setup and every 64th end with check_state(), unless they are captured, and
   // compare what hooks did to the gradients (UpdateContext::note_change).
   void update() { optimizer_->update(); }
+  // The optimizer's own, see there.
+  double lr() const { return optimizer_->lr(); }
+  void set_lr(double lr) { optimizer_->set_lr(lr); }
+  void prepare_for_capture() { optimizer_->prepare_for_capture(); }
 
   // This rank's gradients count with n_local / n_global from now on (default 1 / size). A rank that
   // has run out of samples passes 0, skips forward and backward (or runs them on the empty batch,

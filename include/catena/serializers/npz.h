@@ -1,4 +1,5 @@
-// Models and optimizers in NumPy's .npz files, by name.
+// Models and optimizers in NumPy's .npz files, by name. Named arrays without a model: save_npz and
+// load_npz of catena/array/io.h.
 //
 // A model's file holds one array for each parameter and each persistent array, named by its path:
 // "l1/W", "bn1/avg_mean". An optimizer's
