@@ -3,12 +3,19 @@
 #include <algorithm>
 #include <exception>
 #include <optional>
+#include <unordered_set>
 
+#include "autograd/tied_copies.h"
 #include "catena/autograd/test_scope.h"
 #include "catena/core/entry_scope.h"
 #include "catena/core/log.h"
 
 namespace catena {
+
+Parameterized::Parameterized(const Parameterized& other) : training_(other.training_) {
+  detail::begin_copy(*this, other);
+}
+Parameterized::~Parameterized() { detail::end_copy(*this); }
 
 std::vector<std::pair<std::string, Parameter>> Parameterized::named_parameters() const {
   std::vector<std::pair<std::string, Parameter>> result;
@@ -45,17 +52,24 @@ Named sorted(Named named) {
   return named;
 }
 
+// Each by the first of its paths.
+NamedParameters once(NamedParameters named) {
+  std::unordered_set<const ParameterState*> seen;
+  std::erase_if(named, [&](const auto& each) { return !seen.insert(each.second.state()).second; });
+  return named;
+}
+
 }  // namespace
 
 Parameters Parameterized::parameters() const {
   Parameters result;
-  for (auto& [path, p] : sorted(named_parameters())) result.push_back(std::move(p));
+  for (auto& [path, p] : sorted(once(named_parameters()))) result.push_back(std::move(p));
   return result;
 }
 
 std::vector<std::string> Parameterized::parameter_names() const {
   std::vector<std::string> result;
-  for (auto& [path, p] : sorted(named_parameters())) result.push_back(std::move(path));
+  for (auto& [path, p] : sorted(once(named_parameters()))) result.push_back(std::move(path));
   return result;
 }
 
@@ -151,14 +165,14 @@ void check_arrays(const NamedParameters& own, const Arrays& given) {
 
 void Parameterized::set_parameters(const Arrays& values) {
   const EntryScope call("set_parameters");
-  const NamedParameters own = sorted(named_parameters());
+  const NamedParameters own = sorted(once(named_parameters()));
   check_arrays(own, values);
   for (size_t i = 0; i < own.size(); ++i) own[i].second.copy_from(values[i]);
 }
 
 void Parameterized::set_gradients(const Arrays& gradients) {
   const EntryScope call("set_gradients");
-  const NamedParameters own = sorted(named_parameters());
+  const NamedParameters own = sorted(once(named_parameters()));
   check_arrays(own, gradients);
   for (size_t i = 0; i < own.size(); ++i) own[i].second.set_grad(gradients[i]);
 }
@@ -201,7 +215,7 @@ Device Parameterized::device() const {
 
 int64_t Parameterized::parameter_count() const {
   int64_t count = 0;
-  for (const auto& [path, p] : named_parameters()) count += p.size();
+  for (const Parameter& p : parameters()) count += p.size();
   return count;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <mutex>
 
+#include "autograd/tied_copies.h"
 #include "core/part_storage.h"
 
 #include "catena/core/entry_scope.h"
@@ -66,7 +67,11 @@ void ParameterState::destroy(ParameterState* state) {
   delete state;
 }
 
-const Array& Parameter::grad() const { return known("Parameter::grad").settle(); }
+const Array& Parameter::grad() const {
+  ParameterState& state = known("Parameter::grad");
+  state.is_read = true;
+  return state.settle();
+}
 
 void Parameter::set_grad(const Array& grad) const {
   ParameterState& state = known("Parameter::set_grad");
@@ -135,6 +140,8 @@ void Parameter::release_data() const {
   state.data->set_absent(true);
 }
 
+OwnedParameter::OwnedParameter(const OwnedParameter& other) : Parameter(detail::copy_of(other)) {}
+
 OwnedParameter& OwnedParameter::operator=(const OwnedParameter& other) {
   if (this == &other || !other.defined()) return *this;
   if (!defined())
@@ -162,6 +169,17 @@ OwnedParameter& OwnedParameter::operator=(OwnedParameter&& other) {  // NOLINT: 
     Parameter::operator=(std::move(other));
   }
   return *this;
+}
+
+void OwnedParameter::tie_to(const Parameter& other) {
+  const EntryScope call("tie_to");
+  CATENA_CHECK(ValueError, defined(),
+               "this layer has no such parameter; was it moved from, or made without it (nobias)?");
+  CATENA_CHECK(ValueError, other.defined(),
+               "the other parameter is undefined; was its layer moved from, or made without it "
+               "(nobias)?");
+  check_fits(*this, other.data());
+  Parameter::operator=(other);
 }
 
 }  // namespace catena

@@ -1,5 +1,6 @@
 // Two lists of tensors side by side, and weights that go into a model only where all of them fit.
 #include <algorithm>
+#include <map>
 
 #include "catena/core/printable.h"
 #include "catena/serializers/name_map.h"
@@ -138,9 +139,31 @@ void add_kept(const Parameterized& model, const NameMap& names, NamedArrays& arr
     if (!given.count(name) && names.keeps(name)) arrays.emplace_back(name, array.copy());
 }
 
+// What the model takes from a file: a tied parameter by those of its names that the file has, or by
+// the first.
+std::vector<TensorInfo> infos_for(const Parameterized& model,
+                                  const std::vector<TensorInfo>& tensors, const NameMap& names) {
+  std::vector<TensorInfo> infos = tensor_infos(model);
+  std::set<std::string> given;
+  const std::set<std::string> targets = names_of(infos);
+  for (const TensorInfo& tensor : tensors)
+    if (const auto name = names(tensor.name, targets)) given.insert(*name);
+  std::map<const ParameterState*, std::vector<std::string>> paths;
+  for (const auto& [path, p] : model.named_parameters()) paths[p.state()].push_back(path);
+  std::set<std::string> left_out;
+  for (const auto& [state, tied] : paths) {
+    const bool any = std::any_of(tied.begin(), tied.end(),
+                                 [&](const std::string& path) { return given.contains(path); });
+    for (const std::string& path : tied)
+      if (any ? !given.contains(path) : path != tied.front()) left_out.insert(path);
+  }
+  std::erase_if(infos, [&](const TensorInfo& info) { return left_out.contains(info.name); });
+  return infos;
+}
+
 void require_fit(const Parameterized& model, const std::vector<TensorInfo>& tensors,
                  const NameMap& names, const std::string& source) {
-  const std::vector<TensorInfo> own = tensor_infos(model);
+  const std::vector<TensorInfo> own = infos_for(model, tensors, names);
   CATENA_CHECK(ValueError, !own.empty(),
                "load_into: the model has no parameters; list its layers with CATENA_FUNCTIONS, or "
                "add them to the FunctionBag");

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "catena/array/io.h"
+#include "catena/array/logic.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
 
@@ -10,8 +11,9 @@ namespace catena::serializers {
 
 NamedArrays to_arrays(const Parameterized& model) {
   NamedArrays arrays;
+  std::set<const ParameterState*> seen;  // a tied parameter once, by the first of its names
   for (const auto& [path, parameter] : model.named_parameters())
-    arrays.emplace_back(path, parameter.data());
+    if (seen.insert(parameter.state()).second) arrays.emplace_back(path, parameter.data());
   for (const auto& [path, persistent] : model.named_persistents())
     arrays.emplace_back(path, persistent.data());
   CATENA_CHECK(ValueError, !arrays.empty(),
@@ -47,6 +49,17 @@ std::string advice_on_checkpoints(const std::map<std::string, Array>& arrays,
   return "";
 }
 
+// The name by which each parameter is taken: of tied ones the first that there is.
+std::map<const ParameterState*, std::string> names_in(const std::map<std::string, Array>& arrays,
+                                                      const Parameterized& model) {
+  std::map<const ParameterState*, std::string> names;
+  for (const auto& [path, parameter] : model.named_parameters()) {
+    std::string& name = names.try_emplace(parameter.state(), path).first->second;
+    if (!arrays.contains(name) && arrays.contains(path)) name = path;
+  }
+  return names;
+}
+
 }  // namespace
 
 void from_arrays(const std::map<std::string, Array>& arrays, Parameterized& model,
@@ -80,7 +93,19 @@ void from_arrays(const std::map<std::string, Array>& arrays, Parameterized& mode
                         saved.shape(), " ", saved.dtype());
     older = false;
   };
-  for (const auto& [path, parameter] : model.named_parameters()) take(path, parameter.data());
+  const auto names = names_in(arrays, model);
+  for (const auto& [path, parameter] : model.named_parameters()) {
+    const std::string& name = names.at(parameter.state());
+    if (name == path) {
+      take(path, parameter.data());
+    } else if (const auto again = arrays.find(path); again != arrays.end()) {
+      unknown.erase(path);
+      if (array_equal(again->second, arrays.at(name), true)) continue;
+      problems +=
+          message("\n  ", path, ": other values than '", name, "', to which the model ties it");
+      older = false;
+    }
+  }
   older = older && problems.empty();
   for (const auto& [path, persistent] : model.named_persistents()) take(path, persistent.data());
   older = older && unknown.empty();

@@ -134,7 +134,7 @@ class Observer : public FunctionHook {
  public:
   explicit Observer(Parameterized& model) {
     for (const auto& [path, parameter] : model.named_parameters()) {
-      paths_.emplace(parameter.state(), path);
+      if (!paths_.emplace(parameter.state(), path).second) continue;  // tied
       result_.parameters += parameter.size();
       result_.parameter_bytes += parameter.size() * itemsize(parameter.dtype());
     }

@@ -118,6 +118,24 @@ TEST(LoadInto, StateDictsOfPytorch) {
   EXPECT_EQ(net.bn.avg_mean.dtype(), dtype::float32);
 }
 
+// PyTorch's .pt files have both names of a tied weight, safetensors one of them.
+TEST(LoadInto, TakesTiedParametersByAnyName) {
+  struct Tied : FunctionSet {
+    F::Linear fc1{2, 2, {.nobias = true}}, fc2{2, 2, {.nobias = true}};
+    CATENA_FUNCTIONS(fc1, fc2)
+    Tied() { fc2.W.tie_to(fc1.W); }
+  } net;
+  const auto load = [&](const NamedArrays& arrays) {
+    load_into(net, arrays, NameMap::from_pytorch());
+    return net.fc1.W.data().to_vector<double>();
+  };
+  const auto values = [](double value) { return full({2, 2}, value, dtype::float32); };
+  EXPECT_EQ(load({{"fc1.weight", values(1)}, {"fc2.weight", values(1)}}), Values(4, 1));
+  EXPECT_EQ(load({{"fc2.weight", values(2)}}), Values(4, 2));
+  EXPECT_EQ(load({{"fc1.weight", values(3)}}), Values(4, 3));
+  EXPECT_THROW(load({{"fc3.weight", values(3)}}), IoError);
+}
+
 TEST(LoadInto, NamesTheFirstMismatchAndListsBothSides) {
   const TempFolder folder;
   const std::string path = folder / "net.safetensors";

@@ -153,6 +153,26 @@ TEST(Npz, PersistentArraysByName) {
   expect_contains(error_of<ValueError>([&] { save(file, Twice()); }), {"the model has 'W' twice"});
 }
 
+TEST(Npz, TiedParametersAreSavedOnce) {
+  struct Tied : Parameterized {
+    OwnedParameter a{ones({2})}, b{ones({2})};
+    CATENA_PARAMETERS(a, b)
+    Tied() { b.tie_to(a); }
+  } model;
+  const Array two = full({2}, 2.0), three = full({2}, 3.0);
+  ASSERT_EQ(to_arrays(model).size(), 1u);
+  EXPECT_EQ(to_arrays(model)[0].first, "a");
+  from_arrays({{"b", two}}, model, "f");
+  EXPECT_EQ(model.a.data().to_vector<double>(), std::vector<double>(2, 2));
+  from_arrays({{"a", three}, {"b", three}}, model, "f");
+  EXPECT_EQ(model.a.data().to_vector<double>(), std::vector<double>(2, 3));
+  expect_contains(error_of<IoError>([&] {
+                    from_arrays({{"a", two}, {"b", three}}, model, "f");
+                  }),
+                  {"b: other values than 'a'", "ties"});
+  expect_contains(error_of<IoError>([&] { from_arrays({}, model, "f"); }), {"missing: a "});
+}
+
 TEST(Npz, PersistentArraysThatDoNotFit) {
   const TempFolder folder;
   const std::string file = folder / "bad.npz";

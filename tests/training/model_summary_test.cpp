@@ -93,6 +93,20 @@ TEST(Summary, CountsProductsAndRecurrentLayers) {
             7 * 5 * (16 * 3 + 16 * 4 + 16 * 4 + 16 * 4) + 2 * 6 * 8 + 7 * 5 * 3 * 5 + 2);
 }
 
+TEST(Summary, CountsTiedParametersOnce) {
+  struct Tied : FunctionSet {
+    F::Linear a{4, 4, {.nobias = true}}, b{4, 4, {.nobias = true}};
+    CATENA_FUNCTIONS(a, b)
+    Tied() { b.W.tie_to(a.W); }
+  } model;
+  const ModelSummary summary = summarize(model, [&] {
+    model.b(model.a(Variable::constant(ones({1, 4}, dtype::float32))));
+  });
+  EXPECT_EQ(summary.parameters, 16);
+  EXPECT_EQ(summary.parameter_bytes, 64);
+  EXPECT_EQ(summary.layers[0].parameters + summary.layers[1].parameters, 16);
+}
+
 TEST(Summary, PrintsAnAlignedTable) {
   struct Small : FunctionSet {
     F::Linear l1{784, 1000}, l2{1000, 10};

@@ -25,7 +25,7 @@ using NamedPersistents = std::vector<std::pair<std::string, Persistent>>;
 // and sets of them.
 class Parameterized {
  public:
-  virtual ~Parameterized() = default;
+  virtual ~Parameterized();
 
   // Calls f("W", parameter) and f("l1/W", parameter) in order of declaration.
   using Visitor = std::function<void(const std::string& path, Parameter& parameter)>;
@@ -39,10 +39,12 @@ class Parameterized {
   using PersistentVisitor = std::function<void(const std::string& path, Persistent& persistent)>;
   virtual void visit_persistents(const PersistentVisitor& visitor, const std::string& prefix = "");
 
-  // (path, parameter) in order of declaration.
+  // (path, parameter) in order of declaration; a tied parameter (OwnedParameter::tie_to) under each
+  // of its paths.
   std::vector<std::pair<std::string, Parameter>> named_parameters() const;
   // Functions in ascending order of path, member by member, the parameters of one function in order
-  // of declaration, as Chainer's FunctionSet.parameters.
+  // of declaration, as Chainer's FunctionSet.parameters; a tied parameter once, by the path that is
+  // declared first.
   Parameters parameters() const;
   // The gradient arrays in the same order.
   Arrays gradients() const;
@@ -93,11 +95,12 @@ class Parameterized {
   Parameterized& to_cpu(int index) { return to(cpu(index)); }
   // Where parameters and persistent arrays are; DeviceError when they are on several devices.
   Device device() const;
-  int64_t parameter_count() const;  // elements
+  int64_t parameter_count() const;  // elements, those of tied parameters once
 
  protected:
   Parameterized() = default;
-  Parameterized(const Parameterized&) = default;
+  // What is tied in the other is tied in the copy.
+  Parameterized(const Parameterized& other);
   Parameterized(Parameterized&&) noexcept = default;
   Parameterized& operator=(const Parameterized&) = default;
   Parameterized& operator=(Parameterized&&) noexcept = default;
@@ -116,8 +119,8 @@ class Parameterized {
 };
 
 // Base of models written as structs: declare the members and list them once with CATENA_FUNCTIONS.
-// Copying a model copies its parameters and persistent arrays into new ones, moving keeps them,
-// assigning writes into the existing ones.
+// Copying a model copies its parameters and persistent arrays into new ones, tied as in the model;
+// moving keeps them, assigning writes into the existing ones.
 class FunctionSet : public Parameterized {
  public:
   // The member of that name, set["l1"], also of a nested set, set["block/l1"], or of a vector,

@@ -18,6 +18,10 @@ void note_path(ParameterState& state, const std::string& path);
 std::string path_of(const ParameterState& state);
 // Logs a warning that names them; called by optimizers and files. `who` is "setup", "save", ...
 void warn_about_forgotten_parameters(const char* who);
+// GradientError if backward passes of this thread, since the last call, gave gradients to
+// parameters of an optimizer and also to others that no model lists and no optimizer holds: these
+// would never be updated. Exempt is whose grad() was read: somebody updates it by hand.
+void require_no_lost_gradients(const char* who);
 
 // Optimizers, arenas and communicators hold Parameters, never arrays: data and gradient may move
 // (to_gpu, setup) and every holder sees it. An undefined one (default-constructed, of a layer that
@@ -100,16 +104,32 @@ class Parameter {
 // the parameter, assigning writes into the existing one. Assigning a temporary, `m.l2 = Linear(8,
 // 3)`, writes too where an optimizer holds the existing parameter and shape and dtype agree; else
 // the new parameter takes its place.
+//
+// That is for layers and models. One parameter is never copied or assigned by itself without a
+// word: head.W.tie_to(wte.W) makes two layers share it, head.W.copy_from(wte.W.data()) copies its
+// values, and Parameter W = wte.W is one more handle of it.
 class OwnedParameter : public Parameter {
  public:
   OwnedParameter() = default;
   explicit OwnedParameter(const Array& data) : Parameter(data) {}
-  OwnedParameter(const OwnedParameter& other)
-      : Parameter(other.defined() ? other.clone() : Parameter()) {}
+  OwnedParameter(const OwnedParameter& other);
+  OwnedParameter(OwnedParameter&) = delete;  // write Parameter, or Parameter::clone()
   OwnedParameter(OwnedParameter&&) noexcept = default;
   OwnedParameter& operator=(const OwnedParameter& other);
+  OwnedParameter& operator=(OwnedParameter&) =
+      delete;  // write a.tie_to(b), or a.copy_from(b.data())
   // ValueError where it would write and the values are not in this process (release_data).
   OwnedParameter& operator=(OwnedParameter&& other);  // NOLINT: it may write
+
+  // Ties: from now on this layer has the other layer's parameter, and what it had is gone. A model
+  // lists a tied parameter under all its names, in named_parameters(); parameters(), gradients(),
+  // optimizers, files and counts have it once, under the first name. Copies of a model are tied
+  // as the model is; assigning a model writes values and leaves ties as they are.
+  //
+  // Call it before setup: an optimizer that is set up goes on holding what was there, until its
+  // setup is called again. ShapeError or DtypeError unless both agree; ValueError where one is
+  // undefined, for instance the bias of a layer without one.
+  void tie_to(const Parameter& other);
 };
 
 }  // namespace catena

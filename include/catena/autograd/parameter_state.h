@@ -22,6 +22,7 @@ struct ParameterState : RefCounted {
   std::atomic<bool> used{false};    // took part in a recorded forward
   std::atomic<bool> listed{false};  // a set of functions or an optimizer has come across it
   bool is_packed = false;           // see Parameter::pack
+  bool is_read = false;             // somebody has asked for the gradient (Parameter::grad)
 
   ParameterState();
   ~ParameterState();

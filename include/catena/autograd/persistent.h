@@ -85,7 +85,8 @@ class Persistent {
 // A Persistent that is a member of a layer: copying the layer makes a new one, moving it keeps the
 // array, assigning writes into the existing one (what happens over ranks stays as declared).
 // Assigning a temporary writes too where a model has listed the existing one and shape and dtype
-// agree.
+// agree. That is for layers and models: to copy the values of one array, write
+// a.copy_from(b.data()).
 class OwnedPersistent : public Persistent {
  public:
   OwnedPersistent() = default;
@@ -93,8 +94,10 @@ class OwnedPersistent : public Persistent {
       : Persistent(initial, over_ranks) {}
   OwnedPersistent(const OwnedPersistent& other)
       : Persistent(other.defined() ? other.clone() : Persistent()) {}
+  OwnedPersistent(OwnedPersistent&) = delete;  // write Persistent, or Persistent::clone()
   OwnedPersistent(OwnedPersistent&&) noexcept = default;
   OwnedPersistent& operator=(const OwnedPersistent& other);
+  OwnedPersistent& operator=(OwnedPersistent&) = delete;  // write a.copy_from(b.data())
   OwnedPersistent& operator=(OwnedPersistent&& other) noexcept;
 };
 

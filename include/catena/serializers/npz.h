@@ -25,7 +25,8 @@ void save(const std::string& path, const Parameterized& model, bool compressed =
 // such. IoError listing every name that is missing, of another shape or dtype, too large for the
 // model's dtype (1e6 for float16) or unknown to the model; the model is then unchanged. strict =
 // false takes what fits and ignores the rest: so files are read that were written before a layer
-// had its persistent arrays. IoError if nothing fits.
+// had its persistent arrays. IoError if nothing fits. A tied parameter is saved under the first of
+// its names, and taken from any; IoError if a file has several of them with different values.
 void load(const std::string& path, Parameterized& model, bool strict = true);
 
 // States, t and hyper-parameters; the optimizer must have been set up (ValueError), for loading
