@@ -59,7 +59,7 @@ void Variable::backward(const BackwardOptions& options) const {
     start.grad_variable =
         IntrusivePtr<VariableBody>((known.defined() ? known : constant(start.grad)).body());
   }
-  BackwardPass(start, options).run();
+  BackwardPass(start, options).run(__builtin_frame_address(0));
 }
 
 void backward(const Variables& outputs, const Arrays& gradients, const BackwardOptions& options) {
@@ -78,7 +78,7 @@ void backward(const Variables& outputs, const Arrays& gradients, const BackwardO
     const Array gradient = given ? gradients[i] : ones_for_one_element(output, int(i));
     starts.push_back({output.node(), Variable::constant(gradient)});
   }
-  BackwardPass(starts, options).run();
+  BackwardPass(starts, options).run(__builtin_frame_address(0));
 }
 
 }  // namespace catena

@@ -1,5 +1,6 @@
 // Passes in parts: the gradients of inputs first, those of weights when backward_weights asks.
 #include <algorithm>
+#include <cstdint>
 
 #include "autograd/backward_pass.h"
 #include "autograd/contribute.h"
@@ -63,8 +64,10 @@ void BackwardPass::step_in_parts(FunctionNode& node) {
   if (!options_.retain_grad && reached) drop_output_gradients(node);
 }
 
-void BackwardPass::keep_ready(VariableNode& weight, const Variable& gradient) {
-  later_->ready.emplace_back(&weight, gradient);
+void BackwardPass::keep_ready(VariableNode& weight, const Variable& gradient,
+                              const FunctionNode* node) {
+  const uint64_t sequence = node ? node->sequence() : UINT64_MAX;
+  later_->ready.push_back({sequence, IntrusivePtr<VariableNode>(&weight), gradient});
 }
 
 // The rest ----------------------------------------------------------------------------------------
@@ -75,7 +78,7 @@ void BackwardPass::collect_rest() {
     see(v);
     ++v.pending_uses;
   };
-  for (const auto& [weight, gradient] : rest_->ready) use(*weight);
+  for (const auto& ready : rest_->ready) use(*ready.weight);
   for (const Entry& entry : rest_->entries) {
     for (const auto& input : entry.node->inputs())
       if (input->requires_grad && input->is_weight) use(*input);
@@ -86,14 +89,30 @@ void BackwardPass::collect_rest() {
   std::stable_sort(
       rest_->entries.begin(), rest_->entries.end(),
       [](const Entry& a, const Entry& b) { return a.node->sequence() > b.node->sequence(); });
+  std::stable_sort(rest_->ready.begin(), rest_->ready.end(),
+                   [](const auto& a, const auto& b) { return a.sequence > b.sequence; });
 }
 
+// Gradients meet at each vertex in the order of a pass that is not in parts, so that their sums
+// have the same bits: first those that the pass began with, then one node after the other.
 void BackwardPass::step_rest() {
-  for (const auto& [weight, gradient] : rest_->ready) {
-    give(*weight, gradient);
-    done_with(*weight);
+  for (const auto& entry : rest_->entries) {
+    if (Kinds(*entry.node).others) continue;
+    for (const auto& [output, gradient] : entry.gradients)
+      contribute(*output, Variable::constant(gradient), false);
   }
-  for (auto& entry : rest_->entries) finish(entry);
+  auto ready = rest_->ready.begin();
+  const auto give_ready = [&](uint64_t down_to) {
+    for (; ready != rest_->ready.end() && ready->sequence >= down_to; ++ready) {
+      give(*ready->weight, ready->gradient);
+      done_with(*ready->weight);
+    }
+  };
+  for (auto& entry : rest_->entries) {
+    give_ready(entry.node->sequence());
+    finish(entry);
+  }
+  give_ready(0);
 }
 
 void BackwardPass::finish(DeferredWeights::Rest::Entry& entry) {
@@ -103,8 +122,6 @@ void BackwardPass::finish(DeferredWeights::Rest::Entry& entry) {
     call(node, Part::kWeights);
     for (auto& [output, gradient] : entry.gradients) std::swap(output->grad, gradient);
   } else {
-    for (const auto& [output, gradient] : entry.gradients)
-      contribute(*output, Variable::constant(gradient), false);
     if (has_gradient(node)) call(node, Part::kAll);
     for (const auto& parameter : node.also_uses()) done_with(*parameter);
     drop_output_gradients(node);
@@ -117,7 +134,7 @@ void backward_weights(DeferredWeights& later) {
   if (later.empty()) return;
   const ProfilerRange range("backward_weights");
   const std::unique_ptr<DeferredWeights::Rest> rest = std::move(later.rest_);
-  BackwardPass(*rest).run();
+  BackwardPass(*rest).run(__builtin_frame_address(0));
 }
 
 }  // namespace catena

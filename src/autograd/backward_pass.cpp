@@ -80,7 +80,10 @@ struct BackwardPass::GradVariables {
   BackwardPass& pass;
 };
 
-void BackwardPass::run() {
+const void* BackwardPass::innermost_frame() { return t_running ? t_running->frame_ : nullptr; }
+
+void BackwardPass::run(const void* frame) {
+  frame_ = frame;
   std::optional<NoBackprop> off;
   std::optional<ForceBackprop> on;
   if (options_.create_graph)
@@ -95,6 +98,7 @@ void BackwardPass::run() {
   for (FunctionNode* node : nodes_) defers() ? step_in_parts(*node) : step(*node);
   if (rest_) step_rest();
   for (size_t i = 0; i < late_.size(); ++i) done_with(*late_[i]);
+  if (trains_ && !drops()) detail::note_lost_gradients(unlisted_);
   if (tells()) tell(&BackwardObserver::backward_ends);
 }
 
@@ -143,11 +147,18 @@ void BackwardPass::see(VariableNode& v) {
   v.forget_grad_variable();
   if (options_.create_graph) seen_.emplace_back(&v);
   if (v.parameter) {
-    if (tells()) see_observers(*v.parameter);
+    see_parameter(*v.parameter);
   } else {
     v.grad = Array();
     v.grad_is_own = false;
   }
+}
+
+void BackwardPass::see_parameter(ParameterState& parameter) {
+  if (tells()) see_observers(parameter);
+  if (!parameter.listed.load(std::memory_order_relaxed)) [[unlikely]]
+    unlisted_.emplace_back(&parameter);
+  trains_ |= parameter.name.starts_with('/');
 }
 
 void BackwardPass::add(FunctionNode* node) {
@@ -165,7 +176,7 @@ void BackwardPass::start_parameters() {
   for (const Start& start : starts_) {
     if (!start.vertex->parameter) continue;
     if (defers()) {
-      keep_ready(*start.vertex, start.gradient);
+      keep_ready(*start.vertex, start.gradient, nullptr);
       continue;
     }
     give(*start.vertex, start.gradient);

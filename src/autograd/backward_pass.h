@@ -22,8 +22,14 @@ struct DeferredWeights::Rest {
     IntrusivePtr<FunctionNode> node;
     Gradients<Array> gradients;
   };
+  // The gradient of a weight that is there already, made by a node of this number.
+  struct Ready {
+    uint64_t sequence;
+    IntrusivePtr<VariableNode> weight;
+    Variable gradient;
+  };
   std::vector<Entry> entries;
-  Gradients<Variable> ready;  // gradients of weights that are there already
+  std::vector<Ready> ready;
 };
 
 // Whether a gradient has reached one of its outputs.
@@ -31,6 +37,12 @@ inline bool has_gradient(const FunctionNode& node) {
   return std::any_of(node.outputs().begin(), node.outputs().end(),
                      [](VariableNode* v) { return v != nullptr && v->grad.defined(); });
 }
+
+namespace detail {
+// A pass over parameters of an optimizer has reached these as well, which no model lists: see
+// require_no_lost_gradients.
+void note_lost_gradients(const std::vector<IntrusivePtr<ParameterState>>& unlisted);
+}  // namespace detail
 
 // Collects the nodes behind the starts, then visits them by descending creation number, so that
 // equal programs run equal sequences of kernels. Whoever makes it keeps the starts alive.
@@ -56,7 +68,10 @@ class BackwardPass {
   BackwardPass(const BackwardPass&) = delete;
   BackwardPass& operator=(const BackwardPass&) = delete;
 
-  void run();
+  // `frame` is that of the function that somebody called to begin the pass.
+  void run(const void* frame);
+  // Of the running pass of this thread; null if there is none.
+  static const void* innermost_frame();
 
   // Takes back what inner passes have put aside.
   void resume() {
@@ -69,8 +84,9 @@ class BackwardPass {
   bool drops() const { return drops_; }
   // Adds to the gradient of a vertex, unless it is a parameter and that is dropped.
   void give(VariableNode& v, const Variable& gradient);
-  // Notes the gradient of a weight that a node which does not split has made.
-  void keep_ready(VariableNode& weight, const Variable& gradient);
+  // Notes the gradient of a weight that a node which does not split has made, or that the pass
+  // begins with (null).
+  void keep_ready(VariableNode& weight, const Variable& gradient, const FunctionNode* node);
 
  private:
   using Part = BackwardContext::Part;
@@ -90,6 +106,7 @@ class BackwardPass {
 
   void collect();
   void collect_rest();
+  void see_parameter(ParameterState& parameter);
   void see(VariableNode& v);
   void add(FunctionNode* node);
   void start_parameters();
@@ -121,15 +138,18 @@ class BackwardPass {
   BackwardOptions options_;
   DeferredWeights::Rest* rest_ = nullptr;   // what this pass does, if it does what others left
   DeferredWeights::Rest* later_ = nullptr;  // what it leaves, if it leaves anything
+  const void* frame_ = nullptr;
   BackwardPass* outer_;
   BackwardPass* outermost_;
   bool drops_;
   uint64_t visit_;
-  bool some_use_more_ = false;          // some nodes have also_uses
-  std::vector<FunctionNode*> nodes_;    // kept alive by the starts
-  std::vector<ObserverPtr> observers_;  // who was notified of the beginning
-  std::vector<VertexPtr> seen_;         // all, with create_graph
-  std::vector<VertexPtr> late_;         // parameters that inner passes alone reach
+  bool some_use_more_ = false;                          // some nodes have also_uses
+  std::vector<FunctionNode*> nodes_;                    // kept alive by the starts
+  std::vector<ObserverPtr> observers_;                  // who was notified of the beginning
+  std::vector<VertexPtr> seen_;                         // all, with create_graph
+  std::vector<VertexPtr> late_;                         // parameters that inner passes alone reach
+  bool trains_ = false;                                 // reaches parameters of an optimizer
+  std::vector<IntrusivePtr<ParameterState>> unlisted_;  // parameters that no model lists
   std::vector<Aside> aside_;
 };
 

@@ -1,9 +1,13 @@
-// Finds layers that were used although no model lists them.
+// Finds layers that were used, or trained, although no model lists them.
 #include <algorithm>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
+#include "autograd/backward_pass.h"
 #include "catena/autograd/parameter.h"
 #include "catena/core/fork_mutex.h"
 #include "catena/core/log.h"
@@ -57,6 +61,35 @@ void warn_about_forgotten_parameters(const char* who) {
                    " have a gradient, but no model listed them when the optimizer was set up; is a "
                    "layer missing in CATENA_FUNCTIONS, or was one added or replaced after setup? "
                    "Then call setup again. (A network that is not trained needs no graph.)");
+}
+
+// Gradients that no optimizer uses
+// -----------------------------------------------------------------
+
+namespace {
+thread_local std::vector<IntrusivePtr<ParameterState>> t_lost;
+}  // namespace
+
+void detail::note_lost_gradients(const std::vector<IntrusivePtr<ParameterState>>& unlisted) {
+  for (const auto& state : unlisted)
+    if (state->has_gradient()) t_lost.push_back(state);
+}
+
+void require_no_lost_gradients(const char* who) {
+  if (t_lost.empty()) return;
+  std::set<std::string> shapes;
+  for (const auto& state : std::exchange(t_lost, {}))
+    if (!state->listed && !state->is_read)
+      shapes.insert(message(state->variable.shape(), " ", state->variable.dtype()));
+  if (shapes.empty()) return;
+  std::string text;
+  for (const std::string& shape : shapes) text += (text.empty() ? "" : ", ") + shape;
+  fail<GradientError>(
+      who, ": backward gave gradients to parameters of shape ", text,
+      " that no model lists and no optimizer holds, so that nobody updates them. List their layer "
+      "in CATENA_FUNCTIONS and set the optimizer up again. A lambda that captures a layer by value "
+      "has a copy of it: capture a pointer or a reference to the layer. What is not to be trained "
+      "needs no graph (NoBackprop). If you update a parameter by hand, read its grad() before");
 }
 
 }  // namespace catena

@@ -230,7 +230,7 @@ void BackwardContext::set_grad(int i, const Variable& g) {
                g.shape() == v.shape && g.dtype() == v.dtype && g.device() == v.device,
                node_.label(), ": backward gave a gradient of ", g.shape(), " ", g.dtype(), " on ",
                g.device(), " for input ", i, " of ", v.shape, " ", v.dtype, " on ", v.device);
-  if (pass_.defers() && v.is_weight) return pass_.keep_ready(v, g);
+  if (pass_.defers() && v.is_weight) return pass_.keep_ready(v, g, &node_);
   pass_.give(v, g);
 }
 

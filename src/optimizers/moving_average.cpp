@@ -62,7 +62,6 @@ void MovingAverage::after_setup(Optimizer& optimizer) {
   CATENA_CHECK(ValueError, !in_use(),
                "MovingAverage: the optimizer is set up while averages are in use; call restore() "
                "first");
-  parts_.clear();
   moved_ = true;
   lay_out(optimizer);
 }

@@ -10,6 +10,7 @@
 
 #include "catena/array/creation.h"
 #include "catena/core/graph.h"
+#include "catena/core/log.h"
 
 namespace catena::optimizers {
 namespace {
@@ -75,19 +76,60 @@ void Optimizer::setup(const Parameters& parameters) {
 void Optimizer::setup_named(const ArenaSet::Named& named, const Parameters& ordered,
                             NamedPersistents persistents) {
   for (const auto& [name, p] : named) check_dtype(p.dtype());
+  const Kept kept = kept_for(ordered);
   for (const auto& stage : current_stages()) stage->before_setup(*this, ordered);
-  Placed placed = placed_anew(named);
+  Placed placed = placed_anew(named, kept);
   positions_ = positions_of(ordered, placed.layout);
   ordered_ = ordered;
   persistents_ = std::move(persistents);
   keep_frozen(placed.layout);
-  take(std::move(placed), 0);
+  take(std::move(placed), kept.t);
   use_groups();
+  report_changes(kept);
   warn_about_forgotten_parameters("setup");
   for (const auto& stage : current_stages()) stage->after_setup(*this);
 }
 
-Optimizer::Placed Optimizer::placed_anew(const ArenaSet::Named& named) try {
+// Nothing if the stage that spread the states is gone: then this process goes on alone.
+Optimizer::Kept Optimizer::kept_for(const Parameters& parameters) {
+  const Parameters& held = layout_.parameters();
+  const bool any = std::any_of(parameters.begin(), parameters.end(), [&](const Parameter& p) {
+    return std::find(held.begin(), held.end(), p) != held.end();
+  });
+  if (!any || (is_sharded() && share().count == 1)) return {};
+  return {held, whole_states(), t()};
+}
+
+void Optimizer::report_changes(const Kept& kept) const {
+  if (kept.parameters.empty()) return;
+  std::string added;
+  for (size_t i = 0; i < layout_.parameters().size(); ++i)
+    if (std::find(kept.parameters.begin(), kept.parameters.end(), layout_.parameters()[i]) ==
+        kept.parameters.end())
+      added += (added.empty() ? "" : ", ") + layout_.name(i);
+  logging::info("setup: the optimizer goes on after ", kept.t,
+                " updates with the states of the parameters that it held; new are: ",
+                added.empty() ? "none" : added);
+}
+
+namespace {
+
+// In the order of the layout; empty for parameters that were not held.
+std::vector<Arrays> states_for(const ArenaSet& layout, const Parameters& held,
+                               const std::vector<Arrays>& states) {
+  std::unordered_map<const ParameterState*, size_t> position;
+  for (const Parameter& p : held) position.emplace(p.state(), position.size());
+  std::vector<Arrays> result;
+  for (const Parameter& p : layout.parameters()) {
+    const auto found = position.find(p.state());
+    result.push_back(found == position.end() ? Arrays() : states[found->second]);
+  }
+  return result;
+}
+
+}  // namespace
+
+Optimizer::Placed Optimizer::placed_anew(const ArenaSet::Named& named, const Kept& kept) try {
   const UpdateStage::Share part = share();
   CATENA_CHECK(ValueError, part.count == 1 || updates_arenas(),
                "setup: the states are to be spread over ", part.count,
@@ -95,7 +137,7 @@ Optimizer::Placed Optimizer::placed_anew(const ArenaSet::Named& named) try {
                "arenas can do so");
   Placed placed{ArenaSet(named, {memory_, part.count, cuts()}), {}, {}, {}};
   check_groups(placed.layout);
-  place(placed, 0, {});
+  place(placed, kept.t, states_for(placed.layout, kept.parameters, kept.states));
   return placed;
 } catch (...) {
   for (const auto& stage : current_stages()) stage->setup_failed(*this);
@@ -131,7 +173,8 @@ void Optimizer::place(Placed& placed, int64_t t, const std::vector<Arrays>& old_
     DeviceScope scope(arena.device());
     for (const ParameterArena::Slot& slot : arena.slots()) {
       const auto index = static_cast<size_t>(slot.index);
-      const Arrays* old = old_states.empty() ? nullptr : &old_states[index];
+      const bool is_new = old_states.empty() || old_states[index].empty();
+      const Arrays* old = is_new ? nullptr : &old_states[index];
       placed.states[index] = make_states(arena, slot, old);
     }
     placed.values.push_back(counts_on(arena.device()) ? make_device_values(arena.device(), t)

@@ -9,6 +9,7 @@
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/hooks.h"
 #include "catena/optimizers/momentum_sgd.h"
+#include "catena/optimizers/moving_average.h"
 #include "catena/optimizers/schedules.h"
 #include "catena/optimizers/sgd.h"
 #include "catena/testing.h"
@@ -40,6 +41,12 @@ struct Plain : Optimizer {
   std::vector<Device> devices;
 };
 
+struct Grown : Parameterized {
+  OwnedParameter W;
+  explicit Grown(Dtype dtype) : W(ones({2}, dtype)) {}
+  CATENA_PARAMETERS(W)
+};
+
 TEST(Optimizer, ReportsModelsWithoutParameters) {
   struct Empty : FunctionSet {
     void visit_parameters(const Visitor&, const std::string&) override {}
@@ -50,7 +57,7 @@ TEST(Optimizer, ReportsModelsWithoutParameters) {
   EXPECT_THROW(sgd.zero_grads(), ValueError);
 }
 
-TEST(Optimizer, SetupNamesParametersAndResets) {
+TEST(Optimizer, SetupNamesParameters) {
   Model model;
   SGD sgd;
   sgd.setup(model);
@@ -58,8 +65,43 @@ TEST(Optimizer, SetupNamesParametersAndResets) {
   set_gradients(model.parameters(), 1);
   sgd.update();
   EXPECT_EQ(sgd.t(), 1);
-  sgd.setup(model);
-  EXPECT_EQ(sgd.t(), 0);
+}
+
+// A layer is added to a model that is being trained.
+TEST(Optimizer, SetupAgainKeepsWhatItHeld) {
+  for (const Dtype dtype : {dtype::float32, dtype::float16}) {
+    FunctionBag model;
+    const auto add = [&](const std::string& name) { model.add(name, Grown(dtype)); };
+    const auto states = [](Adam& adam, const Parameter& p) {
+      std::vector<std::vector<double>> values;
+      for (const Array& state : adam.state_of(p))
+        values.push_back(state.astype(dtype::float64).to_vector<double>());
+      return values;
+    };
+    add("b");
+    Adam adam(0.1);
+    const auto average = add_moving_average(adam, 0.5);
+    adam.setup(model);
+    const Parameter b = model.get<Grown>("b").W;
+    for (int i = 0; i < 3; ++i) {
+      set_gradients(model.parameters(), i + 1);
+      adam.update();
+    }
+    const auto before = states(adam, b);
+    const std::vector<double> mean = average->of(b).to_vector<double>();
+    add("a");
+    adam.setup(model);
+    EXPECT_EQ(adam.t(), 3);
+    EXPECT_EQ(states(adam, b), before);
+    EXPECT_EQ(average->of(b).to_vector<double>(), mean);
+    const Parameter a = model.get<Grown>("a").W;
+    EXPECT_EQ(states(adam, a)[0], std::vector<double>(2, 0));
+    FunctionBag another;
+    another.add("b", Grown(dtype));
+    adam.setup(another);
+    EXPECT_EQ(adam.t(), 0) << "names alone do not make it the same model";
+    EXPECT_EQ(states(adam, another.get<Grown>("b").W)[0], std::vector<double>(2, 0));
+  }
 }
 
 TEST(Optimizer, SetupOfAListNamesByPosition) {
@@ -438,6 +480,36 @@ TEST(Optimizer, ForgottenLayersAreNoticed) {
   other.setup({loose});
   recorded_sum(loose, loose);
   EXPECT_TRUE(forgotten_parameters().empty());
+}
+
+// A lambda that captures a layer by value trains a copy.
+TEST(Optimizer, GradientsThatNobodyUsesAreErrors) {
+  Model model;
+  SGD sgd(1.0);
+  sgd.setup(model);
+  const auto step = [&](const Parameter& p) {
+    const Variable loss = recorded_sum(model.l1.W, p);
+    loss.set_grad(ones(loss.shape(), loss.dtype()));
+    sgd.zero_grads();
+    loss.backward();
+    return error_of<GradientError>([&] { sgd.update(); });
+  };
+  const Parameter lost(ones(model.l1.W.shape(), model.l1.W.dtype()));
+  expect_contains(step(lost), {"update: ", "no model lists", "float32"});
+  expect_contains(step(lost), {"no model lists"});
+  EXPECT_EQ(sgd.t(), 0);
+  EXPECT_EQ(step(model.l1.W), "no error");
+  lost.grad();  // somebody updates it by hand
+  EXPECT_EQ(step(lost), "no error");
+  const Parameter held(ones(model.l1.W.shape(), model.l1.W.dtype()));
+  SGD other;
+  other.setup({held});
+  EXPECT_EQ(step(held), "no error");
+  const Parameter loose(ones({2}, dtype::float32));
+  const Variable apart = recorded_sum(loose, loose);  // a pass over other parameters
+  apart.set_grad(ones({2}, dtype::float32));
+  apart.backward();
+  EXPECT_EQ(step(model.l1.W), "no error");
 }
 
 TEST(Optimizer, HyperParametersByName) {

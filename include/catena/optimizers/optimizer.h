@@ -52,6 +52,11 @@ class Optimizer : public UpdateRule {
 
   // Takes the parameters of a model: moves them and their gradients into arenas, names them
   // ("/l1/W"), makes new states and sets t to 0. ValueError when the model has no parameters.
+  //
+  // Called again, after a layer was added to the model or replaced: parameters that the optimizer
+  // held already keep their states, and t goes on counting; a line of the log names those that are
+  // new, whose states begin at their start values. The count is one for all: bias corrections
+  // (Adam) do not begin anew. With a model of other parameters everything begins anew.
   void setup(Parameterized& model);
   void setup(Parameterized&& model) = delete;  // would be gone at once
   // The same for a list, which is taken as the order of declaration. Parameters keep the names that
@@ -132,6 +137,8 @@ class Optimizer : public UpdateRule {
   void weight_decay(double decay);
   // One step: the stages in order, among them the hooks in the order they were added and the rule.
   // All parameters are updated alike: of one without elements, states and counts advance too.
+  // GradientError where a backward pass has also given a gradient to a parameter that no model
+  // lists and no optimizer holds (require_no_lost_gradients).
   void update();
 
   // Learning rate ("alpha" of Adam); inside of update_one that of the parameter's group. Setting it
@@ -236,7 +243,15 @@ class Optimizer : public UpdateRule {
                    NamedPersistents persistents);
   UpdateStage::Share share() const;
   ArenaCuts cuts() const;
-  Placed placed_anew(const ArenaSet::Named& named);
+  // What a setup of parameters that are known keeps.
+  struct Kept {
+    Parameters parameters;       // that it had
+    std::vector<Arrays> states;  // of these; none: everything begins anew
+    int64_t t = 0;
+  };
+  Kept kept_for(const Parameters& parameters);
+  void report_changes(const Kept& kept) const;
+  Placed placed_anew(const ArenaSet::Named& named, const Kept& kept);
   void place(Placed& placed, int64_t t, const std::vector<Arrays>& old_states);
   Arrays make_states(const ParameterArena& arena, const ParameterArena::Slot& slot,
                      const Arrays* old_states);
