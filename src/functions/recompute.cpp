@@ -2,9 +2,12 @@
 #include "catena/functions/recompute.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
+#include <thread>
 #include <vector>
 
+#include "autograd/backward_pass.h"
 #include "catena/array/random_log.h"
 #include "catena/autograd/backward.h"
 #include "catena/autograd/function_call.h"
@@ -14,7 +17,6 @@
 namespace catena::functions {
 namespace {
 
-using Body = std::function<Variables(const Variables&)>;
 constexpr const char* kName = "Recompute";
 
 // Collects the parameters that f uses, in its first run, in which nothing else wants a gradient.
@@ -36,45 +38,120 @@ class UsedParameters : public FunctionHook {
   }
 };
 
+// Finds references to local variables of functions that have returned. The stack grows downwards,
+// and a pass runs below the function that began it. So what lies between the frame of recompute and
+// that function was in the frame of a caller of recompute which is gone.
+class CapturedReferences {
+ public:
+  CapturedReferences(std::vector<const void*> captured, const void* frame) : frame_(at(frame)) {
+    for (const void* word : captured)
+      if (at(word) > frame_) above_.push_back(at(word));
+  }
+  void check() const {
+    if (std::this_thread::get_id() != thread_) return;
+    const uintptr_t pass = at(BackwardPass::innermost_frame());
+    CATENA_CHECK(
+        GradientError,
+        std::none_of(above_.begin(), above_.end(), [&](uintptr_t word) { return word < pass; }),
+        kName,
+        ": f refers to a local variable of a function that has returned; f runs again in backward, "
+        "so capture local variables by value ([this, scale]) and layers by a pointer");
+  }
+
+ private:
+  static uintptr_t at(const void* address) { return reinterpret_cast<uintptr_t>(address); }
+  uintptr_t frame_;
+  std::vector<uintptr_t> above_;
+  std::thread::id thread_ = std::this_thread::get_id();
+};
+
 // What must be the same in both runs.
 struct Surroundings {
   Device device = current_device();
   Dtype low = AutocastScope::low();
 };
 
+// Results of f; one variable that it gives twice is one output.
+struct Results {
+  Results() = default;
+  explicit Results(const Variables& ys) {
+    Variables distinct;
+    for (const Variable& y : ys) {
+      const auto same = [&](const Variable& known) { return same_variable(known, y); };
+      const auto first = std::find_if(distinct.begin(), distinct.end(), same);
+      place.push_back(size_t(first - distinct.begin()));
+      if (first != distinct.end()) continue;
+      distinct.push_back(y);
+      arrays.push_back(y.data());
+    }
+  }
+  Arrays arrays;              // of the outputs
+  std::vector<size_t> place;  // of each result among the outputs
+};
+
 // Its inputs are those of f, and then the parameters that f uses.
 class RecomputeNode final : public FunctionNode {
  public:
-  RecomputeNode(Body f, RandomLog log, const Surroundings& surroundings, size_t inputs,
-                size_t outputs)
-      : f_(std::move(f)),
+  RecomputeNode(RecomputedFunction f, const void* frame, RandomLog log,
+                const Surroundings& surroundings, size_t inputs, std::vector<size_t> place)
+      : f_(std::move(f.call)),
+        references_(std::move(f.captured), frame),
         log_(std::move(log)),
         surroundings_(surroundings),
         inputs_(inputs),
-        outputs_(outputs) {}
+        place_(std::move(place)) {}
   std::string label() const override { return kName; }
   bool is_differentiable() const override { return false; }
   bool splits() const override { return false; }
 
   void backward(BackwardContext& context) override {
     Arrays gys;
-    for (size_t j = 0; j < outputs_; ++j) {
+    for (size_t j = 0; j < outputs().size(); ++j) {
       const Variable gy = context.grad_output(static_cast<int>(j));
       gys.push_back(gy.defined() ? gy.data() : Array());
     }
     const Variables xs = roots(context);
-    run_pass(again(xs), gys);
+    Variables ys = again(xs);
+    const std::vector<bool> continued = continue_sums(xs, ys, gys);
+    run_pass(ys, gys);
     for (size_t i = 0; i < xs.size(); ++i) {
       const Array g = xs[i].body()->node ? xs[i].body()->node->grad : Array();
-      if (g.defined()) context.set_grad(static_cast<int>(i), Variable::constant(g));
+      if (!g.defined() || is_again(i)) continue;
+      if (continued[i]) inputs()[i]->grad = Array();
+      context.set_grad(static_cast<int>(i), Variable::constant(g));
     }
   }
 
  private:
+  // Whether an earlier input is the same variable.
+  bool is_again(size_t i) const { return first(i) < i; }
+  size_t first(size_t i) const {
+    const auto begin = inputs().begin();
+    return size_t(std::find(begin, begin + ptrdiff_t(i), *(begin + ptrdiff_t(i))) - begin);
+  }
+
+  // What has come to an input so far is where the sum of its gradients begins: it is made in the
+  // order of a pass without recompute.
+  std::vector<bool> continue_sums(const Variables& xs, Variables& ys, Arrays& gys) const {
+    std::vector<bool> continued(xs.size(), false);
+    for (size_t i = 0; i < xs.size(); ++i) {
+      const VariableNode& v = *inputs()[i];
+      if (!v.requires_grad || v.parameter || !v.grad.defined() || is_again(i)) continue;
+      continued[i] = true;
+      ys.push_back(xs[i]);
+      gys.push_back(v.grad);
+    }
+    return continued;
+  }
+
   // The inputs at the beginning of a separate graph.
   Variables roots(BackwardContext& context) const {
     Variables xs;
     for (size_t i = 0; i < inputs_; ++i) {
+      if (is_again(i)) {
+        xs.push_back(xs[first(i)]);
+        continue;
+      }
       const Array x = context.input(static_cast<int>(i)).data();
       xs.push_back(inputs()[i]->requires_grad ? Variable(x) : Variable::constant(x));
     }
@@ -82,15 +159,18 @@ class RecomputeNode final : public FunctionNode {
   }
 
   Variables again(const Variables& xs) {
+    references_.check();
     const ForceBackprop on;
     const DeviceScope device(surroundings_.device);
     const AutocastScope autocast(surroundings_.low);
     const RandomLogScope numbers(log_, RandomLogScope::Mode::kRepeat);
     const RepeatedForward repeated;
     const Variables ys = f_(xs);
-    CATENA_CHECK(ValueError, ys.size() == outputs_, kName, ": f gave ", ys.size(),
-                 " results when it ran again, and ", outputs_, " at first");
-    return ys;
+    CATENA_CHECK(ValueError, ys.size() == place_.size(), kName, ": f gave ", ys.size(),
+                 " results when it ran again, and ", place_.size(), " at first");
+    Variables distinct(outputs().size());
+    for (size_t i = 0; i < ys.size(); ++i) distinct[place_[i]] = ys[i];
+    return distinct;
   }
 
   // Over the results that gradients came to and that depend on anything.
@@ -105,37 +185,43 @@ class RecomputeNode final : public FunctionNode {
     if (!starts.empty()) catena::backward(starts, gradients);
   }
 
-  Body f_;
+  std::function<Variables(const Variables&)> f_;
+  CapturedReferences references_;
   RandomLog log_;
   Surroundings surroundings_;
-  size_t inputs_, outputs_;
+  size_t inputs_;
+  std::vector<size_t> place_;  // of each result of f among the outputs
 };
 
 }  // namespace
 
-Variables recompute(Body f, const Variables& inputs) {
-  CATENA_CHECK(ValueError, bool(f), kName, ": expected a function, got an empty one");
-  if (!is_recording()) return f(inputs);
+Variables recompute(RecomputedFunction f, const Variables& inputs) {
+  CATENA_CHECK(ValueError, bool(f.call), kName, ": expected a function, got an empty one");
+  if (!is_recording()) return f.call(inputs);
   FunctionCall call(kName, Autocast::kNone, inputs);
   RandomLog log;
   UsedParameters used;
   const Surroundings surroundings;
-  Arrays results;
+  Results results;
   {
     const NoBackprop off;
     const FunctionHookScope hook(used);
     const RandomLogScope numbers(log, RandomLogScope::Mode::kNote);
     Variables constants;
     for (const Variable* x : call.inputs()) constants.push_back(Variable::constant(x->data()));
-    for (const Variable& y : f(constants)) results.push_back(y.data());
+    results = Results(f.call(constants));
   }
   for (const Variable& parameter : used.parameters) call.add(parameter);
-  return call.record(results, [&] {
-    auto node = make_node<RecomputeNode>(std::move(f), std::move(log), surroundings, inputs.size(),
-                                         results.size());
+  const void* frame = __builtin_frame_address(0);
+  const Variables distinct = call.record(results.arrays, [&] {
+    auto node = make_node<RecomputeNode>(std::move(f), frame, std::move(log), surroundings,
+                                         inputs.size(), results.place);
     for (size_t i = 0; i < inputs.size(); ++i) node->save_input(static_cast<int>(i), call[i]);
     return node;
   });
+  Variables ys;
+  for (const size_t j : results.place) ys.push_back(distinct[j]);
+  return ys;
 }
 
 }  // namespace catena::functions

@@ -15,6 +15,7 @@
 #include "catena/functions/math.h"
 #include "catena/functions/noise.h"
 #include "catena/functions/normalization.h"
+#include "error_text.h"
 
 namespace catena {
 namespace {
@@ -86,6 +87,50 @@ TEST(Recompute, Nests) {
   const auto plain = run(0);
   EXPECT_EQ(run(1), plain);
   EXPECT_EQ(run(2), plain);
+}
+
+// Gradients of an input meet in the same order, whatever else uses it.
+TEST(Recompute, SumsInTheOrderOfAPassWithoutIt) {
+  random::seed(2);
+  const Variable x(random::normal({50}, 0, 1, dtype::float32));
+  const auto run = [&](bool again) {
+    const auto f = [](const Variable& a, const Variable& b) {
+      return F::tanh(a) * 0.3 + F::sin(b) * a;
+    };
+    const Variable h = F::exp(x) * 0.7;
+    const Variable y = (again ? F::recompute(f, h, h) : f(h, h)) + F::square(h) * h;
+    F::sum(y * F::cos(h)).backward();
+    return x.grad().to_vector<float>();
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
+// f with a reference to a local variable of this function.
+[[gnu::noinline]] Variable with_dead_reference(const Variable& x, bool by_value) {
+  volatile double memory = 0.5;
+  const double scale = memory;
+  if (by_value) return F::recompute([scale](const Variable& v) { return F::tanh(v * scale); }, x);
+  return F::recompute([&scale](const Variable& v) { return F::tanh(v * scale); }, x);
+}
+
+// Below the frames of whoever begins the pass.
+[[gnu::noinline]] Variable with_dead_reference_far_below(const Variable& x, int depth = 50) {
+  const volatile int rest = depth;
+  const Variable y =
+      rest > 0 ? with_dead_reference_far_below(x, rest - 1) : with_dead_reference(x, false);
+  return rest < 0 ? x : y;
+}
+
+TEST(Recompute, RefusesReferencesToWhatIsGone) {
+  const Variable x(ones({3}));
+  double alive = 0.5;
+  F::sum(with_dead_reference(x, true)).backward();
+  F::sum(F::recompute([&alive](const Variable& v) { return v * alive; }, x)).backward();
+  const Variable loss = F::sum(with_dead_reference_far_below(x));
+#ifndef __SANITIZE_ADDRESS__  // locals are not on the stack
+  expect_contains(error_of<GradientError>([&] { loss.backward(); }),
+                  {"Recompute", "local variable", "by value"});
+#endif
 }
 
 TEST(Recompute, FreesWhatItComputesAgain) {

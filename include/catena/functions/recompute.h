@@ -1,19 +1,62 @@
 // recompute: a part of a model whose intermediate results are computed again in backward.
 #pragma once
 
+#include <cstring>
 #include <functional>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
+
+namespace detail {
+
+// The words of a function object, among which are the addresses of what a lambda captures by
+// reference. None of one that owns anything, or whose padding the compiler cannot clear: what is
+// there by chance might look like an address.
+template <class F>
+std::vector<const void*> captured_words(const F& f) {
+#if defined(__has_builtin) && __has_builtin(__builtin_clear_padding)
+  constexpr bool is_plain = std::is_trivially_copyable_v<F>;
+#else
+  constexpr bool is_plain = std::has_unique_object_representations_v<F>;
+#endif
+  std::vector<const void*> words;
+  if constexpr (is_plain && alignof(F) == alignof(void*) && std::is_class_v<F>) {
+    F plain = f;
+#if defined(__has_builtin) && __has_builtin(__builtin_clear_padding)
+    __builtin_clear_padding(&plain);
+#endif
+    words.resize(sizeof(F) / sizeof(void*));
+    std::memcpy(words.data(), static_cast<const void*>(&plain), sizeof(F));
+  }
+  return words;
+}
+
+}  // namespace detail
+
+// A function of variables that recompute keeps until backward.
+struct RecomputedFunction {
+  template <class F>
+  requires std::is_invocable_r_v<Variables, F&, const Variables&> RecomputedFunction(F f)
+      : captured(detail::captured_words(f)), call(std::move(f)) {}
+  std::vector<const void*> captured;
+  std::function<Variables(const Variables&)> call;
+};
 
 // f(inputs), of which the graph keeps the inputs alone: memory for time. In backward f runs again,
 // with the random numbers (dropout), the autocast scope and the device of the first time, and a
 // separate pass goes through it. Gradients and parameters are those of f(inputs) without recompute,
 // bit for bit, over ranks, too.
 //
-//   h = F::recompute([&](const Variable& x) { return block(x); }, h);
+//   h = F::recompute([this, scale](const Variable& x) { return block(x) * scale; }, h);
+//
+// f runs again when the function that calls recompute has returned, so what f refers to must live
+// until backward. Capture local variables by value, and layers, which a capture by value would
+// copy, through `this` or a pointer. Where a lambda can be seen to refer to a local variable of a
+// function that has returned, backward is a GradientError; not all that do can be seen.
 //
 // Inputs are variables, all of which f may use; variables that want gradients and come from outside
 // in another way are a GradientError, but for parameters of layers, which f may use as it likes. f
@@ -21,7 +64,7 @@ namespace catena::functions {
 // averages in the first run only. The gradient cannot be differentiated again (GradientError).
 //
 // If nothing is recorded, it is f(inputs).
-Variables recompute(std::function<Variables(const Variables&)> f, const Variables& inputs);
+Variables recompute(RecomputedFunction f, const Variables& inputs);
 
 // Of one result.
 template <class F, class... Inputs>
@@ -31,7 +74,7 @@ recompute(F f, const Inputs&... inputs) {
     return [&]<size_t... i>(std::index_sequence<i...>) { return Variables{Variable(f(xs[i]...))}; }
     (std::index_sequence_for<Inputs...>());
   };
-  return recompute(std::function<Variables(const Variables&)>(on_list),
+  return recompute(RecomputedFunction(on_list),
                    Variables{VariableOperand(inputs).variable("Recompute")...})[0];
 }
 

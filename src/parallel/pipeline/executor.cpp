@@ -52,7 +52,8 @@ Pipeline::Executor::Executor(Sequence& model_given, const Cut& cut_given, Schedu
     const bool recomputes = std::find(again.begin(), again.end(), s) != again.end();
     const UnitRange units(model, cut.first[size_t(s)], cut.end(s, model.size()));
     stages_.push_back(
-        is_here ? std::make_unique<Stage>(units, device_of_rank(rank_of(s)), recomputes) : nullptr);
+        is_here ? std::make_unique<Stage>(s, units, device_of_rank(rank_of(s)), recomputes)
+                : nullptr);
     if (!is_last(s)) boundaries_.emplace_back(s);
   }
   has_updates_ = has_action(schedule, Kind::kUpdate, 0);

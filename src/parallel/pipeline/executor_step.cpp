@@ -171,6 +171,10 @@ Variables Pipeline::Executor::trial_inputs(int s, const Boundary::Key& key,
     return xs;
   }
   for (const ArrayInfo& info : boundaries_[size_t(s) - 1].at(key)) {
+    if (info.same_as >= 0) {
+      xs.push_back(xs[size_t(info.same_as)]);
+      continue;
+    }
     const Array zero = info.uninitialized(stage(s).device());
     zero.fill(0);
     xs.push_back(info.wants_gradient ? Variable(zero) : Variable::constant(zero));

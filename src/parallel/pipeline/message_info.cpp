@@ -7,11 +7,18 @@
 
 namespace catena::parallel::pipeline {
 
+// What is one variable in this stage is one in the next, whose gradients meet there in the order of
+// a stage that is not cut.
 MessageInfo info_of(const Variables& outputs) {
   MessageInfo message;
-  for (const Variable& y : outputs)
-    message.push_back({y.dtype(), y.shape(), y.requires_grad(),
-                       y.data().is_dense() ? y.data().order() : MemoryOrder()});
+  for (const Variable& y : outputs) {
+    const auto first = std::find_if(outputs.begin(), outputs.end(),
+                                    [&](const Variable& other) { return same_variable(other, y); });
+    const bool is_again = &*first != &y;
+    message.push_back({y.dtype(), y.shape(), y.requires_grad() && !is_again,
+                       y.data().is_dense() ? y.data().order() : MemoryOrder(),
+                       is_again ? int(first - outputs.begin()) : -1});
+  }
   return message;
 }
 
@@ -61,6 +68,7 @@ std::string pack(const BoundaryHeader& header) {
   for (const ArrayInfo& a : header.message) {
     put(bytes, int64_t(a.dtype));
     put(bytes, a.wants_gradient);
+    put(bytes, a.same_as);
     put(bytes, int64_t(a.shape.size()));
     for (const int64_t extent : a.shape) put(bytes, extent);
     for (const int64_t axis : a.order.axes(int(a.shape.size()))) put(bytes, axis);
@@ -78,6 +86,7 @@ BoundaryHeader unpack(std::string_view bytes) {
   for (ArrayInfo& a : header.message) {
     a.dtype = static_cast<Dtype>(take(bytes));
     a.wants_gradient = take(bytes) != 0;
+    a.same_as = int(take(bytes));
     a.shape.resize(size_t(take(bytes)));
     for (int64_t& extent : a.shape) extent = take(bytes);
     Axes order(a.shape.size(), int64_t{0});

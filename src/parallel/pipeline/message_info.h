@@ -19,8 +19,9 @@ struct ArrayInfo {
   Shape shape;
   bool wants_gradient = false;  // the stage has something to do with the gradient
   MemoryOrder order = {};       // of the array, and of the one that receives it
+  int same_as = -1;  // the earlier one that is the same variable, whose gradient is of both
   bool has_form_of(const ArrayInfo& other) const {
-    return dtype == other.dtype && shape == other.shape;
+    return dtype == other.dtype && shape == other.shape && same_as == other.same_as;
   }
   Array uninitialized(Device device) const {
     return Array::uninitialized(shape, dtype, device, order);

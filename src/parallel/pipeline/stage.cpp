@@ -1,18 +1,56 @@
 #include "parallel/pipeline/stage.h"
 
+#include <algorithm>
+#include <optional>
+#include <unordered_set>
 #include <utility>
 
 #include "catena/array/creation.h"
 #include "catena/array/random_source.h"
+#include "catena/autograd/function_call.h"
+#include "catena/autograd/function_hook.h"
 #include "catena/autograd/grad_mode.h"
 #include "catena/functions/recompute.h"
 #include "parallel/synchronised_layers.h"
 
 namespace catena::parallel::pipeline {
 
-Variables UnitRange::run(const Variables& xs, int micro_batch, const UnitNumbers& numbers) const {
+// Looks for parameters that the units use and do not list.
+class Stage::ParameterCheck : public FunctionHook {
+ public:
+  explicit ParameterCheck(const Stage& stage) : stage_(stage) {
+    for (const Parameter& p : stage.units_.parameters()) own_.insert(p.state());
+  }
+  void forward_begins(const FunctionCall& call) override {
+    for (const Variable* v : call.inputs())
+      if (v->requires_grad() && v->node()->parameter) check(*v->node()->parameter, call);
+  }
+
+ private:
+  void check(const ParameterState& parameter, const FunctionCall& call) const {
+    const std::string path = path_of(parameter);
+    CATENA_CHECK(
+        GradientError, own_.contains(&parameter), "Pipeline: unit ", stage_.running_, " ('",
+        stage_.units_.name(stage_.running_), "') of stage ", stage_.number_, " uses ",
+        path.empty() ? "a parameter" : "parameter '" + path + "'", " of shape ",
+        parameter.variable.shape(), " in ", call.label(),
+        ", which no unit of the stage lists, so that its gradient would be lost; if another unit "
+        "lists it, give it to this one too: Sequence::add(name, unit, {parameter}), or tie_to in a "
+        "layer. What is not to be trained goes in without a gradient: "
+        "Variable::constant(parameter.data())");
+  }
+
+  const Stage& stage_;
+  std::unordered_set<const ParameterState*> own_;
+};
+
+const std::string& UnitRange::name(int unit) const { return model_->name(size_t(unit)); }
+
+Variables UnitRange::run(const Variables& xs, int micro_batch, const UnitNumbers& numbers,
+                         int& running) const {
   Variables h = xs;
   for (int u = begin_; u < end_; ++u) {
+    running = u;
     const RandomSourceScope scope(numbers.of(u, micro_batch));
     h = model_->run(size_t(u), h);
     for (const Variable& y : h)
@@ -50,11 +88,17 @@ Variables Stage::forward(int micro_batch, const Arrays& inputs, const MessageInf
   Variables xs;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const bool wanted = info != nullptr && (*info)[i].wants_gradient;
-    xs.push_back(wanted ? Variable(inputs[i]) : Variable::constant(inputs[i]));
+    if (info != nullptr && (*info)[i].same_as >= 0)
+      xs.push_back(xs[size_t((*info)[i].same_as)]);
+    else
+      xs.push_back(wanted ? Variable(inputs[i]) : Variable::constant(inputs[i]));
   }
-  const auto run = [units = units_, micro_batch, numbers](const Variables& given) {
-    return units.run(given, micro_batch, numbers);
+  const auto run = [this, micro_batch, numbers](const Variables& given) {
+    return units_.run(given, micro_batch, numbers, running_);
   };
+  std::optional<ParameterCheck> check;
+  std::optional<FunctionHookScope> watched;
+  if (is_recording() && !std::exchange(is_checked_, true)) watched.emplace(check.emplace(*this));
   const Variables ys = recomputes_ ? functions::recompute(run, xs) : run(xs);
   if (is_recording()) {
     MicroBatch& batch = batches_[size_t(micro_batch)];
@@ -64,11 +108,13 @@ Variables Stage::forward(int micro_batch, const Arrays& inputs, const MessageInf
   return ys;
 }
 
-Variables Stage::try_out(const Variables& inputs, const UnitNumbers& numbers) const {
+Variables Stage::try_out(const Variables& inputs, const UnitNumbers& numbers) {
   const DeviceScope device(device_);
   const RepeatedForward nothing_moves;
   const OwnStatistics no_other_rank;
-  return units_.run(inputs, 0, numbers);
+  ParameterCheck check(*this);
+  const FunctionHookScope scope(check);
+  return units_.run(inputs, 0, numbers, running_);
 }
 
 Variables Stage::take_results(int micro_batch) {
@@ -93,9 +139,12 @@ Arrays Stage::backward(int micro_batch, const Variables& results, const Arrays& 
     catena::backward(starts, given, options);
   }
   Arrays of_inputs;
-  for (const Variable& x : std::exchange(batch.inputs, {})) {
-    Array g = x.requires_grad() ? x.grad() : Array();
-    if (x.requires_grad() && !g.defined()) g = zeros_like(x.data());
+  const Variables inputs = std::exchange(batch.inputs, {});
+  for (auto x = inputs.begin(); x != inputs.end(); ++x) {
+    const bool is_again = std::any_of(
+        inputs.begin(), x, [&](const Variable& other) { return same_variable(other, *x); });
+    Array g = x->requires_grad() && !is_again ? x->grad() : Array();
+    if (x->requires_grad() && !is_again && !g.defined()) g = zeros_like(x->data());
     of_inputs.push_back(std::move(g));
   }
   return of_inputs;

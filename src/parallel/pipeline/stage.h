@@ -18,7 +18,10 @@ class UnitRange final : public Parameterized {
   UnitRange(Sequence& model, int begin, int end) : model_(&model), begin_(begin), end_(end) {}
   int begin() const { return begin_; }
   int end() const { return end_; }
-  Variables run(const Variables& xs, int micro_batch, const UnitNumbers& numbers) const;
+  const std::string& name(int unit) const;
+  // `running` is the unit that runs.
+  Variables run(const Variables& xs, int micro_batch, const UnitNumbers& numbers,
+                int& running) const;
 
   void visit_parameters(const Visitor& visitor, const std::string& prefix = "") override;
   void visit_functions(const FunctionVisitor& visitor) override;
@@ -31,8 +34,8 @@ class UnitRange final : public Parameterized {
 
 class Stage {
  public:
-  Stage(const UnitRange& units, Device device, bool recomputes)
-      : units_(units), device_(device), recomputes_(recomputes) {}
+  Stage(int number, const UnitRange& units, Device device, bool recomputes)
+      : number_(number), units_(units), device_(device), recomputes_(recomputes) {}
 
   UnitRange& units() { return units_; }
   Device device() const { return device_; }
@@ -40,11 +43,12 @@ class Stage {
   // Forgets all micro-batches, and makes room for so many.
   void begin_step(int micro_batches);
   // The results of a micro-batch. Gradients of those inputs are wanted that `info` says; null: of
-  // none. Under NoBackprop nothing is kept.
+  // none. Under NoBackprop nothing is kept. GradientError where a unit uses a parameter that no
+  // unit of the stage lists, in the first pass that is recorded.
   Variables forward(int micro_batch, const Arrays& inputs, const MessageInfo* info,
                     const UnitNumbers& numbers);
   // A forward that nothing is kept of and that moves nothing, for the shapes of its results.
-  Variables try_out(const Variables& inputs, const UnitNumbers& numbers) const;
+  Variables try_out(const Variables& inputs, const UnitNumbers& numbers);
 
   // What comes back to the stage goes through its units; with `split` the gradients of the weights
   // are left to backward_weights. Undefined gradients count as zero. Afterwards the gradients of
@@ -57,14 +61,18 @@ class Stage {
   bool is_split(int micro_batch) const { return batches_[size_t(micro_batch)].is_split; }
 
  private:
+  class ParameterCheck;
   struct MicroBatch {
     Variables inputs, results;
     DeferredWeights later;
     bool is_split = false;  // its kBackwardInputs has run
   };
+  int number_;
   UnitRange units_;
   Device device_;
   bool recomputes_;
+  bool is_checked_ = false;
+  int running_ = 0;  // the unit that runs
   std::vector<MicroBatch> batches_;
 };
 

@@ -189,6 +189,71 @@ TEST(PipelineWithoutUpdates, SumsTheGradientsOfTiedWeights) {
   });
 }
 
+// A head that is a lambda with the weight of the embedding.
+void fill_tied_lambda(Sequence& model, bool gives) {
+  const DeviceScope scope(cpu(0));
+  const Parameter W(wave({kInputs, kInputs}, 2, dtype::float32, 0.6));
+  model.add("in", [](const Variable& x, const Parameters& p) { return F::matmul(x, p[0]); }, {W});
+  model.add("squash", [](const Variable& h) { return F::tanh(h); });
+  if (gives)
+    model.add("again", [](const Variable& h, const Parameters& p) { return F::matmul(h, p[0]); },
+              {W});
+  else
+    model.add("again", [W](const Variable& h) { return F::matmul(h, W); });
+  model.add("head", layer(kInputs, kClasses, dtype::float32, 4));
+}
+
+TEST(PipelineTies, OfLambdasEqualOneStage) {
+  const auto fill_model = [](Sequence& model) { fill_tied_lambda(model, true); };
+  const Trained whole = train(fill_model, {{0}}, false);
+  for (const bool on_ranks : {false, true}) {
+    const Trained cut = train(fill_model, {{0, 2}}, on_ranks);
+    EXPECT_EQ(cut.values.at("in/0"), cut.values.at("again/0"));
+    for (size_t i = 0; i < whole.losses.size(); ++i)
+      EXPECT_NEAR(cut.losses[i], whole.losses[i], 1e-6);
+  }
+}
+
+TEST(PipelineTies, WhatALambdaHidesIsAnError) {
+  const auto fill_model = [](Sequence& model) { fill_tied_lambda(model, false); };
+  EXPECT_NO_THROW(train(fill_model, {{0}}, false)) << "one stage owns it";
+  for (const bool on_ranks : {false, true})
+    expect_contains(error_of<Error>([&] {
+                      train(fill_model, {{0, 2}}, on_ranks);
+                    }),
+                    {"unit 2 ('again') of stage 1 uses parameter 'in/0'", "{parameter}"});
+}
+
+// A variable that fans out, at once or over several units, is summed in one order.
+TEST(PipelineBits, OfAFanOutDoNotDependOnCutAndSchedule) {
+  const auto run = [](const Cut& cut, const Schedule& schedule, std::vector<int> recompute) {
+    const DeviceScope scope(cpu(0));
+    Sequence model;
+    const auto mixed = [](const Variable& h) { return F::tanh(h) * 0.3 + F::sin(h) * h; };
+    model.add("in", layer(kInputs, kHidden, dtype::float32, 1));
+    model.add("fork", [](const Variable& h) { return Variables{h, h}; });
+    for (int i = 0; i < 3; ++i)
+      model.add([mixed](const Variables& xs) { return Variables{mixed(xs[0]), xs[1]}; });
+    model.add("join", [](const Variables& xs) { return xs[0] + xs[1]; });
+    model.add("head", layer(kHidden, kClasses, dtype::float32, 4));
+    const std::vector<Device> devices(schedule.actions.size(), cpu(0));
+    Pipeline pipeline(model, cut, schedule, devices, {.recompute = std::move(recompute)});
+    pipeline.setup([] { return optimizers::SGD(0.1); });
+    const Batch batch = batch_of(0, 12, dtype::float32);
+    pipeline.step(batch.x, batch.t, cross_entropy);
+    std::vector<std::vector<float>> values;
+    for (const Parameter& p : model.parameters()) values.push_back(p.data().to_vector<float>());
+    return values;
+  };
+  const auto whole = run({{0}}, one_forward_one_backward(1, 4), {});
+  for (int border = 1; border < 7; ++border) {
+    const Cut cut{{0, border}};
+    EXPECT_EQ(run(cut, one_forward_one_backward(2, 4), {}), whole) << border;
+    EXPECT_EQ(run(cut, one_forward_one_backward(2, 4), {0, 1}), whole) << border;
+    EXPECT_EQ(run(cut, zero_bubble(2, 4), {}), whole) << border;
+  }
+}
+
 TEST(PipelineWithoutUpdates, RefusesWhatNeedsThem) {
   const Schedule whole = all_forwards_first(3, 2);
   const std::vector<Device> devices(3, cpu(0));

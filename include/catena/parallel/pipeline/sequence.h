@@ -38,6 +38,30 @@ Variables call_unit(const std::string& name, F& f, const Variables& xs) {
   }
 }
 
+// A function with parameters, as a layer that lists them as "0", "1", ...
+template <class F>
+class FunctionOfParameters final : public Parameterized {
+ public:
+  FunctionOfParameters(F f, Parameters parameters)
+      : f_(std::move(f)), parameters_(std::move(parameters)) {}
+  auto operator()(
+      const Variable& x) requires std::is_invocable_v<F&, const Variable&, const Parameters&> {
+    return f_(x, parameters_);
+  }
+  auto operator()(
+      const Variables& xs) requires std::is_invocable_v<F&, const Variables&, const Parameters&> {
+    return f_(xs, parameters_);
+  }
+  void visit_parameters(const Visitor& visitor, const std::string& prefix = "") override {
+    for (size_t i = 0; i < parameters_.size(); ++i)
+      visitor(prefix + std::to_string(i), parameters_[i]);
+  }
+
+ private:
+  F f_;
+  Parameters parameters_;
+};
+
 }  // namespace detail
 
 // Units are layers, sets of functions, functions and lambdas: what can be called with a Variable or
@@ -47,11 +71,15 @@ Variables call_unit(const std::string& name, F& f, const Variables& xs) {
 //   model.add(F::Linear(784, 1000)).add(F::relu).add("head", F::Linear(1000, 10));
 //
 // Parameters are listed under the names of their units ("head/W"); the name is the unit's position
-// unless it is given. A unit in std::ref stays where it is, as a member of another model, and must
-// outlive the sequence. What a lambda captures is not seen: parameters belong to a unit's own
-// layers.
+// unless it is given. Units run long after they were added. So a unit in std::ref, which stays
+// where it is, as a member of another model, and what a lambda refers to must outlive the sequence.
 //
-// Weights that several units list (the same Parameter) are tied: see untie.
+// Weights that several units list (the same Parameter) are tied: see untie. What a lambda captures
+// is not seen. A unit of one's own gets the parameters of others, and lists them, by
+//
+//   model.add("embed", std::move(embed)) ...
+//   model.add("head", [](const Variable& h, const Parameters& p) { return F::linear(h, p[0]); },
+//             {W});  // with Parameter W = embed.W before
 class Sequence : public Parameterized {
  public:
   Sequence() = default;
@@ -84,6 +112,13 @@ class Sequence : public Parameterized {
     }
     insert(std::move(entry));
     return *this;
+  }
+
+  // A function that takes (const Variable&, const Parameters&), or Variables: these parameters,
+  // which other units may list as well. Its paths are "head/0", "head/1", ...
+  template <class Unit>
+  Sequence& add(const std::string& name, Unit unit, const Parameters& parameters) {
+    return add(name, detail::FunctionOfParameters<Unit>(std::move(unit), parameters));
   }
 
   // The number of units, their names, and the layer behind one; null for plain functions.
