@@ -98,7 +98,7 @@ void BackwardPass::run(const void* frame) {
   for (FunctionNode* node : nodes_) defers() ? step_in_parts(*node) : step(*node);
   if (rest_) step_rest();
   for (size_t i = 0; i < late_.size(); ++i) done_with(*late_[i]);
-  if (trains_ && !drops()) detail::note_lost_gradients(unlisted_);
+  if (trains_ && outer_ == nullptr && !drops()) detail::note_lost_gradients(unlisted_);
   if (tells()) tell(&BackwardObserver::backward_ends);
 }
 

@@ -71,6 +71,7 @@ thread_local std::vector<IntrusivePtr<ParameterState>> t_lost;
 }  // namespace
 
 void detail::note_lost_gradients(const std::vector<IntrusivePtr<ParameterState>>& unlisted) {
+  t_lost.clear();
   for (const auto& state : unlisted)
     if (state->has_gradient()) t_lost.push_back(state);
 }

@@ -36,6 +36,7 @@ void Optimizer::setup(Parameterized& model) {
   NamedPersistents persistents = model.named_persistents();
   for (auto& entry : persistents) entry.first.insert(0, 1, '/');
   setup_named(named, model.parameters(), std::move(persistents));
+  has_model_ = true;
 }
 
 namespace {
@@ -71,6 +72,7 @@ std::vector<size_t> positions_of(const Parameters& ordered, const ArenaSet& layo
 
 void Optimizer::setup(const Parameters& parameters) {
   setup_named(names_of(parameters), parameters, {});
+  has_model_ = false;
 }
 
 void Optimizer::setup_named(const ArenaSet::Named& named, const Parameters& ordered,

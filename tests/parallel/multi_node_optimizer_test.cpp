@@ -554,7 +554,7 @@ TEST(MultiNodeOptimizer, OtherOptimizersMayHoldItsParameters) {
         optimizer.update();
       }
       if (comm.rank() != 0) return;
-      for (const Parameter& p : {net.l3.W, net.l3.b})
+      for (const Parameter& p : Parameters{net.l3.W, net.l3.b})
         gradients.push_back(p.grad().to_vector<double>());
     });
     return gradients;
@@ -562,6 +562,35 @@ TEST(MultiNodeOptimizer, OtherOptimizersMayHoldItsParameters) {
   const Values alone = run(0);
   EXPECT_EQ(run(1), alone);
   EXPECT_EQ(run(2), alone);
+}
+
+TEST(MultiNodeOptimizer, SetupAgainKeepsSpreadStates) {
+  for (const Sharding sharding : {Sharding::kNone, Sharding::kStates, Sharding::kParameters})
+    comm::run_threads(2, [&](Communicator& comm) {
+      Net net(dtype::float32);
+      net.to(comm.device());
+      auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.1), comm,
+                                                   BucketOptions{.sharding = sharding});
+      optimizer.setup(net);
+      const auto step = [&] {
+        optimizer.zero_grads();
+        loss_of(net, part(batch_of(comm.rank(), 4, dtype::float32), 0, 4, comm.device()))
+            .backward();
+        optimizer.update();
+      };
+      const auto states = [&] {
+        Values values;
+        for (const auto& [name, array] : optimizer->state())
+          values.push_back(array.astype(dtype::float64).reshape({-1}).to_vector<double>());
+        return values;
+      };
+      step();
+      const Values before = states();
+      optimizer.setup(net);
+      EXPECT_EQ(states(), before);
+      step();
+      EXPECT_EQ(optimizer->t(), 2);
+    });
 }
 
 TEST(MultiNodeOptimizer, BroadcastStateTellsLayersApartThatOtherOptimizersHold) {

@@ -18,9 +18,9 @@ void note_path(ParameterState& state, const std::string& path);
 std::string path_of(const ParameterState& state);
 // Logs a warning that names them; called by optimizers and files. `who` is "setup", "save", ...
 void warn_about_forgotten_parameters(const char* who);
-// GradientError if backward passes of this thread, since the last call, gave gradients to
-// parameters of an optimizer and also to others that no model lists and no optimizer holds: these
-// would never be updated. Exempt is whose grad() was read: somebody updates it by hand.
+// GradientError if the last backward pass of this thread over parameters of an optimizer also gave
+// gradients to others that no model lists and no optimizer holds: these would never be updated.
+// Exempt is whose grad() was read: somebody updates it by hand.
 void require_no_lost_gradients(const char* who);
 
 // Optimizers, arenas and communicators hold Parameters, never arrays: data and gradient may move

@@ -24,7 +24,7 @@
 namespace catena::optimizers {
 
 // Runs in every update before the rule, in phase kClip: weight decay, clipping (hooks.h), or
-// anything of your own.
+// anything of your own. What it refers to must live as long as the optimizer.
 using Hook = std::function<void(UpdateContext&)>;
 
 namespace detail {
@@ -137,8 +137,8 @@ class Optimizer : public UpdateRule {
   void weight_decay(double decay);
   // One step: the stages in order, among them the hooks in the order they were added and the rule.
   // All parameters are updated alike: of one without elements, states and counts advance too.
-  // GradientError where a backward pass has also given a gradient to a parameter that no model
-  // lists and no optimizer holds (require_no_lost_gradients).
+  // After setup with a model a GradientError where the last backward pass has also given a gradient
+  // to a parameter that no model lists and no optimizer holds (require_no_lost_gradients).
   void update();
 
   // Learning rate ("alpha" of Adam); inside of update_one that of the parameter's group. Setting it
@@ -353,6 +353,7 @@ class Optimizer : public UpdateRule {
   bool unscaled_in_memory_ = false;
   int64_t t_ = 0;
   bool device_values_everywhere_ = false;
+  bool has_model_ = false;  // setup was given a model, not a list
   std::vector<std::shared_ptr<UpdateStage>> stages_;
 };
 

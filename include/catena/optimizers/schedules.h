@@ -10,7 +10,7 @@
 
 namespace catena::optimizers {
 
-// The learning rate at a step.
+// The learning rate at a step. What one of your own refers to must live as long as its users.
 using Schedule = std::function<double(int64_t step)>;
 
 // base * rate^step.

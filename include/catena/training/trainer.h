@@ -102,8 +102,9 @@ class Trainer {
   // Each row begins with a pass over these batches, without a graph, the model in test state.
   // ValueError for the batches of training, an order that repeats, and an empty score.
   void evaluate_on(datasets::BatchIterator& batches, Score score);
-  // A further column of table and log: what `value` says when a row is made. ValueError for a
-  // column that there is already, and an empty function.
+  // A further column of table and log: what `value` says when a row is made. What it refers to must
+  // live until the run ends, as with extend() and scores. ValueError for a column that there is
+  // already, and an empty function.
   void observe(const std::string& name, std::function<double()> value);
   // Anything else, as a function: checks, samples. Called when the trigger is due. ValueError when
   // it is not set or the function is empty.
