@@ -146,7 +146,9 @@ bool is_extreme(ReduceOp op) { return op == ReduceOp::kMax || op == ReduceOp::kM
 Array fold(const Folding& f, const Array& a, const ReduceOptions& options, Dtype dtype) {
   CATENA_CHECK(ValueError, options.initial || !is_extreme(f.op),
                "a reduction with `where` needs `initial`, the result where no element counts");
-  const Array start = full({}, options.initial.value_or(f.identity), {dtype, a.device()});
+  // Only the result is rounded to 16 bits: the sum without `initial` may be too large for them.
+  const Dtype wide = is_float(dtype) && !is_extreme(f.op) ? unrounded(dtype) : dtype;
+  const Array start = full({}, options.initial.value_or(f.identity), {wide, a.device()});
   Array x = a;
   if (options.where.given()) {
     const Array mask = checked_mask(a, options.where);
@@ -157,9 +159,9 @@ Array fold(const Folding& f, const Array& a, const ReduceOptions& options, Dtype
   const uint32_t reduced = axis_mask(normalize_axes(options.axes, a.ndim()));
   const bool nothing = is_extreme(f.op) && reduced_count(a.shape(), reduced) == 0;
   const Shape shape = reduced_shape(a.shape(), reduced, options.keepdims);
-  Array result = nothing ? start.broadcast_to(shape).copy() : reduce(f.op, x, plain, dtype);
-  if (options.initial && !nothing) result = f.combine(result, start, Out(dtype));
-  return result_into(result, options.out);
+  Array result = nothing ? start.broadcast_to(shape).copy() : reduce(f.op, x, plain, wide);
+  if (options.initial && !nothing) result = f.combine(result, start, Out(wide));
+  return result_into(result.astype(dtype, false), options.out);
 }
 
 // The number of elements that the mask selects, in a float dtype.

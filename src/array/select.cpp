@@ -305,15 +305,25 @@ void index_add(const Array& a, std::initializer_list<AnyIndex> indices, const Op
 }
 
 Selected Array::select(std::initializer_list<AnyIndex> indices) const {
+  const EntryScope call("index");
   return {index_get(*this, indices), *this, indices};
 }
 Selected Array::operator[](const Array& positions) const { return select({positions}); }
 Selected Array::operator[](const std::vector<int64_t>& positions) const {
   return select({positions});
 }
-void Selected::assign(const Array& values) && { index_put(source_, indices_, values); }
-void Selected::assign(const Scalar& value) && { index_put(source_, indices_, value); }
-void Selected::fill(const Scalar& value) && { index_put(source_, indices_, value); }
+void Selected::assign(const Array& values) && {
+  const EntryScope call("assign");
+  index_put(source_, indices_, values);
+}
+void Selected::assign(const Scalar& value) && {
+  const EntryScope call("assign");
+  index_put(source_, indices_, value);
+}
+void Selected::fill(const Scalar& value) && {
+  const EntryScope call("fill");
+  index_put(source_, indices_, value);
+}
 void Selected::write_back() const {
   if (source_.defined()) index_put(source_, indices_, *this);
 }

@@ -1,6 +1,7 @@
 #include "catena/datasets/collate.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "catena/array/creation.h"
 #include "catena/array/manipulation.h"
@@ -46,7 +47,12 @@ Array corner_of(const Array& rows, int64_t i, const Shape& shape) {
 Array padded(const Arrays& arrays, size_t k, double value) {
   Shape shape = largest(arrays, k);
   shape.insert(shape.begin(), static_cast<int64_t>(arrays.size()));
-  const Array rows = full(shape, value, {arrays[0].dtype(), cpu(0)});
+  const Dtype dtype = arrays[0].dtype();
+  CATENA_CHECK(ValueError, is_float(dtype) || value == std::trunc(value), "pad_samples: array ", k,
+               " has integers (", dtype, "), which do not hold the value ", value,
+               "; give PadOptions a whole number, or the samples a floating dtype");
+  check_fits("pad_samples", value, dtype);
+  const Array rows = full(shape, value, {dtype, cpu(0)});
   for (size_t i = 0; i < arrays.size(); ++i)
     if (arrays[i].size() > 0) corner_of(rows, int64_t(i), arrays[i].shape()).assign(arrays[i]);
   return rows;

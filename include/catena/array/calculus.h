@@ -21,7 +21,8 @@ Array interp(const Operand& x, const Array& xp, const Array& fp, std::optional<d
 // neighbour, or from the parabola through three samples.
 enum class EdgeOrder : uint8_t { kFirst = 1, kSecond = 2 };
 // The derivative along one axis: second-order central differences, one-sided ones at both ends.
-// `spacing` is the distance of samples, or their 1-d coordinates. Integers give float64. ValueError
+// `spacing` is the distance of samples, or their 1-d coordinates. In the dtype of f; integers give
+// float64. Differences of coordinates of any dtype are taken in floats. ValueError
 // for fewer than 2 samples (3 with kSecond), ShapeError for coordinates of another length.
 Array gradient(const Array& f, const Operand& spacing, Axis axis,
                EdgeOrder edges = EdgeOrder::kFirst);

@@ -64,8 +64,8 @@ struct HistogramOptions {
 // holds its left edge, the last one both; elements outside and NaN are not counted. Edges are of
 // a's dtype if that is a float, else float64. Without a range: from the smallest to the largest
 // element (0 to 1 for no elements); then a GPU is waited for once, which is an Error during
-// capture. A range of zero width is widened by 0.5 to both sides. ValueError unless bins >= 1 and
-// the range is finite and ascending.
+// capture. A range of zero width is widened by 0.5 to both sides. ValueError unless bins >= 1, the
+// range is finite and ascending, and the edges differ in their dtype.
 std::pair<Array, Array> histogram(const Array& a, int64_t bins = 10,
                                   std::optional<std::pair<double, double>> range = {},
                                   const HistogramOptions& options = {});

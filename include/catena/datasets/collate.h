@@ -13,7 +13,7 @@ Arrays stack_samples(const std::vector<Arrays>& samples);
 
 // How pad_samples fills up.
 struct PadOptions {
-  double value = 0;     // of what is added behind the elements
+  double value = 0;     // of what is added behind the elements; ValueError where a dtype lacks it
   bool lengths = true;  // whether the lengths of the first arrays come last, int64 (samples)
 };
 // The same for arrays of one number of dimensions whose extents differ, sequences above all: each

@@ -12,6 +12,7 @@
 #include "catena/array/scan.h"
 #include "catena/array/sorting.h"
 #include "catena/core/entry_scope.h"
+#include "core/compute_dtype.h"
 
 namespace catena {
 namespace {
@@ -20,9 +21,13 @@ void require_vector(const char* what, const Array& a) {
   CATENA_CHECK(ShapeError, a.ndim() == 1, "expected ", what, " to be 1-d, got shape ", a.shape());
 }
 
-// The axis moved to the end, in a float dtype.
+// The dtype of what is computed from elements of `d`.
+Dtype result_dtype(Dtype d) { return is_float(d) ? d : Dtype::kFloat64; }
+
+// The axis moved to the end, in a dtype that holds differences and sums of elements: results are
+// rounded once.
 Array floats_along(const Array& a, int axis) {
-  return moveaxis(is_float(a.dtype()) ? a : a.astype(Dtype::kFloat64), axis, -1);
+  return moveaxis(a.astype(compute_dtype(result_dtype(a.dtype())), false), axis, -1);
 }
 
 Array last(const Array& a, std::optional<int64_t> from, std::optional<int64_t> to) {
@@ -34,8 +39,7 @@ Array distances(const Array& coordinates, int64_t n) {
   require_vector("coordinates", coordinates);
   CATENA_CHECK(ShapeError, coordinates.size() == n, coordinates.size(), " coordinates for ", n,
                " samples");
-  const Array d = diff(coordinates);
-  return is_float(d.dtype()) ? d : d.astype(Dtype::kFloat64);
+  return diff(floats_along(coordinates, -1));
 }
 
 // Central differences along the last axis, for samples at distance `h`.
@@ -234,7 +238,8 @@ Array gradient(const Array& f, const Operand& spacing, Axis axis, EdgeOrder edge
     ends = straight ? linear_ends(x, h, h) : parabolic_ends(x, h);
     inner = inner_even(x, h);
   }
-  return moveaxis(concatenate({ends.first, inner, ends.second}, -1), -1, ax).contiguous();
+  const Array slope = concatenate({ends.first, inner, ends.second}, -1);
+  return moveaxis(slope.astype(result_dtype(f.dtype()), false), -1, ax).contiguous();
 }
 
 std::vector<Array> gradient(const Array& f, double spacing, EdgeOrder edges) {
@@ -275,7 +280,7 @@ Array unwrap(const Array& a, std::optional<double> discontinuity, Axis axis, dou
   const Array jumps =
       where(less(absolute(steps), discontinuity.value_or(half)), 0.0, subtract(wrapped, steps));
   const Array result = concatenate({last(x, 0, 1), add(last(x, 1, none), cumsum(jumps, -1))}, -1);
-  return moveaxis(result, -1, ax).contiguous();
+  return moveaxis(result.astype(result_dtype(a.dtype()), false), -1, ax).contiguous();
 }
 
 Array vander(const Array& x, std::optional<int64_t> columns, bool increasing) {
@@ -313,10 +318,12 @@ Array trapezoid(const Array& y, const Operand& spacing, Axis axis) {
   const int ax = normalize_axis(axis, y.ndim());
   const Array samples = floats_along(y, ax);
   const Array pairs = add(last(samples, 1, none), last(samples, none, -1));
+  Dtype dtype = result_dtype(y.dtype());
   if (spacing.array() == nullptr)
-    return sum(divide(multiply(pairs, spacing.scalar().to_double()), 2), -1);
+    return sum(divide(multiply(pairs, spacing.scalar().to_double()), 2), -1).astype(dtype, false);
   const Array& x = *spacing.array();
   check_same_device(y, x);
+  dtype = promote(dtype, result_dtype(x.dtype()));
   Array d;
   if (x.ndim() > 1 || y.ndim() == 1) {
     CATENA_CHECK(ShapeError, x.shape() == y.shape(), "coordinates of shape ", x.shape(),
@@ -325,7 +332,7 @@ Array trapezoid(const Array& y, const Operand& spacing, Axis axis) {
   } else {
     d = distances(x, samples.shape(-1));
   }
-  return sum(divide(multiply(pairs, d), 2), -1);
+  return sum(divide(multiply(pairs, d), 2), -1).astype(dtype, false);
 }
 
 Array convolve(const Array& a, const Array& v, Overlap mode) {

@@ -89,16 +89,25 @@ double rounded(double value, Dtype dtype) {
   }
 }
 
-// linspace(first, last, bins + 1) with every operation rounded to the dtype, as NumPy computes it
-// from bounds of that dtype. (Computing in double rounds float32 sums and products correctly.)
-Array even_edges(double first, double last, int64_t bins, Dtype dtype) {
-  const auto r = [&](double v) { return rounded(v, dtype); };
-  const double step = r(r(last - first) / double(bins));
+// linspace(first, last, bins + 1), of a dtype. Every operation is rounded to `steps`, as NumPy
+// computes it from bounds of that dtype. (Computing in double rounds float32 sums and products
+// correctly.) Where the width of the range overflows, edges are weighted means of the bounds.
+Array even_edges(double first, double last, int64_t bins, Dtype steps, Dtype dtype) {
+  const auto r = [&](double v) { return rounded(v, steps); };
+  const double width = r(last - first), step = r(width / double(bins));
+  const auto edge = [&](int64_t i) {
+    const double part = double(i) / double(bins);
+    return std::isfinite(width) ? r(double(i) * step) + first : first * (1 - part) + last * part;
+  };
   const Array edges = Array::uninitialized({bins + 1}, Dtype::kFloat64, cpu());
   auto* e = edges.data<double>();
-  for (int64_t i = 0; i < bins; ++i) e[i] = r(r(double(i) * step) + first);
-  e[bins] = last;
-  return edges;
+  for (int64_t i = 0; i <= bins; ++i) {
+    e[i] = rounded(i < bins ? r(edge(i)) : last, dtype);
+    CATENA_CHECK(ValueError, i == 0 || e[i - 1] < e[i], "the range [", first, ", ", last,
+                 "] has too few numbers of ", dtype, " for the edges of ", bins,
+                 " bins; take fewer bins, or convert the elements to a wider dtype with astype()");
+  }
+  return edges.astype(dtype, false);
 }
 
 // The dtype in which elements are compared with edges.
@@ -117,13 +126,13 @@ Array count_in_bins(const Array& a, const Array& edges, bool uniform) {
   return counts;
 }
 
-// The sum of the weights in each bin, instead of counts. searchsorted finds an element's bin.
+// The sum of the weights in each bin, float64, instead of counts. searchsorted finds an element's
+// bin.
 Array weights_in_bins(const Array& a, const Array& edges, const Array& weights) {
   check_same_device(a, weights);
   CATENA_CHECK(ShapeError, weights.shape() == a.shape(), "weights of shape ", weights.shape(),
                " for an array of shape ", a.shape());
   const int64_t bins = std::max<int64_t>(edges.size() - 1, 0);
-  const Dtype dtype = weights.dtype() == Dtype::kBool ? Dtype::kFloat64 : weights.dtype();
   // Bin 0 receives elements before the first edge; bin bins + 1, elements after the last and NaN.
   const Array sums = zeros({1, bins + 2, 1}, {Dtype::kFloat64, a.device()});
   if (bins > 0 && a.size() > 0) {
@@ -135,18 +144,25 @@ Array weights_in_bins(const Array& a, const Array& edges, const Array& weights) 
                          {sums, bin.contiguous(),
                           weights.astype(Dtype::kFloat64, false).contiguous().reshape({1, -1, 1})});
   }
-  return sums.reshape({bins + 2})(Slice(1, bins + 1)).astype(dtype);
+  return sums.reshape({bins + 2})(Slice(1, bins + 1));
+}
+
+// Sums of weights in the weights' dtype; integers wrap.
+Array in_dtype_of(const Array& weights, const Array& sums) {
+  const Dtype dtype = weights.dtype() == Dtype::kBool ? Dtype::kFloat64 : weights.dtype();
+  const Dtype through = is_float(dtype) || itemsize(dtype) == 8 ? dtype : Dtype::kInt64;
+  return sums.astype(through, false).astype(dtype, false);
 }
 
 std::pair<Array, Array> filled(const Array& a, const Array& edges, bool uniform,
                                const HistogramOptions& options) {
-  Array bins = options.weights ? weights_in_bins(a, edges, *options.weights)
-                               : count_in_bins(a, edges, uniform);
+  const Array bins = options.weights ? weights_in_bins(a, edges, *options.weights)
+                                     : count_in_bins(a, edges, uniform);
   if (options.density) {
-    const Array heights = divide(bins, diff(edges).astype(Dtype::kFloat64, false));
-    bins = divide(heights, sum(bins));
+    const Array heights = divide(bins, diff(edges.astype(Dtype::kFloat64, false)));
+    return {divide(heights, sum(bins)), edges};
   }
-  return {bins, edges};
+  return {options.weights ? in_dtype_of(*options.weights, bins) : bins, edges};
 }
 
 }  // namespace
@@ -177,7 +193,7 @@ std::pair<Array, Array> histogram(const Array& a, int64_t bins,
     first = rounded(first - 0.5, steps);
     last = rounded(last + 0.5, steps);
   }
-  const Array edges = even_edges(first, last, bins, steps).astype(dtype, false).to(a.device());
+  const Array edges = even_edges(first, last, bins, steps, dtype).to(a.device());
   return filled(a, edges, true, options);
 }
 

@@ -5,17 +5,12 @@
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
 #include "catena/core/entry_scope.h"
+#include "core/compute_dtype.h"
 
 namespace catena::linalg {
 namespace {
 
-Array euclidean(const Array& x, const ReduceAxes& axes) {
-  // Squares of 16-bit floats would overflow, so they are summed in float32.
-  const bool narrow = x.itemsize() == 2;
-  const Array wide = narrow ? x.astype(Dtype::kFloat32) : x;
-  const Array result = sqrt(sum(square(wide), axes));
-  return narrow ? result.astype(x.dtype()) : result;
-}
+Array euclidean(const Array& x, const ReduceAxes& axes) { return sqrt(sum(square(x), axes)); }
 
 Array vector_norm(const Array& x, double p, Axis axis, bool keepdims) {
   const ReduceAxes axes(axis, keepdims);
@@ -45,9 +40,9 @@ NormOrder::NormOrder(const char* name) : kind(kFrobenius) {
                "'; expected \"fro\" or a number");
 }
 
-Array norm(const Array& a, const NormOrder& order, const AxisList& given, YesNo keepdims) {
-  const EntryScope call("linalg::norm");
-  const Array x = is_float(a.dtype()) ? a : a.astype(Dtype::kFloat64);
+namespace {
+
+Array norm_of(const Array& x, const NormOrder& order, const AxisList& given, bool keepdims) {
   if (order.kind == NormOrder::kDefault) return euclidean(x, {given, keepdims});
   Axes axes = given;
   if (axes.empty()) {
@@ -56,7 +51,7 @@ Array norm(const Array& a, const NormOrder& order, const AxisList& given, YesNo 
   for (int64_t& axis : axes) axis = normalize_axis(axis, x.ndim());
   CATENA_CHECK(ShapeError, axes.size() == 1 || axes.size() == 2,
                "an order needs one or two axes, got ", axes.size(), " of an array of shape ",
-               a.shape());
+               x.shape());
   if (axes.size() == 2) {
     CATENA_CHECK(ValueError, axes[0] != axes[1], "axis ", axes[0], " is given twice");
     if (order.kind == NormOrder::kFrobenius) return euclidean(x, {axes, keepdims});
@@ -65,6 +60,16 @@ Array norm(const Array& a, const NormOrder& order, const AxisList& given, YesNo 
   CATENA_CHECK(ValueError, order.kind == NormOrder::kNumber,
                "\"fro\" is a norm of matrices, got one axis");
   return vector_norm(x, order.p, axes[0], keepdims);
+}
+
+}  // namespace
+
+Array norm(const Array& a, const NormOrder& order, const AxisList& axes, YesNo keepdims) {
+  const EntryScope call("linalg::norm");
+  // Powers of 16-bit floats would overflow, so they are summed in float32.
+  const Dtype dtype = is_float(a.dtype()) ? a.dtype() : Dtype::kFloat64;
+  const Array x = a.astype(compute_dtype(dtype), false);
+  return norm_of(x, order, axes, keepdims).astype(dtype, false);
 }
 
 }  // namespace catena::linalg

@@ -8,6 +8,7 @@
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
 #include "catena/core/entry_scope.h"
+#include "core/compute_dtype.h"
 
 namespace catena {
 namespace {
@@ -116,9 +117,10 @@ Array fix(const Array& x, const Out& out) {
 
 Array sinc(const Array& x) {
   const EntryScope call("sinc");
-  const Array floats = x.astype(is_float(x.dtype()) ? x.dtype() : Dtype::kFloat64, false);
+  const Dtype dtype = is_float(x.dtype()) ? x.dtype() : Dtype::kFloat64;
+  const Array floats = x.astype(compute_dtype(dtype), false);
   const Array angle = multiply(where(equal(floats, 0), 1.0, floats), M_PI);
-  return where(equal(floats, 0), 1.0, divide(sin(angle), angle));
+  return where(equal(floats, 0), 1.0, divide(sin(angle), angle)).astype(dtype, false);
 }
 
 Array isposinf(const Array& x) {

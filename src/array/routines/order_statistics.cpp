@@ -70,6 +70,25 @@ Array deliver(const Array& value, const Shape& shape, const ReduceOptions& optio
   return result_into(value.reshape(shape), options.out);
 }
 
+// The mean of a and b, in float64 by halves where the sum overflows.
+Array midpoint(const Array& a, const Array& b) {
+  const Array x = a.astype(Dtype::kFloat64, false), y = b.astype(Dtype::kFloat64, false),
+              sum = add(x, y), halves = add(multiply(x, 0.5), multiply(y, 0.5));
+  return where(isfinite(sum), multiply(sum, 0.5), halves).astype(a.dtype(), false);
+}
+
+// The number a fraction t (float64, 0-d or of their shape) of the way from a to b >= a, by NumPy's
+// formula in float64, in which b - a overflows for the largest float64 alone: then by halves.
+Array between(const Array& a, const Array& b, const Array& t) {
+  const Array x = a.astype(Dtype::kFloat64, false), y = b.astype(Dtype::kFloat64, false),
+              step = subtract(y, x), half = subtract(multiply(y, 0.5), multiply(x, 0.5));
+  const auto part = [&](const Array& of) {
+    return where(isfinite(step), multiply(step, of), multiply(half, multiply(of, 2)));
+  };
+  return where(less(t, 0.5), add(x, part(t)), subtract(y, part(subtract(1, t))))
+      .astype(a.dtype(), false);
+}
+
 // The position of a quantile: a fraction `t` of the way from element `below` to the next.
 struct Place {
   int64_t below;
@@ -87,15 +106,14 @@ Place place_of(double q, int64_t n, QuantileMethod method) {
   return {below, position - static_cast<double>(below)};
 }
 
-// Interpolates between the neighbours of a position by NumPy's formula.
+// Interpolates between the neighbours of a position.
 Array interpolate(const Array& table, const std::vector<int64_t>& ranks, Place place, int64_t n,
                   QuantileMethod method) {
   const auto [below, t] = place;
   const Array a = column(table, ranks, below), b = column(table, ranks, std::min(below + 1, n - 1));
   // Exactly one element: with an infinite neighbour the formula would give NaN.
   if (t == 0 && method != QuantileMethod::kLinear && method != QuantileMethod::kMidpoint) return a;
-  const Array step = subtract(b, a);
-  return t < 0.5 ? add(a, multiply(step, t)) : subtract(b, multiply(step, 1 - t));
+  return between(a, b, full({}, t, {Dtype::kFloat64, a.device()}));
 }
 
 Array quantiles(const Array& a, const Quantiles& asked, double scale, const ReduceOptions& options,
@@ -152,12 +170,7 @@ Array median(const Array& a, const ReduceOptions& options) {
   sort_ranks(ranks);
   const Array table = ranked(slices, ranks);
   Array middle = column(table, ranks, n / 2);
-  if (n % 2 == 0) {
-    // 16-bit floats are rounded once, as in mean.
-    const Dtype wide = middle.itemsize() == 2 ? Dtype::kFloat32 : middle.dtype();
-    middle = divide(add(column(table, ranks, n / 2 - 1), middle, Out(wide)), 2)
-                 .astype(middle.dtype(), false);
-  }
+  if (n % 2 == 0) middle = midpoint(column(table, ranks, n / 2 - 1), middle);
   return deliver(spread_nan(middle, column(table, ranks, n - 1)), slices.result, options);
 }
 
@@ -184,12 +197,9 @@ Array number_quantile(const NumberRows& rows, double q, QuantileMethod method) {
     position = multiply(add(floor(position), ceil(position)), 0.5);
   const Array lower = floor(position), below = lower.astype(Dtype::kInt64);
   const Array above = minimum(add(below, 1), subtract(rows.count, 1));
-  const Array t = subtract(position, lower).astype(rows.sorted.dtype());
-  const Array a = rows.at(below), b = rows.at(above), step = subtract(b, a);
-  Array value =
-      where(less(t, 0.5), add(a, multiply(step, t)), subtract(b, multiply(step, subtract(1, t))));
   const bool one_element = method != QuantileMethod::kLinear && method != QuantileMethod::kMidpoint;
-  if (one_element) value = a;
+  const Array a = rows.at(below);
+  const Array value = one_element ? a : between(a, rows.at(above), subtract(position, lower));
   return where(equal(rows.count, 0), std::numeric_limits<double>::quiet_NaN(), value);
 }
 
@@ -228,10 +238,8 @@ Array nanmedian(const Array& a, const ReduceOptions& options) {
   const NumberRows rows(slices.input);
   const Array low = rows.at(floor_divide(subtract(rows.count, 1), 2)),
               high = rows.at(floor_divide(rows.count, 2));
-  const Dtype wide = low.itemsize() == 2 ? Dtype::kFloat32 : low.dtype();
-  const Array middle = where(equal(low, high), low, divide(add(low, high, Out(wide)), 2));
   const Array odd = not_equal(remainder(rows.count, 2), 0);
-  const Array value = where(odd, low, middle).astype(low.dtype(), false);
+  const Array value = where(odd, low, midpoint(low, high));
   return deliver(where(equal(rows.count, 0), nan, value), slices.result, options);
 }
 

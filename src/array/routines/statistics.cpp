@@ -84,6 +84,18 @@ Array correlation(const Array& c) {
 
 }  // namespace
 
+Array nanmean(const Array& a, const ReduceOptions& options) {
+  const EntryScope call("nanmean");
+  refuse_initial(options);
+  if (!is_float(a.dtype())) return mean(a, options);
+  ReduceOptions numbers = options;
+  numbers.where = numbers_of(a, options);
+  return mean(a, numbers);
+}
+Array nanmean(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
+  return nanmean(a, ReduceOptions::over(axes, keepdims));
+}
+
 Array nanvar(const Array& a, const ReduceOptions& options, int64_t ddof) {
   const EntryScope call("nanvar");
   return spread(var, a, options, ddof);
@@ -165,7 +177,7 @@ Array histogramdd(const Array& samples, const std::vector<Array>& edges,
   for (size_t k = 0; k < edges.size(); ++k) {
     Shape line(shape.size(), 1);
     line[k] = shape[k];
-    counts = divide(counts, diff(edges[k]).reshape(line));
+    counts = divide(counts, diff(edges[k].astype(Dtype::kFloat64, false)).reshape(line));
   }
   return counts;
 }

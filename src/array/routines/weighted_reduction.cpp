@@ -49,15 +49,16 @@ Array average(const Array& a, const Array& weights, const ReduceOptions& options
   const Dtype own = is_float(a.dtype()) ? a.dtype() : Dtype::kFloat64;  // as in mean()
   Dtype dtype = options.dtype.value_or(promote(own, weights.dtype()));
   if (!is_float(dtype)) dtype = Dtype::kFloat64;
-  const Array w = spread_weights(a, weights, options).astype(dtype, false);
+  const Dtype wide = compute_dtype(dtype);  // 16 bits would overflow before the division
+  const Array w = spread_weights(a, weights, options).astype(wide, false);
   ReduceOptions plain = options;
   plain.out = {};
-  plain.dtype = dtype;
+  plain.dtype = wide;
   const Array total = sum(w, plain);
   CATENA_CHECK(ValueError, total.size() == 0 || !any(equal(total, 0)).item<bool>(),
                "the weights sum to zero");
-  const Array weighted = sum(multiply(a, w, Out(dtype)), plain);
-  return options.out.given() ? divide(weighted, total, options.out) : divide(weighted, total);
+  const Array weighted = sum(multiply(a, w, Out(wide)), plain);
+  return result_into(divide(weighted, total).astype(dtype, false), options.out);
 }
 
 Array average(const Array& a, const ReduceOptions& options) {
@@ -72,19 +73,6 @@ Array nansum(const Array& a, const ReduceOptions& options) {
 Array nanprod(const Array& a, const ReduceOptions& options) {
   const EntryScope call("nanprod");
   return prod(without_nan(a, 1), options);
-}
-
-Array nanmean(const Array& a, const ReduceOptions& options) {
-  const EntryScope call("nanmean");
-  refuse_initial(options);
-  if (!is_float(a.dtype())) return mean(a, options);
-  ReduceOptions plain = options;
-  plain.out = {};
-  if (!plain.dtype && options.out.given()) plain.dtype = widened_by(a.dtype(), &options.out);
-  const Array total = nansum(a, plain);
-  plain.dtype = compute_dtype(total.dtype());
-  const Array count = sum(logical_not(isnan(a)), plain);
-  return divide(total, count, options.out.given() ? Out(options.out) : Out(total.dtype()));
 }
 
 Array nanmax(const Array& a, const ReduceOptions& options) {
@@ -120,9 +108,6 @@ Array nansum(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
 }
 Array nanprod(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
   return nanprod(a, ReduceOptions::over(axes, keepdims));
-}
-Array nanmean(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
-  return nanmean(a, ReduceOptions::over(axes, keepdims));
 }
 Array nanmax(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
   return nanmax(a, ReduceOptions::over(axes, keepdims));

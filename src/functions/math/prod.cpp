@@ -31,7 +31,9 @@ Variable as_rows(const Variable& x, const OverAxes& over) {
 Variable prod(const VariableOperand& operand, const ReduceAxes& axes, YesNo keepdims) {
   FunctionCall call("Prod", Autocast::kFloat32, operand);
   const OverAxes over(call, axes, keepdims);
-  Variable y = as_rows(summable(call[0]), over);
+  // In float64: a product of some elements may leave the range of float32 where that of all does
+  // not.
+  Variable y = as_rows(cast(call[0], Dtype::kFloat64), over);
   while (y.shape()[1] > 1) {
     if (y.shape()[1] % 2 == 1) {
       const Array one = ones({y.shape()[0], 1}, {y.dtype(), y.device()});

@@ -6,11 +6,11 @@
 
 namespace catena::functions {
 
-// Products of the elements up to each along the axis; without an axis of the flattened x. Products
-// of 1, 2, 4, ... elements are multiplied, without a division, so that gradients of all orders are
-// right where elements are 0; such a part may overflow where the product in order would not. Of the
-// order of log2(extent) kernels each way, and as many arrays kept for backward. Floats, else
-// InvalidType; IndexError for an axis out of range. Computed in float32 or wider.
+// Products of the elements up to each along the axis; without an axis of the flattened x.
+// Multiplied in order on CPUs; on GPUs as the array's cumprod says (scan.h). Gradients of all
+// orders are right where elements are 0; they are computed in float64, by a few scans, and under
+// create_graph by of the order of log2(extent) kernels. Floats, else InvalidType; IndexError for an
+// axis out of range. Computed in float32 or wider.
 Variable cumprod(const VariableOperand& x, OptionalAxis axis = none);
 
 }  // namespace catena::functions
