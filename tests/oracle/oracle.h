@@ -128,6 +128,7 @@ void add_float_parts(Routines& routines);
 void add_indexing(Routines& routines);
 void add_linalg(Routines& routines);
 void add_manipulation(Routines& routines);
+void add_narrow(Routines& routines);
 void add_numerics(Routines& routines);
 void add_reduction(Routines& routines);
 void add_sorting(Routines& routines);

@@ -8,6 +8,7 @@ Routines all_routines() {
   add_creation(routines);
   add_elementwise(routines);
   add_everyday(routines);
+  add_narrow(routines);
   add_numerics(routines);
   add_float_parts(routines);
   add_indexing(routines);

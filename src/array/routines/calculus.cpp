@@ -34,12 +34,13 @@ Array last(const Array& a, std::optional<int64_t> from, std::optional<int64_t> t
   return a(ellipsis, Slice(from, to));
 }
 
-// Distances between adjacent points, from 1-d coordinates of n samples.
-Array distances(const Array& coordinates, int64_t n) {
+// Distances between adjacent points, from 1-d coordinates of the samples along the last axis.
+Array distances(const Array& coordinates, const Array& samples) {
   require_vector("coordinates", coordinates);
-  CATENA_CHECK(ShapeError, coordinates.size() == n, coordinates.size(), " coordinates for ", n,
-               " samples");
-  return diff(floats_along(coordinates, -1));
+  CATENA_CHECK(ShapeError, coordinates.size() == samples.shape(-1), coordinates.size(),
+               " coordinates for ", samples.shape(-1), " samples");
+  const Array points = floats_along(coordinates, 0);
+  return diff(points.astype(promote(points.dtype(), samples.dtype()), false));
 }
 
 // Central differences along the last axis, for samples at distance `h`.
@@ -230,7 +231,7 @@ Array gradient(const Array& f, const Operand& spacing, Axis axis, EdgeOrder edge
   Array inner;
   if (const Array* coordinates = spacing.array(); coordinates && coordinates->ndim() > 0) {
     check_same_device(f, *coordinates);
-    const Array d = distances(*coordinates, n);
+    const Array d = distances(*coordinates, x);
     ends = straight ? linear_ends(x, d(Slice(0, 1)), d(Slice(-1, none))) : parabolic_ends(x, d);
     inner = inner_uneven(x, d);
   } else {
@@ -330,7 +331,7 @@ Array trapezoid(const Array& y, const Operand& spacing, Axis axis) {
                  " for samples of shape ", y.shape());
     d = diff(floats_along(x, ax));
   } else {
-    d = distances(x, samples.shape(-1));
+    d = distances(x, samples);
   }
   return sum(divide(multiply(pairs, d), 2), -1).astype(dtype, false);
 }

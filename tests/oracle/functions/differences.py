@@ -15,6 +15,8 @@ Values
 - Adam's eps is added before the bias correction of v unless corrected_eps is set; PyTorch's behind it.
 - NesterovAG reads the new velocity, as Chainer's does.
 - clipping by a norm has no 1e-6 in the divisor.
+- cumprod: PyTorch's gradients are divided by elements, so that second ones lose digits where those
+  are small.
 
 Forms
 - linear, bilinear and embed_id flatten as Chainer's; weights of bilinear are (left, right, out).
@@ -84,6 +86,15 @@ def extreme(function):
         return y if keepdims else y.squeeze(axes)
 
     return call
+
+
+def cumprod(x, axis):
+    if x.shape[axis] == 0:
+        return torch.cumprod(x, axis)
+    parts = list(x.unbind(axis))
+    for k in range(1, len(parts)):
+        parts[k] = parts[k - 1] * parts[k]
+    return torch.stack(parts, axis)
 
 
 def safe(x, function):

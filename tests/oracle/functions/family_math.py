@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as T
 
 from differences import clip as clip_of
+from differences import cumprod as cumprod_of
 from differences import hypot as hypot_of
 from differences import extreme, maximum, minimum, norm, sign, std
 from values import promote
@@ -166,7 +167,8 @@ def cumprod(g):
         x.owner[g.rng.random(x.owner.size) < 0.05] = 0
     axis = None if g.chance(0.2) else g.axis(x.a.ndim)
     g.case([x], {"axis": axis},
-           lambda x: x.flatten().cumprod(0) if axis is None else x.cumprod(axis), loose=4, floor=16)
+           lambda x: cumprod_of(x.flatten(), 0) if axis is None else cumprod_of(x, axis), loose=4,
+           floor=16)
 
 
 def diff(g):
