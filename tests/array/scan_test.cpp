@@ -340,6 +340,8 @@ TEST_P(Scan, HistogramAtTheEdges) {
       counts_of(histogram(most, array({uint64_t{0}, ~uint64_t{0} - 1, ~uint64_t{0}}, device))),
       (Ints{0, 2}));
   EXPECT_ERROR(ValueError, "histogram: expected at least one bin, got 0", histogram(x, 0));
+  EXPECT_ERROR(ValueError, "the range [1e+08, 1e+08] has too few numbers of float32",
+               histogram(full({3}, 1e8, {Dtype::kFloat32, device}), 4));
   EXPECT_ERROR(ValueError, "expected an ascending range, got [2, 1]",
                histogram(x, 3, std::pair(2., 1.)));
   EXPECT_ERROR(ValueError, "of the elements is not finite",

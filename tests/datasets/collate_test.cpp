@@ -44,6 +44,9 @@ TEST(Collate, PadsSamplesThatDiffer) {
   EXPECT_EQ(batch[2].to_vector<int64_t>(), (std::vector<int64_t>{2, 0}));
   EXPECT_EQ(pad_samples({.lengths = false})({{array({1.f})}}).size(), 1u);
   EXPECT_THROW(pad_samples()({{ones({2})}, {ones({2, 2})}}), ShapeError);
+  const Arrays bytes{ones({2}, Dtype::kUInt8)};
+  for (const double value : {-1.5, -1.0, 256.0})
+    EXPECT_THROW(pad_samples({.value = value})({bytes, bytes}), ValueError) << value;
 }
 
 TEST(ListDataset, ArgumentsAreChecked) {

@@ -55,13 +55,10 @@ class CumprodNode final : public FunctionNode {
   void backward(BackwardContext& context) override {
     const Variable gy = context.grad_output();
     if (!gy.defined()) return;
-    // In float64: the sums divide out products that may leave the range of float32.
-    const Variable x = context.input(0), wide = cast(x, Dtype::kFloat64),
-                   wide_gy = cast(gy, Dtype::kFloat64);
-    const Variable gx = context.create_graph()
-                            ? differentiable_gradient(wide, wide_gy, axis_)
-                            : Variable::constant(gradient(wide.data(), wide_gy.data(), axis_));
-    context.set_grad(0, cast(gx, x.dtype()));
+    const Variable x = context.input(0);
+    context.set_grad(0, context.create_graph()
+                            ? differentiable_gradient(x, gy, axis_)
+                            : Variable::constant(gradient(x.data(), gy.data(), axis_)));
   }
 
  private:
@@ -84,7 +81,10 @@ Variable cumprod(const VariableOperand& operand, OptionalAxis axis) {
   const Variable& x = call[0];
   check_axes(call, x.data(), axis ? Axes{*axis} : Axes{});
   if (!axis) return cumprod(reshape(x, {x.size()}), 0);
-  return cast(products(summable(x), normalize_axis(call.name(), *axis, x.ndim())), x.dtype());
+  // Products of some elements, which gradients are made of and GPUs multiply, may leave the range
+  // of float32 where the product of all does not.
+  const Variable wide = cast(x, Dtype::kFloat64);
+  return cast(products(wide, normalize_axis(call.name(), *axis, x.ndim())), x.dtype());
 }
 
 }  // namespace catena::functions

@@ -267,6 +267,7 @@ const Mistake kMistakes[] = {
     CATENA_MISTAKE("scatter_add", scatter_add(o.a, o.far, 1)),
     CATENA_MISTAKE("scatter_add", scatter_add(o.a, o.positions, 1, 5)),
     CATENA_MISTAKE("scatter_add", scatter_add(o.a, o.v, 1)),
+    CATENA_MISTAKE("index", o.a.select({o.far})),
     CATENA_MISTAKE("index_get", index_get(o.a, {o.far})),
     CATENA_MISTAKE("index_get", index_get(o.a, {o.v})),
     CATENA_MISTAKE("index_put", index_put(o.a, {o.far}, 0)),

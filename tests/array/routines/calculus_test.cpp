@@ -42,6 +42,22 @@ TEST_P(Calculus, GradientsWithParabolicEnds) {
                   {"gradient: ", "3 samples"});
 }
 
+TEST_P(Calculus, CoordinatesAndSamplesThatFillTheirDtype) {
+  const Array f = numbers({5, 4, 3, 2, 1});
+  for (const Dtype d : {Dtype::kUInt8, Dtype::kUInt16, Dtype::kUInt32, Dtype::kUInt64}) {
+    const Array x = ints({5, 4, 3, 2, 1}).astype(d);
+    EXPECT_EQ(values(gradient(f, x, 0)), V(5, 1)) << d;
+    EXPECT_EQ(values(gradient(f, x, 0, EdgeOrder::kSecond)), V(5, 1)) << d;
+    EXPECT_EQ(values(trapezoid(f, x)), V{-12}) << d;
+  }
+  const Array x = ints({-100, 100, 120}).astype(Dtype::kInt8), y = numbers({0, 1, 2});
+  expect_close(gradient(y, x, 0), {0.005, 0.0459090909090909, 0.05});
+  EXPECT_EQ(values(trapezoid(y, x)), V{130});
+  const Array high = full({3}, 60000, {Dtype::kFloat16, GetParam()});
+  EXPECT_EQ(values(trapezoid(high, 0.5)), V{60000});
+  EXPECT_EQ(gradient(y.astype(Dtype::kFloat32), numbers({0, 1, 2}), 0).dtype(), Dtype::kFloat32);
+}
+
 TEST_P(Calculus, PeriodicInterpolation) {
   const Array x = numbers({-180, -170, -185, 185, -10, -5, 0, 365}),
               xp = numbers({190, -190, 350, -350}), fp = numbers({5, 10, 3, 4});

@@ -3,6 +3,8 @@
 #include <limits>
 
 #include "array/devices.h"
+#include "catena/array/casting.h"
+#include "catena/array/linalg.h"
 #include "catena/array/logic.h"
 #include "catena/array/math.h"
 #include "catena/array/scan.h"
@@ -85,6 +87,32 @@ TEST_P(Statistics, HistogramWeightsAndDensity) {
             Dtype::kInt32);
   expect_contains(error_of<ShapeError>([&] { histogram(a, uneven, {.weights = uneven}); }),
                   {"histogram", "(3,)", "(7,)"});
+}
+
+TEST_P(Statistics, NumbersThatFillTheirDtype) {
+  const auto halves = [&](const V& v) { return numbers(v).astype(Dtype::kFloat16); };
+  const Array a = halves(V(1000, 100));
+  EXPECT_EQ(nanmean(a).item<float>(), 100);
+  EXPECT_EQ(average(a, halves(V(1000, 50))).item<float>(), 100);
+  EXPECT_EQ(sum(a, {.initial = -60000}).item<float>(), 40000);
+  EXPECT_EQ(linalg::norm(halves({100, 0}), 3, 0).item<float>(), 100);
+  const auto [counts, edges] = histogram(halves({60000, 30000, -30000, 1000}), 4);
+  EXPECT_EQ(values(counts), V(4, 1));
+  EXPECT_EQ(values(edges), (V{-30000, -7500, 15000, 37504, 60000}));
+  const double most = std::numeric_limits<double>::max();
+  EXPECT_EQ(values(histogram(numbers({-most, 1, most}), 2).first), (V{1, 2}));
+  const Array bytes = ints({-128, 127}).astype(Dtype::kInt8);
+  EXPECT_EQ(values(histogram(bytes, bytes, {.density = true}).first), V{1 / 255.0});
+  EXPECT_EQ(values(histogramdd(bytes.reshape({2, 1}), {bytes}, {.density = true})), V{1 / 255.0});
+  for (const Dtype d : {Dtype::kFloat32, Dtype::kFloat64}) {
+    const double x = finfo(d).max;
+    const Array b = numbers({-x, x, x, x}).astype(d);
+    for (const Array& high : {median(b), nanmedian(b), percentile(b, 50), nanpercentile(b, 50)})
+      EXPECT_EQ(high.item<double>(), x) << d;
+    for (const Array& low : {percentile(b, 0), nanpercentile(b, 0)})
+      EXPECT_EQ(low.item<double>(), -x) << d;
+    EXPECT_EQ(percentile(b(Slice(0, 2)), 50).item<double>(), 0) << d;
+  }
 }
 
 TEST_P(Statistics, HistogramsOnGrids) {

@@ -7,6 +7,7 @@
 #include "catena/functions/array/sort.h"
 #include "catena/functions/array/triangle.h"
 #include "catena/functions/math/cumprod.h"
+#include "catena/functions/math/prod.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {
@@ -23,10 +24,24 @@ TEST_P(Products, RunningOnesHaveGradientsWhereElementsAreZero) {
   }
 }
 
+TEST_P(Products, NoPartOverflowsBesideAZero) {
+  const Array x = array({0.0, 1e30, 1e30, 1e30, 1e30, 1e30, 1e30, 1e30}).to(device());
+  for (const Dtype dtype : {Dtype::kFloat32, Dtype::kBFloat16}) {
+    const Variable v(x.astype(dtype));
+    const Variable running = F::cumprod(v, 0), product = F::prod(v);
+    EXPECT_EQ(testing::difference(running.data(), zeros_like(v.data())), "");
+    EXPECT_EQ(product.item<double>(), 0);
+    const Array first = equal(x, 0).astype(dtype);
+    running.set_grad(first);
+    running.backward();
+    EXPECT_EQ(testing::difference(v.grad(), first), "");
+  }
+}
+
 TEST_P(Products, RunningOnesOf16BitsRoundOnce) {
   for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBFloat16}) {
     const Array x = draw({2, 20}, 0.9, 1.2, 4, dtype);
-    const Array wide = F::cumprod(x.astype(Dtype::kFloat32), 1).data();
+    const Array wide = F::cumprod(x.astype(Dtype::kFloat64), 1).data();
     const Array y = F::cumprod(x, 1).data();
     EXPECT_EQ(y.dtype(), dtype);
     EXPECT_EQ(testing::difference(y, wide.astype(dtype)), "");
