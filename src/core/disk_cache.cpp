@@ -1,45 +1,41 @@
-// See disk_cache.h. A file is a magic number, the hash of the value, and the value. It appears
-// under its name as a whole (rename), and one lock file for each key serialises writers.
+// See disk_cache.h. A file is a magic number, the hash of the key and the value, and the value. It
+// appears under its name as a whole (rename), and one lock file for each key serialises writers.
 #include "core/disk_cache.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 
+#include "core/lock_file.h"
 #include "core/new_file.h"
 
 namespace catena {
 
 namespace {
 
-constexpr char kMagic[8] = {'c', 'a', 't', 'e', 'n', 'a', 'c', '1'};
+constexpr char kMagic[8] = {'c', 'a', 't', 'e', 'n', 'a', 'c', '2'};
 
-// An exclusive lock on a file, or nothing if there is none and it cannot be created.
-class FileLock {
+// An exclusive lock on a file of this user, or nothing where there is none and it cannot be made.
+// Another user who can open the file could keep it locked for ever.
+class CacheLock {
  public:
-  explicit FileLock(const std::string& path)
-      : file_(open_regular_file(path, O_RDWR | O_CREAT, 0644)) {
-    if (file_ >= 0) {
-      while (flock(file_, LOCK_EX) != 0 && errno == EINTR) {
-      }
-    }
-  }
-  ~FileLock() {
-    if (file_ >= 0) close(file_);  // releases the lock
-  }
-  FileLock(const FileLock&) = delete;
-  FileLock& operator=(const FileLock&) = delete;
+  explicit CacheLock(const std::string& path)
+      : file_(path, O_RDWR | O_CREAT), is_held_(file_.is_private() && file_.lock() == 0) {}
 
-  bool held() const { return file_ >= 0; }
-  int file() const { return file_; }
+  bool is_held() const { return is_held_; }
+  int file() const { return file_.descriptor(); }
 
  private:
-  int file_;
+  LockFile file_;
+  bool is_held_;
 };
+
+Hash128 hash_of(const Hash128& key, std::string_view value) {
+  return hash128(to_hex(key).append(value));
+}
 
 bool read_all(int file, std::string& bytes) {
   char block[1 << 16];
@@ -56,8 +52,8 @@ std::string DiskCache::path(const Hash128& key, const char* suffix) const {
 }
 
 void DiskCache::count(uint64_t Uses::*which) const {
-  const FileLock lock(cache_uses_file(folder_, kind_));
-  if (!lock.held()) return;
+  const CacheLock lock(cache_uses_file(folder_, kind_));
+  if (!lock.is_held()) return;
   Uses now;
   if (pread(lock.file(), &now, sizeof(now), 0) != sizeof(now)) now = {};
   ++(now.*which);
@@ -76,7 +72,7 @@ bool DiskCache::find(const Hash128& key, std::string& value) const {
   const int file = open_regular_file(path(key, kind_.suffix), O_RDONLY);
   if (file < 0) return false;
   std::string bytes;
-  const bool whole = read_all(file, bytes);
+  const bool whole = is_trusted(file) && read_all(file, bytes);
   close(file);
   constexpr size_t kHeader = sizeof(kMagic) + sizeof(Hash128);
   if (!whole || bytes.size() <= kHeader || std::memcmp(bytes.data(), kMagic, sizeof(kMagic)) != 0)
@@ -84,7 +80,7 @@ bool DiskCache::find(const Hash128& key, std::string& value) const {
   Hash128 expected;
   std::memcpy(&expected, bytes.data() + sizeof(kMagic), sizeof(expected));
   value = bytes.substr(kHeader);
-  return hash128(value) == expected;
+  return hash_of(key, value) == expected;
 }
 
 void DiskCache::write(const Hash128& key, const std::string& value) const {
@@ -92,7 +88,7 @@ void DiskCache::write(const Hash128& key, const std::string& value) const {
   remove_left_over_files(target);
   NewFile file(target, 0644);
   if (file.error() != 0) return;
-  const Hash128 hash = hash128(value);
+  const Hash128 hash = hash_of(key, value);
   // If the disk is full or read-only the next run compiles again; nothing else is lost.
   if (file.write(kMagic, sizeof(kMagic)) == 0 && file.write(&hash, sizeof(hash)) == 0 &&
       file.write(value.data(), value.size()) == 0 && file.close() == 0)
@@ -108,7 +104,7 @@ std::string DiskCache::get(const Hash128& key, const Make& make, bool* made,
   if (folder_.empty()) return make();
   std::error_code ignored;
   std::filesystem::create_directories(values_folder(), ignored);
-  const FileLock lock(path(key, ".lock"));
+  const CacheLock lock(path(key, ".lock"));
   if (read(key, value, accept)) {  // another process was first
     *made = false;
     return value;

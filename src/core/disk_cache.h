@@ -1,5 +1,8 @@
 // Values that are slow to make, kept on disk for later runs and other processes: compiled kernels
 // that are not in the bundle, and choices of libraries.
+//
+// In a folder that others may write, too: only files that this user or root has made are used, and
+// only for the key that they were made for, and no lock of another user is waited for.
 #pragma once
 
 #include <cstdint>

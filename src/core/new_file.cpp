@@ -161,4 +161,10 @@ int open_regular_file(const std::string& path, int flags, unsigned mode) {
   return -1;
 }
 
+bool is_trusted(int file) {
+  struct stat status {};
+  return ::fstat(file, &status) == 0 && is_of_this_user_or_root(status.st_uid) &&
+         (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
 }  // namespace catena

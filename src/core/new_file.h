@@ -56,6 +56,10 @@ std::string follow_own_links(const std::string& path, int* error, std::string* c
 // waiting for a pipe. A descriptor, or -1 with the reason in errno (EINVAL: not a regular file).
 int open_regular_file(const std::string& path, int flags, unsigned mode = 0666);
 
+// Whether nobody but this user and root can have written the open file. Others may give its name to
+// another file of this user: what a file is for must be in it.
+bool is_trusted(int file);
+
 // The folder of a path, for open(2): "." for a name alone.
 std::string folder_of(const std::string& path);
 

@@ -68,7 +68,7 @@ struct CacheUses {
 };
 // The file in the cache folder that holds them.
 inline std::string cache_uses_file(const std::string& folder, const CacheKind& kind) {
-  return folder + "/" + kind.folder + "/uses";
+  return folder + "/" + kind.folder + "/counts";
 }
 // Zeros when it is not there. Neither follows a link nor waits for a pipe of that name.
 inline CacheUses read_cache_uses(const std::string& folder, const CacheKind& kind) {

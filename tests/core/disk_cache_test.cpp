@@ -1,6 +1,8 @@
 #include "core/disk_cache.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <optional>
 
 #include "catena/core/error.h"
@@ -142,7 +145,7 @@ TEST_F(CacheFiles, PlantedPipesAndLinksDoNoHarm) {
   const std::string name = folder_ + "/kernels/" + to_hex(key), thesis = folder_ + "/thesis";
   fs::create_directories(folder_ + "/kernels");
   std::ofstream(thesis) << "kept";
-  ASSERT_EQ(mkfifo((folder_ + "/kernels/uses").c_str(), 0666), 0);
+  ASSERT_EQ(mkfifo((folder_ + "/kernels/counts").c_str(), 0666), 0);
   ASSERT_EQ(mkfifo((name + ".cubin").c_str(), 0666), 0);
   fs::create_symlink(thesis, name + ".lock");
   fs::create_symlink(thesis, name + ".tmp" + std::to_string(getpid()) + "_0");
@@ -154,6 +157,48 @@ TEST_F(CacheFiles, PlantedPipesAndLinksDoNoHarm) {
   EXPECT_EQ(DiskCache(folder_).get(key, make, &made), "a compiled kernel");
   EXPECT_FALSE(made);  // the pipe was replaced
   EXPECT_EQ(fs::file_size(thesis), 4u);
+}
+
+// A value that others may have written, and one that was put under the name of another key.
+TEST_F(CacheFiles, PlantedValuesAreMadeAgain) {
+  const DiskCache cache(folder_);
+  const Hash128 key = hash128("kernel"), other = hash128("another kernel");
+  const auto path = [&](const Hash128& of) {
+    return folder_ + "/kernels/" + to_hex(of) + ".cubin";
+  };
+  const auto make = [] { return std::string("a compiled kernel"); };
+  bool made = false;
+  cache.get(
+      other, [] { return std::string("a planted kernel"); }, &made);
+  std::vector<std::function<void()>> plants = {[&] { fs::copy_file(path(other), path(key)); },
+                                               [&] { ::chmod(path(key).c_str(), 0666); },
+                                               [&] { ::chmod(path(key).c_str(), 0664); }};
+  if (::geteuid() == 0)
+    plants.push_back([&] { ASSERT_EQ(::chown(path(key).c_str(), 65534, 0), 0); });
+  for (size_t k = 0; k < plants.size(); ++k) {
+    plants[k]();
+    std::string value;
+    EXPECT_FALSE(cache.read(key, value)) << "plant " << k;
+    EXPECT_EQ(cache.get(key, make, &made), "a compiled kernel");
+    EXPECT_TRUE(made) << "plant " << k;
+    EXPECT_TRUE(cache.read(key, value));
+  }
+}
+
+TEST_F(CacheFiles, LocksThatOthersCanHoldAreNotWaitedFor) {
+  const Hash128 key = hash128("kernel");
+  fs::create_directories(folder_ + "/kernels");
+  std::vector<int> files;
+  for (const std::string& name : {to_hex(key) + ".lock", std::string("counts")}) {
+    files.push_back(::open((folder_ + "/kernels/" + name).c_str(), O_RDWR | O_CREAT, 0644));
+    ASSERT_EQ(::flock(files.back(), LOCK_EX), 0);
+  }
+  bool made = false;
+  const auto make = [] { return std::string("a compiled kernel"); };
+  for (int round = 0; round < 2; ++round)
+    EXPECT_EQ(DiskCache(folder_).get(key, make, &made), "a compiled kernel");
+  EXPECT_FALSE(made);
+  for (const int file : files) ::close(file);
 }
 
 TEST_F(CacheFiles, SeveralProcessesMakeItOnce) {

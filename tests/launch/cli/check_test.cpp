@@ -215,7 +215,7 @@ TEST(Check, KernelCacheTellsItsUses) {
   std::ofstream(folder + "/kernels/0.cubin") << std::string(3000, 'x');
   std::ofstream(folder + "/kernels/0.lock");
   const std::uint64_t uses[] = {57, 12};
-  std::ofstream(folder + "/kernels/uses", std::ios::binary)
+  std::ofstream(folder + "/kernels/counts", std::ios::binary)
       .write(reinterpret_cast<const char*>(uses), sizeof(uses));
   EXPECT_EQ(kernel_cache_text(), "1 kernels, 2 KiB; 57 hits, 12 misses so far, " + folder);
   std::filesystem::create_directories(folder + "/plans");
