@@ -136,8 +136,8 @@ std::string read_existing(const std::string& folder, const char* name, uint64_t 
                    ? "its save did not end, or it was not copied as a whole"
                    : "it was removed, or not copied");
   const io::InputFile file(path);
-  CATENA_CHECK(serializers::DamageError, file.size() <= longest, "'", path, "' has ", file.size(),
-               " bytes, more than the ", longest, " that are read: it is damaged");
+  CATENA_CHECK(serializers::DamageError, file.size() <= longest, "'", path, "' is damaged: it has ",
+               file.size(), " bytes, expected were at most ", longest);
   std::string text(static_cast<size_t>(file.size()), '\0');
   file.read_at(0, text.data(), text.size());
   return text;

@@ -25,6 +25,8 @@ using serializers::Piece;
 using serializers::StagedSlices;
 using serializers::TensorParts;
 
+constexpr const char* kCheckPath = "; check the path and its permissions";
+
 std::string random_id() {
   std::random_device device;
   char text[17];
@@ -83,6 +85,7 @@ class CheckpointFolder::Impl {
   void make_plan(const TensorParts& parts, const std::vector<Arrival>& all);
   void compare_at(int64_t step, const TensorParts& parts);
   std::string begin_folder(int64_t step, std::shared_ptr<SaveOwner>& owner) const;
+  void require_shared(const std::string& unfinished);
   void start_writer(const TensorParts& parts, SavePlan plan);
   // How a save has ended on all ranks. Given up: a rank has not ended.
   struct SaveEnd {
@@ -106,6 +109,7 @@ class CheckpointFolder::Impl {
   int64_t step_ = 0;          // of the last save
   int compared_steps_ = 0;    // saves that compared what ranks hold in common
   int64_t compared_at_ = -1;  // the last of their steps
+  bool is_shared_ = false;    // all ranks see the same folder
   bool went_back_ = false;    // a step was loaded that may not be the newest
   Times times_;
   // The pieces of this rank, as long as all ranks come with these slices.
@@ -202,13 +206,31 @@ std::string CheckpointFolder::Impl::begin_folder(int64_t step,
                  "folder");
     require_no_other_save(path_);
     fs::create_directories(path_, code);
+    // Some versions of the library call a folder behind a link an error.
+    CATENA_CHECK(IoError, !code || fs::is_directory(path_), "cannot make the folder '", path_,
+                 "': ", code.message(), kCheckPath);
     for (const std::string& old : unfinished_in(path_)) fs::remove_all(old, code);
     const std::string id = random_id(), folder = path_ + "/" + name_of_unfinished(step, id);
     CATENA_CHECK(IoError, fs::create_directory(folder, code), "cannot make the folder '", folder,
-                 "': ", code.message(), "; check the path and its permissions");
+                 "': ", code.message(), kCheckPath);
     owner = std::make_shared<SaveOwner>(folder);
     return id;
   });
+}
+
+// In the first save: whether all ranks see what rank 0 has made.
+void CheckpointFolder::Impl::require_shared(const std::string& unfinished) {
+  if (is_shared_ || ranks_.size() == 1) return;
+  std::error_code code;
+  std::string error;
+  if (!std::filesystem::exists(unfinished, code) && !code)
+    error = message("Ithere is no '", unfinished, "' here, which rank 0 has made; ",
+                    advice_on_sharing(path_));
+  const std::vector<std::string> errors = ranks_.gather(error);
+  if (first_with_error(errors) >= 0 && ranks_.is_first())
+    std::filesystem::remove_all(unfinished, code);
+  ranks_.throw_first(ranks_.call(), errors);
+  is_shared_ = true;
 }
 
 // Those of all ranks.
@@ -243,6 +265,7 @@ bool CheckpointFolder::Impl::begin(const Checkpoint& state, int64_t step, bool i
   compare_at(step, parts);
   std::shared_ptr<SaveOwner> owner;
   const std::string id = begin_folder(step, owner);
+  require_shared(path_ + "/" + name_of_unfinished(step, id));
   step_ = step;
   went_back_ = false;
   start_writer(parts, {.folder = path_,

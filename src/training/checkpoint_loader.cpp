@@ -13,6 +13,25 @@ using serializers::Checkpoint;
 using serializers::DamageError;
 using serializers::SliceReader;
 
+namespace {
+
+int64_t step_of_folder(const std::string& folder) {
+  long long step = 0;
+  std::sscanf(folder.c_str() + folder.rfind('-') + 1, "%lld", &step);
+  return step;
+}
+
+std::unique_ptr<SliceReader> open_folder(const std::string& folder) {
+  auto reader = std::make_unique<SliceReader>(folder);
+  CATENA_CHECK(serializers::DamageError, reader->index().step == step_of_folder(folder), "'",
+               folder, "' has the checkpoint of step ", reader->index().step,
+               ": it was renamed or copied; give it the name '", name_of_step(reader->index().step),
+               "'");
+  return reader;
+}
+
+}  // namespace
+
 // The newest folder that is whole, as far as its index and the sizes of its files tell, and why
 // newer ones are not. `damaged`: the bytes of these were read, and what is wrong with them. What
 // cannot be read may be whole: an error, so that no older one is taken for the newest.
@@ -28,7 +47,7 @@ std::string CheckpointLoader::newest(const Damaged& damaged,
     const auto known = damaged.find(folder);
     try {
       CATENA_CHECK(serializers::DamageError, known == damaged.end(), known->second);
-      return SliceReader(folder).folder();
+      return open_folder(folder)->folder();
     } catch (const DamageError& error) {
       skipped.push_back(error.what());
     }
@@ -61,9 +80,7 @@ int64_t CheckpointLoader::load(const Checkpoint& state) const {
       continue;
     }
     restore(opened);
-    int64_t step = 0;
-    std::sscanf(found.c_str() + found.rfind('-') + 1, "%lld", reinterpret_cast<long long*>(&step));
-    return step;
+    return step_of_folder(found);
   }
 }
 
@@ -85,11 +102,14 @@ void CheckpointLoader::load(const Checkpoint& state, int64_t step) const {
 CheckpointLoader::Opened CheckpointLoader::open(const Checkpoint& state, const std::string& folder,
                                                 const char* hint) const {
   Opened opened;
-  std::string error = error_of_call([&] { opened.reader = std::make_unique<SliceReader>(folder); });
-  if (!error.empty())
-    error += hint;
-  else
-    error = error_of_call([&] { opened.parts = std::make_unique<PartsToLoad>(state); });
+  std::string error = error_of_call([&] { opened.reader = open_folder(folder); });
+  if (!error.empty()) error += hint;
+  std::vector<std::string> errors = ranks_.gather(error);
+  if (errors.front().empty())
+    for (std::string& each : errors)
+      if (!each.empty()) each += "; rank 0 reads it: " + advice_on_sharing(path_);
+  ranks_.throw_first("CheckpointFolder::load", errors);
+  error = error_of_call([&] { opened.parts = std::make_unique<PartsToLoad>(state); });
   ranks_.throw_first("CheckpointFolder::load", ranks_.gather(error));
   std::vector<std::string> names;
   std::string own_names;

@@ -45,10 +45,11 @@ int64_t step_of(const std::string& name) {
   return is_number ? step : -1;
 }
 
-// Somebody else's. What cannot be looked at may be a checkpoint.
-bool is_plain_file(const std::string& path) {
+// A file or a pipe, which is somebody else's. What cannot be looked at may be a checkpoint.
+bool is_no_folder(const std::string& path) {
   std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
+  const fs::file_status status = fs::status(path, ignored);
+  return fs::exists(status) && !fs::is_directory(status);
 }
 
 void rename_folder(const std::string& from, const std::string& to) {
@@ -81,7 +82,7 @@ std::string name_of_unfinished(int64_t step, const std::string& id) {
 std::vector<int64_t> steps_in(const std::string& folder) {
   std::vector<int64_t> steps;
   for (const std::string& name : names_in(folder))
-    if (const int64_t step = step_of(name); step >= 0 && !is_plain_file(folder + "/" + name))
+    if (const int64_t step = step_of(name); step >= 0 && !is_no_folder(folder + "/" + name))
       steps.push_back(step);
   std::sort(steps.begin(), steps.end());
   return steps;

@@ -18,6 +18,11 @@ std::string described(const std::exception& error) {
   return std::string(is_value_error ? "V" : "I") + error.what();
 }
 
+std::string advice_on_sharing(const std::string& folder) {
+  return message("does this rank's host share the file system of '", folder,
+                 "'? Give a folder on one that the hosts of all ranks share");
+}
+
 int first_with_error(const std::vector<std::string>& errors) {
   const auto first = std::find_if(errors.begin(), errors.end(),
                                   [](const std::string& error) { return !error.empty(); });

@@ -25,6 +25,9 @@ std::string error_of_call(F f) {
   return "";
 }
 
+// What to do about a rank that does not see what rank 0 sees; ends an error.
+std::string advice_on_sharing(const std::string& folder);
+
 // The first rank with an error among those of all ranks; -1: none.
 int first_with_error(const std::vector<std::string>& errors);
 

@@ -1,7 +1,7 @@
 #include "training/save_owner.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -26,41 +26,33 @@ std::string this_process() {
 
 // owner_of() of another process holds the lock for a moment. Without the limit a file system whose
 // locks hang would keep the save.
-void lock_soon(int file) {
+void lock_soon(LockFile& file) {
   constexpr int kTries = 1000;
-  for (int k = 0; k < kTries; ++k) {
-    if (::flock(file, LOCK_EX | LOCK_NB) == 0) return;
-    if (errno != EWOULDBLOCK && errno != EINTR) return;  // no locks here
+  for (int k = 0; k < kTries && file.try_lock() == EWOULDBLOCK; ++k)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
 }
 
 }  // namespace
 
-SaveOwner::SaveOwner(const std::string& unfinished) {
-  const std::string path = owner_file(unfinished), text = this_process();
-  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  CATENA_CHECK(IoError, file_ >= 0, "cannot make '", path, "': ", std::strerror(errno));
+SaveOwner::SaveOwner(const std::string& unfinished)
+    : file_(owner_file(unfinished), O_RDWR | O_CREAT | O_EXCL) {
+  CATENA_CHECK(IoError, file_.error() == 0, "cannot make '", owner_file(unfinished),
+               "': ", std::strerror(file_.error()));
   lock_soon(file_);
   // For errors only: they do without it.
-  [[maybe_unused]] const auto written = ::write(file_, text.data(), text.size());
-}
-
-// Processes that were forked meanwhile have the file open too, and must not keep the lock.
-SaveOwner::~SaveOwner() {
-  (void)::flock(file_, LOCK_UN);
-  ::close(file_);
+  const std::string text = this_process();
+  [[maybe_unused]] const auto written = ::write(file_.descriptor(), text.data(), text.size());
 }
 
 void SaveOwner::remove_from(const std::string& folder) { ::unlink(owner_file(folder).c_str()); }
 
 std::string owner_of(const std::string& unfinished) {
   const std::string path = owner_file(unfinished);
-  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (file < 0) return "";
-  const bool is_locked = ::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(file);
-  if (!is_locked) return "";
+  struct stat status {};
+  LockFile file(path, O_RDWR);
+  const bool is_gone = file.error() == 0 ? file.try_lock() != EWOULDBLOCK : file.error() != EACCES;
+  if (is_gone || ::lstat(path.c_str(), &status) != 0) return "";
+  if (status.st_uid != ::geteuid()) return message("user ", status.st_uid);
   try {
     const std::string text = io::read_whole_file(path);
     return text.empty() ? "another process" : text;

@@ -4,26 +4,26 @@
 
 #include <string>
 
+#include "core/lock_file.h"
+
 namespace catena::training {
 
-// While it lives, the save belongs to this process. The lock goes with the process, however it
-// ends. Where the file system has no locks there is none.
+// While it lives, the save belongs to this process and to no child of it. The lock goes with the
+// process, however it ends. Where the file system has no locks there is none.
 class SaveOwner {
  public:
   // Makes the file in the folder. IoError with the path and the system's reason.
   explicit SaveOwner(const std::string& unfinished);
-  ~SaveOwner();
-  SaveOwner(const SaveOwner&) = delete;
-  SaveOwner& operator=(const SaveOwner&) = delete;
 
   // Removes the file from the folder, which may have got another name.
   static void remove_from(const std::string& folder);
 
  private:
-  int file_;
+  LockFile file_;
 };
 
-// "process 12 on node3": who writes this folder of a save; "" if its writer is gone.
+// "process 12 on node3": who writes this folder of a save; "" if its writer is gone. "user 1001"
+// for the folder of a user who keeps to himself whether the save still runs.
 std::string owner_of(const std::string& unfinished);
 
 // IoError while another CheckpointFolder saves to the folder of all checkpoints.

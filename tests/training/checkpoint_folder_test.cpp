@@ -4,8 +4,10 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -23,6 +25,7 @@
 #include "error_text.h"
 #include "parallel/network.h"
 #include "temp_folder.h"
+#include "training/save_owner.h"
 
 namespace catena::training {
 namespace {
@@ -156,12 +159,13 @@ TEST(CheckpointFolder, StepsMayBeLarge) {
   EXPECT_EQ(checkpoints.load(run.state), INT64_MAX);
 }
 
-TEST(CheckpointFolder, AFileWithTheNameOfAStepIsSomebodyElses) {
+TEST(CheckpointFolder, AFileOrAPipeWithTheNameOfAStepIsSomebodyElses) {
   const TempFolder folder;
   Session run;
   CheckpointFolder checkpoints(folder.path());
   checkpoints.save(run.state, 7);
   write_file(folder / "step-000000000010", "notes");
+  ASSERT_EQ(::mkfifo((folder / "step-000000000011").c_str(), 0666), 0);
   EXPECT_EQ(checkpoints.steps(), std::vector<int64_t>{7});
   EXPECT_EQ(checkpoints.load(run.state), 7);
 }
@@ -334,6 +338,29 @@ TEST(CheckpointFolder, AFolderThatCannotBeMadeIsAnErrorOnAllRanks) {
     for (int round = 0; round < 2; ++round)
       expect_contains(error_of<IoError>([&] { checkpoints.save_async(run.state, 1); }),
                       {"rank 0", "the folder", "file/checkpoints", "Not a directory"});
+  });
+}
+
+// Each rank in a working folder of its own, as on hosts that have the same path on disks of theirs.
+TEST(CheckpointFolder, AFolderThatTheRanksDoNotShareIsNamed) {
+  const TempFolder folder;
+  comm::run_threads(2, [&](Communicator& comm) {
+    const std::string own = folder / std::to_string(comm.rank());
+    fs::create_directory(own);
+    ASSERT_EQ(::unshare(CLONE_FS), 0);  // from here on a folder of the thread
+    ASSERT_EQ(::chdir(own.c_str()), 0);
+    Session run;
+    CheckpointFolder checkpoints("checkpoints", &comm);
+    expect_contains(error_of<IoError>([&] { checkpoints.save(run.state, 1); }),
+                    {"rank 1: there is no 'checkpoints/.step-000000000001.",
+                     "which rank 0 has made", "share the file system of 'checkpoints'"});
+    if (comm.rank() == 0) {
+      EXPECT_TRUE(fs::is_empty("checkpoints"));
+      CheckpointFolder("checkpoints").save(run.state, 1);
+    }
+    expect_contains(error_of<IoError>([&] { checkpoints.load(run.state); }),
+                    {"rank 1: there is no checkpoint", "rank 0 reads it",
+                     "share the file system of 'checkpoints'"});
   });
 }
 
@@ -524,6 +551,42 @@ TEST(CheckpointFolder, ASaveWhoseProcessIsGoneIsReplaced) {
   EXPECT_EQ(folder.entries(), 1);
 }
 
+// It was killed while a process that it had forked lives on, a loader of data perhaps.
+TEST(CheckpointFolder, ASaveWhoseProcessIsGoneIsNotKeptByItsChildren) {
+  const TempFolder folder;
+  const std::string unfinished = folder / ".step-000000000001.0123.tmp";
+  fs::create_directory(unfinished);
+  int children[2];
+  ASSERT_EQ(::pipe(children), 0);
+  const pid_t saving = ::fork();
+  if (saving == 0) {
+    const SaveOwner owner(unfinished);
+    const bool is_child = ::fork() == 0;
+    const pid_t own = ::getpid();
+    if (is_child) (void)!::write(children[1], &own, sizeof own);
+    ::alarm(60);
+    for (;;) ::pause();
+  }
+  pid_t child = 0;
+  ASSERT_EQ(::read(children[0], &child, sizeof child), ssize_t(sizeof child));
+  EXPECT_NE(owner_of(unfinished), "");
+  ::kill(saving, SIGKILL);
+  ::waitpid(saving, nullptr, 0);
+  Session run(1);
+  CheckpointFolder(folder.path()).save(run.state, 2);
+  EXPECT_EQ(folder.entries(), 1);
+  ::kill(child, SIGKILL);
+  for (const int end : children) ::close(end);
+}
+
+// Nobody else can lock it and so keep this user from saving.
+TEST(CheckpointFolder, OthersCannotOpenTheOwnersFile) {
+  const TempFolder folder;
+  const SaveOwner owner(folder.path());
+  EXPECT_EQ(fs::status(folder / ".owner").permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
+}
+
 // By a program that knows nothing of owners, or where the file system has no locks.
 TEST(CheckpointFolder, ASaveWhoseFolderDisappearsEndsWithAnError) {
   const TempFolder folder;
@@ -687,6 +750,22 @@ TEST(CheckpointFolder, ASaveThatDidNotEndIsNamedAndTheOlderOneIsLoaded) {
   damaged.expect_older();
 }
 
+TEST(CheckpointFolder, ACheckpointUnderTheNameOfAnotherStepIsNamedAndTheOlderOneIsLoaded) {
+  Damaged damaged;
+  fs::rename(damaged.newest, newest_folder(damaged.folder, 3));
+  expect_contains(error_of<IoError>([&] { damaged.checkpoints.load(damaged.run.state, 3); }),
+                  {"step-000000000003' has the checkpoint of step 2", "'step-000000000002'"});
+  damaged.expect_older();
+}
+
+// What is not the mark of a save is not read whole: a file may have terabytes that are not there.
+TEST(CheckpointFolder, AMarkThatIsTooLongIsNamedAndTheOlderOneIsLoaded) {
+  Damaged damaged;
+  fs::resize_file(damaged.newest + "/complete", uintmax_t{1} << 40);
+  expect_contains(damaged.error(), {"complete' is damaged", "1099511627776 bytes"});
+  damaged.expect_older();
+}
+
 TEST(CheckpointFolder, ADamagedIndexIsNamedAndTheOlderOneIsLoaded) {
   Damaged damaged;
   const std::string text = read_file(damaged.newest + "/index.json");
@@ -811,6 +890,11 @@ TEST(CheckpointFolder, AFolderThatCannotBeReadOrWrittenDoesNotPassForAnEmptyOne)
     const WithoutPrivileges scope;
     expect_contains(error_of<IoError>([&] { checkpoints.clear(); }),
                     {"clear", "cannot remove", "step-000000000001", "Permission denied"});
+  }
+  {
+    const WithoutPrivileges scope;
+    expect_contains(error_of<IoError>([&] { CheckpointFolder(folder / "new").save(run.state, 1); }),
+                    {"cannot make the folder '", "/new'", "Permission denied"});
   }
   fs::permissions(folder.path(), fs::perms(0));
   {
