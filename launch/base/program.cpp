@@ -5,15 +5,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 #include "base/text.h"
 
 namespace catena::launch {
 namespace {
+
+constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
 bool is_file(const std::string& path) {
   struct stat status {};
@@ -46,11 +50,27 @@ std::optional<std::string> find_executable(const std::string& name) {
   if (name.find('/') != std::string::npos)
     return is_executable(name) ? std::optional(name) : std::nullopt;
   const char* path = std::getenv("PATH");
-  for (const std::string& folder : split(path ? path : "/usr/local/bin:/usr/bin:/bin", ':')) {
+  for (const std::string& folder : split(path ? path : kDefaultPath, ':')) {
     const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
     if (is_executable(candidate)) return candidate;
   }
   return std::nullopt;
+}
+
+void set_default_path() { setenv("PATH", kDefaultPath, 0); }
+
+std::string why_not_started(const std::string& name, int error) {
+  const auto file = error == ENOENT ? find_executable(name) : std::nullopt;
+  if (!file) return std::strerror(error);
+  std::ifstream script(*file);
+  std::string line;
+  if (!std::getline(script, line) || !line.starts_with("#!"))
+    return "the loader that it asks for is not there; was it built for another system?";
+  if (line.ends_with('\r'))
+    return "its first line ends with CR LF, as on Windows; try sed -i 's/\\r$//' " +
+           shell_quote(*file);
+  const std::vector<std::string> words = split_words(line.substr(2));
+  return "its interpreter '" + (words.empty() ? "" : words.front()) + "' is not there";
 }
 
 void refuse_unrunnable(const std::string& name) {

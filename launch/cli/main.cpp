@@ -70,6 +70,7 @@ void keep_long_program(JobSpec& job) {
 int launch(const CommandLine& line) {
   const JobSpec& asked = line.job;
   check_env(asked.env);
+  require_working_folder();
   const std::unique_ptr<Starter> starter = choose_starter(asked);
   starter->refuse_nesting();
   SignalQueue signals = job_signals();
@@ -113,6 +114,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     catena::launch::open_standard_streams();
+    catena::launch::set_default_path();
     return catena::launch::run(argc, argv);
   } catch (const catena::launch::UserError& error) {
     std::fprintf(stderr, "catena-run: %s\n", catena::printable(error.what()).c_str());

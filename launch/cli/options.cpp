@@ -141,7 +141,7 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
 std::string suggestion(const CLI::App& app, const std::string& unknown) {
   const std::string name = unknown.substr(0, unknown.find('='));
   std::string best;
-  std::size_t best_distance = name.size() > 4 ? 4 : 2;
+  std::size_t best_distance = 2 + name.size() / 6;  // in a short name few letters may differ
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& known : option->get_lnames()) {
       const std::size_t distance = edit_distance(name, "--" + known);

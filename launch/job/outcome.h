@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/program_digest.h"
@@ -57,12 +58,38 @@ struct GivenUp {
   int error = 0;  // errno of writing standard output
 };
 
+// What the starter prints itself, as lines that are not blank: their beginning, where a cause is,
+// and their end.
+class StarterWords {
+ public:
+  void add(std::string_view line) {
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) return;
+    lines_.emplace_back(line.substr(0, kLongestLine));
+    if (lines_.size() <= kFirst + kLast) return;
+    lines_.erase(lines_.begin() + kFirst);
+    shortened_ = true;
+  }
+  bool empty() const { return lines_.empty(); }
+  // With "..." for what was left out.
+  std::vector<std::string> lines() const {
+    std::vector<std::string> all = lines_;
+    if (shortened_) all.insert(all.begin() + kFirst, "...");
+    return all;
+  }
+
+ private:
+  static constexpr std::size_t kFirst = 24, kLast = 8, kLongestLine = 400;
+  std::vector<std::string> lines_;
+  bool shortened_ = false;
+};
+
 struct JobOutcome {
   StarterTerms terms;
   std::vector<RankOutcome> ranks;
   int starter_code = 0;  // the starter's exit code, -signal when a signal ended it
   StarterFindings findings;
   std::string withheld;  // what the starter said about the end
+  StarterWords words;    // what else it said
   int stop_signal = 0;   // the signal that ended catena-run, 0: none
   // Ranks ended because the starter asked, before catena-run had asked any process to end.
   bool ended_by_starter = false;

@@ -67,15 +67,25 @@ bool is_backtrace(const std::string& line) {
          rest.starts_with("Failing at address");
 }
 
+std::string indented(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text.append("    ").append(line).append("\n");
+  return text;
+}
+
 std::string last_lines(const std::string& text) {
   constexpr std::size_t kMostLines = 8;
   std::vector<std::string> lines = split(trim(text), '\n');
   std::erase_if(lines, [](const std::string& line) { return line.empty() || is_backtrace(line); });
   if (lines.size() > kMostLines)
     lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(kMostLines));
-  std::string indented;
-  for (const std::string& line : lines) indented.append("    ").append(line).append("\n");
-  return indented;
+  return indented(lines);
+}
+
+// The starter's own words, and what MPI says through it, may hold the only cause there is.
+std::string describe_words(const JobOutcome& job) {
+  if (job.words.empty()) return "";
+  return "  " + job.terms.name + " said:\n" + indented(job.words.lines());
 }
 
 // `said`: how it ended is known already.
@@ -153,6 +163,8 @@ std::string report_culprit(const JobOutcome& job, const Verdict& verdict) {
                        outcome.end->signal == job.findings.killed_signal);
     text += describe_end(*outcome.end, said);
     text += advise_new_start(job, *outcome.end);
+    if (verdict.cause == Cause::ended && outcome.end->last_lines.empty())
+      text += describe_words(job);
   } else if (!outcome.operation_then.empty()) {
     text += "  it was doing: " + outcome.operation_then + "\n";
   }
@@ -188,10 +200,12 @@ std::string report_unaccounted_host(const JobOutcome& job, const Verdict& verdic
 
 std::string report_starter_failure(const JobOutcome& job, const Verdict& verdict) {
   const std::string ended = ending_of_starter(job);
-  // The starter's own words are all there is to say if nobody else said anything.
   std::string text = verdict.ending == Ending::hosts_unreached
                          ? "catena-run: " + describe_unreached(job, verdict.hosts, ended)
                          : job.withheld + "catena-run: " + ended;
+  if (verdict.ending != Ending::hosts_unreached && job.findings.no_connection)
+    text += "  " + job.terms.no_connection + "\n";
+  if (job.findings.unreached_reason.empty()) text += describe_words(job);
   const auto missing = ranks_not_started(job);
   if (!missing.empty()) text += "  never started: ranks " + format_ranks(missing) + "\n";
   const auto silent =
@@ -230,7 +244,8 @@ std::string text_of(const JobOutcome& job, const Verdict& verdict) {
     case Ending::stopped:
       return line("stopped by " + signal_name(job.stop_signal) + "; all ranks were ended");
     case Ending::given_up:
-      return line(describe_given_up(job));
+      return line(describe_given_up(job)) +
+             (job.given_up->why == GivenUp::Why::ranks_missing ? describe_words(job) : "");
     case Ending::host_silent:
       return line(describe_silent_host(job, verdict.host, whole(verdict.seconds))) +
              describe_others(job, -1);

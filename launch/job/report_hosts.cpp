@@ -79,10 +79,9 @@ std::string describe_unreached(const JobOutcome& job, const std::vector<std::str
   else if (!findings.unreached_reason.empty())
     text += " could not be reached: " + findings.unreached_reason + "\n";
   else
-    text += std::string(several ? " have" : " has") + " started no rank; see the messages of " +
-            terms.name + " above\n";
+    text += std::string(several ? " have" : " has") + " started no rank\n";
   return text + "  " + ended + "  every host must " + terms.host_duty + " (try: " + terms.try_host +
-         host + terms.try_host_end + ") and have catena-run in the same place\n";
+         shell_quote(host) + terms.try_host_end + ") and have catena-run in the same place\n";
 }
 
 std::string describe_difference(const FileDifference& difference) {

@@ -175,7 +175,11 @@ Attempt Supervisor::run() {
 void Supervisor::run_starter() {
   pipe_ = RankPipe::make();
   spec_.rank_pipe = pipe_.name();
-  messages_ = starter_.read_output(spec_, [this](std::string_view line) { lines_.add(line); });
+  outcome_.words = {};
+  messages_ = starter_.read_output(spec_, [this](std::string_view line) {
+    lines_.add(line);
+    outcome_.words.add(line);
+  });
   StarterProcess started = start_starter(spec_, starter_.command(spec_), signals_);
   starter_pid_ = started.pid;
   output_ = std::move(started.output);

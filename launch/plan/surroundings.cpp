@@ -39,6 +39,14 @@ std::string working_folder() {
 
 }  // namespace
 
+void require_working_folder() {
+  std::error_code error;
+  (void)std::filesystem::current_path(error);
+  if (error)
+    throw UserError("the working folder cannot be used: " + error.message() +
+                    "; it was removed, perhaps; cd to a folder that is there");
+}
+
 std::string own_path() {
   char path[PATH_MAX] = {};
   const ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);

@@ -8,6 +8,9 @@
 
 namespace catena::launch {
 
+// Throws UserError where the folder that this process was started in is gone.
+void require_working_folder();
+
 // The path of this program.
 std::string own_path();
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/process.h"
+#include "base/program.h"
 #include "base/program_digest.h"
 #include "base/text.h"
 #include "rank/daemon_end.h"
@@ -208,6 +209,9 @@ void RankProcess::open_log() {
   if (spec_.log_dir.empty()) return;
   std::error_code error;
   std::filesystem::create_directories(spec_.log_dir, error);
+  if (error && !std::filesystem::is_directory(spec_.log_dir))
+    throw UserError("cannot make the folder '" + spec_.log_dir + "' on host " + identity_.host +
+                    ": " + error.message() + "; give another --log-dir");
   log_path_ = spec_.log_dir + "/rank-" + std::to_string(identity_.rank) + ".log";
   log_.open(log_path_, identity_.host);
 }
@@ -238,7 +242,7 @@ void RankProcess::start() {
   if (read(failed.read.get(), &reason, sizeof(reason)) == sizeof(reason)) {
     waitpid(program_pid_, nullptr, 0);
     throw UserError("cannot start '" + spec_.program.front() + "' on host " + identity_.host +
-                        ": " + std::strerror(reason),
+                        ": " + why_not_started(spec_.program.front(), reason),
                     reason == ENOENT ? 127 : 126);
   }
   if (board_) {

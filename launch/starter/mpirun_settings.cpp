@@ -115,6 +115,19 @@ std::vector<McaSetting> host_name_settings(const std::vector<Host>& hosts, const
   return {{true, setting, "1"}};
 }
 
+std::string problem_of_host_name(const std::string& name) {
+  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  constexpr std::string_view kDigits = "0123456789";
+  const std::size_t strange =
+      name.find_first_not_of(std::string(kLetters).append(kDigits).append("-."));
+  if (strange != std::string::npos)
+    return std::string("it takes letters, digits, '-' and '.', not '") + name[strange] + "'";
+  // Copied into 50 bytes without a check. With Debian's 4.1.4 the first that ends mpirun is of 57.
+  constexpr std::size_t kLongestStart = 56;
+  if (std::min(name.find_first_of(kDigits), name.size()) <= kLongestStart) return "";
+  return "it takes at most " + std::to_string(kLongestStart) + " characters before the first digit";
+}
+
 bool looks_like_mca_option(const std::string& word) {
   const std::string name = option_name(word);
   return names_parameter(name) || name == "am" || name == "tune";

@@ -46,6 +46,9 @@ std::vector<McaSetting> network_settings(const Network& network, const McaParame
 std::vector<McaSetting> host_name_settings(const std::vector<Host>& hosts, const McaParameters& set,
                                            int major);
 
+// Why Open MPI 4 cannot start ranks on a host of this name; "" when it can.
+std::string problem_of_host_name(const std::string& name);
+
 // Whether mpirun, which reads all words of its command line, would take this word for one of its
 // own settings although it comes after the program's name.
 bool looks_like_mca_option(const std::string& word);

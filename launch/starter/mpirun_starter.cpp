@@ -9,6 +9,21 @@
 
 namespace catena::launch {
 
+namespace {
+
+// mpirun itself would die, or explain nothing.
+void require_usable_names(const std::vector<Host>& hosts) {
+  const std::string own = host_name();
+  std::vector<std::string> names = {own.substr(0, own.find('.'))};
+  for (const Host& host : hosts) names.push_back(host.name);
+  for (const std::string& name : names)
+    if (const std::string problem = problem_of_host_name(name); !problem.empty())
+      throw UserError("Open MPI 4 cannot use the host name '" + name + "': " + problem +
+                      "; give the host another name (hostname NAME, docker run --hostname NAME)");
+}
+
+}  // namespace
+
 StarterTerms MpirunStarter::terms() const {
   return {"mpirun",
           "daemon of Open MPI",
@@ -39,6 +54,7 @@ void MpirunStarter::refuse_nesting() const {
 
 // A session folder is for jobs of this machine: on other hosts nobody would remove it.
 void MpirunStarter::prepare(const JobSpec& spec) {
+  if (mpirun_.version.major < 5) require_usable_names(spec.hosts);
   if (!spec.remote && !names_session_folder(spec.mpi_args, environment_of(spec)))
     session_ = std::make_unique<SessionFolder>();
 }

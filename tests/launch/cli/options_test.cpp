@@ -121,6 +121,7 @@ TEST(Options, EmptyValuesAreRefused) {
 TEST(Options, Mistakes) {
   EXPECT_TRUE(starts(error_of({}), "no program given; expected catena-run"));
   EXPECT_TRUE(starts(error_of({"-n", "2"}), "no program given; expected catena-run"));
+  EXPECT_EQ(error_of({"--foo"}).find("did you mean"), std::string::npos);
   EXPECT_TRUE(starts(error_of({"--gpu", "1"}), "unknown option '--gpu'; did you mean '--gpus'? "));
   EXPECT_TRUE(starts(error_of({"--hostfil=x", "p"}),
                      "unknown option '--hostfil=x'; did you mean '--hostfile'? "));

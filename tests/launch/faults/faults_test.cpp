@@ -154,7 +154,14 @@ TEST(Faults, ProgramThatCannotBeStarted) {
   std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   const Result result = run({"-n", "2", "--cpu", path});
   EXPECT_EQ(result.status, 127);
-  EXPECT_NE(report_of(result).find("cannot start '" + path + "'"), std::string::npos);
+  const std::string reason = "cannot start '" + path + "' on host " + host() + ": its ";
+  EXPECT_NE(report_of(result).find(reason + "interpreter '/no/such/interpreter' is not there"),
+            std::string::npos)
+      << result.err;
+  std::ofstream(path) << "#!/bin/sh\r\necho text\r\n";
+  const Result windows = run({"-n", "2", "--cpu", path});
+  EXPECT_NE(report_of(windows).find(reason + "first line ends with CR LF"), std::string::npos)
+      << windows.err;
   std::filesystem::remove(path);
 }
 
@@ -416,6 +423,17 @@ TEST(FaultsMpi, Killed) {
   EXPECT_EQ(result.status, 128 + SIGKILL);
   EXPECT_EQ(report_of(result).find(first_failure(2, "SIGKILL (killed)")), 0u);
   EXPECT_EQ(result.err.find("mpirun"), std::string::npos) << "mpirun's own notices are withheld";
+}
+
+// MPI_Init fails, which MPI says through mpirun and not in the rank.
+TEST(FaultsMpi, WhatMpiSaysThroughMpirunIsRepeated) {
+  const Setting btl("OMPI_MCA_btl", "tcp");
+  const Result result = run_mpi("none");
+  EXPECT_EQ(result.status, 1);
+  const std::string report = report_of(result);
+  EXPECT_NE(report.find("  mpirun said:\n    At least one pair of MPI processes"),
+            std::string::npos)
+      << result.err;
 }
 
 TEST(FaultsMpi, ExitWithoutFinalize) {

@@ -214,6 +214,41 @@ TEST(Preflight, ManyArgumentsReachTheProgram) {
   }
 }
 
+TEST(Preflight, AWorkingFolderThatIsGoneIsNamed) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  const std::string gone = ::testing::TempDir() + "catena-gone-" + std::to_string(getpid());
+  std::filesystem::create_directory(gone);
+  std::filesystem::current_path(gone);
+  std::filesystem::remove(gone);
+  const Result result = run({"-n", "2", "--cpu", "true"});
+  std::filesystem::current_path(before);
+  EXPECT_EQ(result.status, 2);
+  EXPECT_TRUE(result.err.starts_with("catena-run: the working folder cannot be used: No such file"))
+      << result.err;
+}
+
+// mpirun and the programs look where a shell would, without PATH too.
+TEST(Preflight, NoVariablesAreNeeded) {
+  const int status = std::system("env -i " CATENA_RUN " -n 1 --cpu true");
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// Its name is what users see in a container, and mpirun ends by SIGABRT or explains nothing.
+TEST(Preflight, AHostNameThatOpenMpiCannotUseIsNamed) {
+  const std::string name(60, 'h');
+  if (std::system("unshare --uts true 2>/dev/null") != 0)
+    GTEST_SKIP() << "SKIPPED: no permission to change the host name of a process";
+  const std::string out = ::testing::TempDir() + "catena-name-" + std::to_string(getpid());
+  const int status = std::system(
+      ("unshare --uts sh -c 'hostname " + name + "; " CATENA_RUN " -n 2 --cpu true' 2>" + out)
+          .c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 2);
+  EXPECT_TRUE(
+      read_file(out).starts_with("catena-run: Open MPI 4 cannot use the host name '" + name))
+      << read_file(out);
+  std::filesystem::remove(out);
+}
+
 TEST(Preflight, ManyArgumentsForOtherHostsAreRefused) {
   Words words = {"-H", "no-such-host:1", "-n", "1", "true"};
   words.insert(words.end(), 700, std::string(1000, 'x'));

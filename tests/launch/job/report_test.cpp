@@ -242,13 +242,40 @@ TEST(Report, MpirunAlone) {
   EXPECT_EQ(make_report(job).exit_code, 1) << "ranks that never were are no success";
 }
 
+// Where it knows the only cause: it failed itself, or MPI did in a rank that said nothing.
+TEST(Report, TheStartersOwnWordsAreRepeated) {
+  JobOutcome job = job_of_mpirun();
+  job.ranks.resize(2);
+  job.starter_code = 1;
+  for (const char* line : {"illegal character in node name", "", "  node: my_host", " \t"})
+    job.words.add(line);
+  const std::string words =
+      "  mpirun said:\n    illegal character in node name\n      node: my_host\n";
+  EXPECT_EQ(make_report(job).text,
+            "catena-run: mpirun ended with exit code 1 and no rank reported a failure\n" + words +
+                "  never started: ranks 0-1\n");
+  job.findings.no_connection = true;
+  EXPECT_NE(make_report(job).text.find("\n  there is no ssh here"), std::string::npos);
+  job.given_up = {.missing = {0, 1}};
+  EXPECT_TRUE(make_report(job).text.ends_with(words)) << make_report(job).text;
+
+  JobOutcome failed = good_job(2);
+  failed.ranks[1].end->exit_code = 1;
+  for (int k = 0; k < 40; ++k) failed.words.add("line " + std::to_string(k));
+  const std::string text = make_report(failed).text;
+  for (const char* part :
+       {"  mpirun said:\n    line 0\n", "line 23\n    ...\n    line 32\n", "line 39\n"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  failed.ranks[1].end->last_lines = "the program's own";
+  EXPECT_EQ(make_report(failed).text.find("said"), std::string::npos);
+}
+
 TEST(Report, HostsThatDoNotAnswerAreNamed) {
   JobOutcome job = job_of_mpirun();
   job.ranks.resize(4);
   job.planned_hosts = {"localhost", "a", "a", "b"};
   job.starter_code = 255;
-  EXPECT_EQ(first_line(job),
-            "catena-run: hosts a, b have started no rank; see the messages of mpirun above");
+  EXPECT_EQ(first_line(job), "catena-run: hosts a, b have started no rank");
   EXPECT_EQ(make_report(job).exit_code, 1) << "what mpirun ends with is a matter of chance";
   job.findings.unreached_reason = "Host key verification failed.";
   EXPECT_EQ(first_line(job),

@@ -89,6 +89,16 @@ TEST(MpirunSettings, NamesOfHostsKeepTheirDomains) {
   EXPECT_EQ(text_of(host_name_settings(named, mine, 4)), "");
 }
 
+TEST(MpirunSettings, NamesThatOpenMpiCannotUse) {
+  const std::string letters(56, 'h');
+  for (const std::string& name :
+       {std::string("node-7.lab"), std::string("10.0.0.7"), letters, letters + "1" + letters})
+    EXPECT_EQ(problem_of_host_name(name), "") << name;
+  for (const char* name : {"my_host", "a b", "h\xc3\xa9"})
+    EXPECT_NE(problem_of_host_name(name).find("letters, digits"), std::string::npos) << name;
+  EXPECT_NE(problem_of_host_name(letters + ".d1").find("at most 56"), std::string::npos);
+}
+
 TEST(MpirunSettings, WordsThatMpirunWouldTakeForItsOwn) {
   for (const char* word : {"--mca", "-mca", "--gmca", "-gmca", "--omca", "--prtemca", "--am", "-am",
                            "--tune", "-tune", "--mca=x"})
