@@ -76,13 +76,20 @@ std::int64_t clock_error(const Json& about) {
   return std::max(first, about["clock_later"].value("error_ns", std::int64_t(0)));
 }
 
+// A pipe, which would be waited for, or a link is not a part of a trace.
+bool is_part(const std::string& path) {
+  std::error_code ignored;
+  return fs::symlink_status(path, ignored).type() == fs::file_type::regular;
+}
+
 std::optional<TracePart> open_part(const std::string& file, int rank, JoinedTrace& joined) {
   TracePart part;
   part.rank = rank;
   part.path = part_name(file, rank);
-  std::ifstream stream(part.path);
+  std::ifstream stream;
+  if (is_part(part.path)) stream.open(part.path);
   std::string line;
-  if (!stream || !std::getline(stream, line)) {
+  if (!stream.is_open() || !std::getline(stream, line)) {
     joined.missing.push_back(rank);
     return {};
   }
@@ -293,11 +300,10 @@ std::string follow_links(const std::string& file) {
   throw UserError("--trace '" + file + "': too many symbolic links; give another file");
 }
 
-// Whether there was one. What is not a regular file is not a part of a trace.
+// Whether there was one.
 bool remove_part(const std::string& path) {
   std::error_code ignored;
-  return fs::symlink_status(path, ignored).type() == fs::file_type::regular &&
-         fs::remove(path, ignored);
+  return is_part(path) && fs::remove(path, ignored);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "rank/log_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,7 +19,8 @@ bool is_own_link(const std::string& path) {
   return lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode) && status.st_uid == geteuid();
 }
 
-// Why a file was not opened, or cannot be emptied; "" when it is empty now. Reads errno.
+// Why a file was not opened, or cannot be emptied; "" when it is empty now, and locked as long as
+// it is open. Reads errno.
 std::string empty_regular_file(const Descriptor& file) {
   if (!file.open() && errno == ELOOP) return "it is a symbolic link of another user";
   if (!file.open() && errno != ENXIO) return std::strerror(errno);
@@ -26,6 +28,8 @@ std::string empty_regular_file(const Descriptor& file) {
   if (!file.open() || fstat(file.get(), &status) != 0) return "it is not a regular file";
   if (S_ISCHR(status.st_mode)) return "";  // only the administrator makes devices
   if (!S_ISREG(status.st_mode)) return "it is not a regular file";
+  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    return "a rank of another job writes it";
   return ftruncate(file.get(), 0) == 0 ? "" : std::strerror(errno);
 }
 

@@ -14,7 +14,7 @@ namespace catena::launch {
 // last is written.
 class LogFile {
  public:
-  // Throws UserError when the file cannot be made.
+  // Throws UserError when the file cannot be made, or another job writes it.
   void open(const std::string& path, const std::string& host);
   bool is_open() const { return file_.open(); }
   void add(Stream stream, std::string_view bytes);

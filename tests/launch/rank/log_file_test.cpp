@@ -69,6 +69,32 @@ TEST_F(LogFiles, OfAnEarlierJobAreWrittenAnew) {
   EXPECT_EQ(read_file(path), "new\n");
 }
 
+TEST_F(LogFiles, OfAnotherJobThatRunsAreRefused) {
+  const std::string path = folder_ + "/log";
+  const auto error = [&] {
+    LogFile second;
+    try {
+      second.open(path, "h");
+      return std::string();
+    } catch (const UserError& problem) {
+      return std::string(problem.what());
+    }
+  };
+  {
+    LogFile first;
+    first.open(path, "h");
+    first.add(Stream::output, "of the first job\n");
+    EXPECT_EQ(error(), "cannot write log file '" + path +
+                           "' on host h: a rank of another job writes it; give another --log-dir");
+    EXPECT_EQ(read_file(path), "of the first job\n");
+  }
+  EXPECT_EQ(error(), "");
+  // Of devices there is one for all.
+  LogFile null, null_too;
+  null.open("/dev/null", "h");
+  null_too.open("/dev/null", "h");
+}
+
 TEST_F(LogFiles, KeepWhatATerminalWouldHaveKept) {
   LogFile log;
   log.open(folder_ + "/log", "h");
