@@ -46,10 +46,12 @@ bool is_send(Kind kind);
 // each other in a rank's list are issued together, as one group: none waits for another one of
 // them. Stages on one rank hand over to each other without messages.
 struct Schedule {
-  std::string name;
-  int micro_batches = 0;
-  std::vector<int> rank_of_stage;            // its size is the number of stages
-  std::vector<std::vector<Action>> actions;  // of each rank; its size is the number of ranks
+  std::string name;       // for errors and tables: "1f1b"
+  int micro_batches = 0;  // into which a batch is divided, numbered from 0
+  // The rank that runs each stage; its size is the number of stages. A rank may have several.
+  std::vector<int> rank_of_stage;
+  // What each rank does, in this order; its size is the number of ranks.
+  std::vector<std::vector<Action>> actions;
 
   // How many there are.
   int ranks() const { return static_cast<int>(actions.size()); }
