@@ -7,6 +7,10 @@ Values
 - Floats out of range have no defined integer image. Not generated.
 - floor, ceil and trunc of integers are floats, as NumPy's were before version 2.1.
 - sum(dtype=narrower) may round each term or only the sum.
+- trapezoid, unwrap, quantiles and densities convert integers before they subtract or add; NumPy
+  wraps. Averages, norms, gradients and integrals of float16 compute in float32; NumPy overflows.
+- Medians, quantiles and edges of histograms do not overflow where the results fit.
+- A histogram whose edges are not distinct is an error, as in NumPy since version 2.
 - arange counts integers exactly; NumPy divides as float64 and loses elements near the ends of int64.
 - A host number that an integer type does not hold is an error where it is stored, floats included.
 
