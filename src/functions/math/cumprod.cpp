@@ -31,6 +31,8 @@ Array gradient(const Array& x, const Array& gy, int axis) {
   return catena::where(before, of_others, catena::where(first, of_zero, 0.0));
 }
 
+Variable products(const Variable& x, int axis);
+
 // The gradient for further differentiation, without a division: y[i - 1] times
 // s[i] = gy[i] + x[i + 1] s[i + 1]. Each step makes s from the next twice as many elements.
 Variable differentiable_gradient(const Variable& x, const Variable& gy, int axis) {
@@ -45,7 +47,7 @@ Variable differentiable_gradient(const Variable& x, const Variable& gy, int axis
     if (left > 0) factors = parts(factors, left)[0] * parts(factors, width)[1];
   }
   const Variables ends = parts(s, 1);
-  return concat({ends[0], parts(cumprod(x, axis), extent - 1)[0] * ends[1]}, axis);
+  return concat({ends[0], parts(products(x, axis), extent - 1)[0] * ends[1]}, axis);
 }
 
 class CumprodNode final : public FunctionNode {
