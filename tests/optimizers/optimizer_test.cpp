@@ -510,6 +510,8 @@ TEST(Optimizer, GradientsThatNobodyUsesAreErrors) {
   apart.set_grad(ones({2}, dtype::float32));
   apart.backward();
   EXPECT_EQ(step(model.l1.W), "no error");
+  sgd.setup(Parameters{model.l1.W});
+  EXPECT_EQ(step(Parameter(lost.data())), "no error") << "a part is trained on purpose";
 }
 
 TEST(Optimizer, HyperParametersByName) {

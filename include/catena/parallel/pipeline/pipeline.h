@@ -115,7 +115,8 @@ struct PipelineOptions {
 //
 // Over ranks every rank has the whole model, made alike (the same seed), and trains its stages of
 // it: these are moved to its device. Weights that units of several stages share are untied
-// (Sequence::untie); their gradients are summed before the update, so that they stay equal.
+// (Sequence::untie); their gradients are summed before the update, so that they stay equal. A unit
+// that uses a parameter which no unit of its stage lists is a GradientError in the first step.
 //
 // Layers may be frozen and unfrozen between steps (optimizer(s).freeze). Over ranks gradients of a
 // stage that is frozen travel all the same; one that is frozen as a whole in its first step cannot
