@@ -160,6 +160,9 @@ TEST_P(Rectifier, PReLUStartsWithOneQuarterAndLearns) {
   EXPECT_EQ(one.W.dtype(), Dtype::kFloat32);
   EXPECT_EQ(one.W.device(), device());
   EXPECT_EQ(one.W.data().item<float>(), 0.25f);
+  const F::PReLU precise({}, {.dtype = Dtype::kFloat64});
+  EXPECT_EQ(precise.W.data().item<double>(), 0.25);
+  EXPECT_EQ(precise.W.dtype(), Dtype::kFloat64);
   EXPECT_EQ(channels.W.data().to_vector<float>(), (std::vector<float>{0.5f, 0.5f, 0.5f}));
   ASSERT_EQ(one.named_parameters().size(), 1u);
   EXPECT_EQ(one.named_parameters()[0].first, "W");

@@ -98,6 +98,22 @@ TEST_P(Deconvolution, GradientsAddUpInTheLayer) {
   EXPECT_EQ(testing::difference(layer.b.grad(), b * 2, 1e-12, 1e-12), "");
 }
 
+TEST_P(Deconvolution, LayerHandsItsOptionsOn) {
+  const DeviceScope scope(device());
+  const F::Deconvolution2D layer(4, 6, 3,
+                                 {.stride = {2, 3},
+                                  .pad = 1,
+                                  .dilation = {1, 2},
+                                  .groups = 2,
+                                  .outsize = F::Extent2D(8, 15),
+                                  .initialW = draw({4, 3, 3, 3})});
+  const Variable x(draw({2, 4, 4, 5}));
+  const Variable expected = F::deconvolution_2d(
+      x, layer.W, layer.b,
+      {.stride = {2, 3}, .pad = 1, .dilation = {1, 2}, .groups = 2, .outsize = F::Extent2D(8, 15)});
+  EXPECT_EQ(testing::difference(layer(x).data(), expected.data()), "");
+}
+
 TEST_P(Deconvolution, LayerHasTheStartValuesThatItPromises) {
   const DeviceScope scope(device());
   random::seed(3);

@@ -145,16 +145,17 @@ FunctionRecord top_k_record(int64_t k, std::optional<int> ignored) {
   return r;
 }
 
+// Of whole numbers, many of which are 0.
 FunctionRecord binary_record() {
   FunctionRecord r = measure_record(
       "binary_accuracy", "",
-      [](const Variable& y, const Variable& t) { return F::binary_accuracy(y, t); },
+      [](const Variable& y, const Variable& t) { return F::binary_accuracy(floor(y.data()), t); },
       [](const Plain& y, const Plain& t) {
         double right = 0, count = 0;
         for (size_t i = 0; i < y.values.size(); ++i) {
           if (t.values[i] == -1) continue;
           count += 1;
-          right += (y.values[i] >= 0) == (t.values[i] == 1);
+          right += (std::floor(y.values[i]) >= 0) == (t.values[i] == 1);
         }
         return plain(ratio(right, count));
       });

@@ -141,17 +141,20 @@ FunctionRecord likelihood_record(Reduction reduction, bool weighted) {
   FunctionRecord r;
   r.function = "negative_log_likelihood";
   r.variant = message(name_of(reduction), weighted ? ", class weights" : "");
-  r.ranges = {{-2, 2}, {-1, 3, weighted ? Dtype::kInt64 : Dtype::kInt32}};
+  const int32_t ignored = weighted ? 3 : -1;
+  r.ranges = {{-2, 2},
+              weighted ? InputRange{0, 4, Dtype::kInt64} : InputRange{-1, 3, Dtype::kInt32}};
   r.shapes = {{{6, 3}, {6}}, {{2, 3, 4}, {2, 4}}, {{0, 3}, {0}}};
   r.call = binary([=](const Variable& x, const Variable& t) {
     return F::negative_log_likelihood(
-        x, t, {.reduction = reduction, .class_weight = weights_on(x, weighted)});
+        x, t,
+        {.ignore_label = ignored, .reduction = reduction, .class_weight = weights_on(x, weighted)});
   });
   r.reference = [=](const Plains& in) {
     double total = 0;
     const Plain losses = plain(in[1].shape, [&](const Shape& i) {
       const auto label = int64_t(in[1].at(i));
-      if (label == -1) return 0.0;
+      if (label == ignored) return 0.0;
       const double weight = weighted ? kWeights[size_t(label)] : 1;
       total += weight;
       return -weight * in[0].at(of_class(i, label));
@@ -248,10 +251,15 @@ FunctionRecord sigmoid_record(bool soft, bool weighted, bool normalize, Reductio
   r.function = "sigmoid_cross_entropy";
   r.variant = message(soft ? "probabilities, " : "options, ", name_of(reduction),
                       weighted ? ", weighted" : "", normalize ? ", normalized" : "");
-  r.ranges = {{-2, 2}, soft ? InputRange{0.1, 0.9} : InputRange{-1, 2, Dtype::kInt32}};
+  const int32_t ignored = weighted ? 2 : -1;
+  const int64_t least = std::min(ignored, 0);
+  r.ranges = {
+      {-2, 2},
+      soft ? InputRange{0.1, 0.9} : InputRange{double(least), double(least + 3), Dtype::kInt32}};
   r.shapes = {{{4, 3}, {4, 3}}, {{0, 3}, {0, 3}}};
   r.call = binary([=](const Variable& x, const Variable& t) {
-    F::SigmoidCrossEntropyOptions options{.normalize = normalize, .reduction = reduction};
+    F::SigmoidCrossEntropyOptions options{
+        .normalize = normalize, .ignore_label = ignored, .reduction = reduction};
     if (weighted) options.pos_weight = array(kPositive).astype(x.dtype()).to(x.device());
     return F::sigmoid_cross_entropy(x, t, options);
   });
@@ -259,7 +267,7 @@ FunctionRecord sigmoid_record(bool soft, bool weighted, bool normalize, Reductio
     double count = 0;
     const Plain losses = plain(in[0].shape, [&](const Shape& i) {
       const double x = in[0].at(i), t = in[1].at(i), w = weighted ? kPositive[size_t(i[1])] : 1;
-      if (t == -1) return 0.0;
+      if (t == ignored) return 0.0;
       count += 1;
       return t * w * std::log1p(std::exp(-x)) + (1 - t) * std::log1p(std::exp(x));
     });

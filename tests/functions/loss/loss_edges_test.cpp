@@ -121,6 +121,13 @@ TEST_P(LossEdges, GradientsOfNoDistanceAreZero) {
   }
 }
 
+TEST_P(LossEdges, CosinesOfSmallVectorsAreThoseOfLargeOnes) {
+  const Array a = draw({4, 3}, 0.2, 1, 1), b = draw({4, 3}, -1, 1, 2), t = on(array({1, -1, 1, 0}));
+  for (const double scale : {1e-3, 1e3})
+    EXPECT_NEAR(number(F::cosine_embedding_loss(a * scale, b * scale, t)),
+                number(F::cosine_embedding_loss(a, b, t)), 1e-9);
+}
+
 // Where a sigmoid is 0, the slope of its power is not.
 TEST_P(LossEdges, FocalSlopesAreFiniteForEveryGamma) {
   for (const double gamma : {0.5, 1.0, 2.0, 3.0}) {
