@@ -145,7 +145,7 @@ FunctionRecord top_k_record(int64_t k, std::optional<int> ignored) {
   return r;
 }
 
-// Of whole numbers, many of which are 0.
+// Of scores -1 and 0.
 FunctionRecord binary_record() {
   FunctionRecord r = measure_record(
       "binary_accuracy", "",
@@ -159,8 +159,8 @@ FunctionRecord binary_record() {
         }
         return plain(ratio(right, count));
       });
-  r.ranges = {{-2, 2}, {-1, 2, Dtype::kInt32}};
-  r.shapes = {{{12}, {12}}, {{4, 3}, {4, 3}}, {{}, {}}, {{0}, {0}}};
+  r.ranges = {{-1, 1}, {-1, 2, Dtype::kInt32}};
+  r.shapes = {{{40}, {40}}, {{4, 3}, {4, 3}}, {{}, {}}, {{0}, {0}}};
   r.errors = {type_error(
       "BinaryAccuracy", [](const Draw& draw) { F::binary_accuracy(draw({2}), draw({2})); },
       "Expect: t.dtype.kind == i\nActual: f != i\nInputs: y float64 (2,), t float64 (2,)\nExpected "
