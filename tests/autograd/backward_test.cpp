@@ -479,7 +479,7 @@ TEST(GradientsOfTheUser, AreNotCopiedWithoutNeed) {
   EXPECT_EQ(first, allocations());
   EXPECT_EQ(first, 4u) << "a product for each use";
   const uint64_t before = memory_statistics(cpu(0)).allocations;
-  EXPECT_EQ(x.grad().raw_data(), x.grad().raw_data());
+  static_cast<void>(x.grad());
   EXPECT_EQ(memory_statistics(cpu(0)).allocations, before);
   // Nobody has asked for these.
   const Variable h = Hand::on({x, x}, {64});

@@ -6,6 +6,7 @@
 
 #include "catena/comm/factory.h"
 #include "catena/core/trace.h"
+#include "temp_folder.h"
 
 namespace catena::comm {
 namespace {
@@ -33,8 +34,19 @@ TEST(TraceClocks, TheErrorBoundsTheOffset) {
 
 // Threads share a clock, which the messages find.
 TEST(TraceClocks, RanksAskRank0) {
+  const TempFolder folder;
+  tracing::start(folder / "trace.json");
   run_threads(3, [](Communicator& comm) { align_traces(comm); });
+  tracing::stop();
   tracing::set_place(0, 1);
+  std::string trace;  // of the thread that came last
+  for (const char* rank : {"0", "1", "2"}) trace += read_file(folder / "trace.json.rank" + rank);
+  const auto number = [&](const std::string& name) {
+    const size_t at = trace.find("\"" + name + "\":");
+    return at == std::string::npos ? -1e18 : std::stod(trace.substr(at + name.size() + 3));
+  };
+  EXPECT_EQ(number("ranks"), 3);
+  EXPECT_LE(std::abs(number("clock_offset_ns")), number("clock_error_ns") + 1);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "catena/core/error.h"
+#include "catena/testing_markers.h"
 
 namespace catena {
 namespace {
@@ -130,7 +131,10 @@ TEST(Alloc, TakesFromTheCurrentAllocator) {
 TEST(DeviceOfPointer, IsTheHostForHostMemory) {
   int local = 0;
   EXPECT_EQ(device_of_pointer(&local), cpu(0));
-  if (device_count(DeviceType::kCuda) == 0) return;
+}
+
+TEST(DeviceOfPointer, IsTheGpuForItsMemory) {
+  CATENA_NEEDS_GPU();
   EXPECT_EQ(device_of_pointer(Memory(16, cuda_device(0)).ptr()), cuda_device(0));
 }
 

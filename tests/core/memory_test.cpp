@@ -75,9 +75,13 @@ TEST(HostPool, RefusesBeyondTheLimit) {
 
 TEST(HostPool, BlocksMayDieInAnotherThread) {
   std::vector<StoragePtr> blocks;
+  const size_t before = memory_statistics(cpu(0)).in_use;
   for (int i = 0; i < 200; ++i) blocks.push_back(allocate(cpu(0), 4096));
+  EXPECT_GE(memory_statistics(cpu(0)).in_use, before + 200 * 4096);
   std::thread([moved = std::move(blocks)]() mutable { moved.clear(); }).join();
-  EXPECT_NO_THROW(free_all_blocks(cpu(0)));
+  EXPECT_EQ(memory_statistics(cpu(0)).in_use, before);
+  free_all_blocks(cpu(0));
+  EXPECT_EQ(memory_statistics(cpu(0)).cached, 0u);
 }
 
 TEST(AllocatorHook, ServesTheThreadInItsScope) {

@@ -183,8 +183,12 @@ TEST_P(BatchTest, RanksGetTheirParts) {
 
 TEST_P(BatchTest, GoesAwayAtAnyTime) {
   for (int taken = 0; taken < 4; ++taken) {
-    const auto batches = make(numbered(100), ShuffledIterator(100, 10, 3));
-    for (int i = 0; i < taken; ++i) batches->next();
+    const DatasetPtr data = numbered(100);
+    {
+      const auto batches = make(data, ShuffledIterator(100, 10, 3));
+      for (int i = 0; i < taken; ++i) batches->next();
+    }
+    EXPECT_EQ(data.use_count(), 1) << "nobody reads it any more";
   }
 }
 

@@ -255,9 +255,13 @@ TEST(Slot, RulesThatAreAssignedWithAllSettingsTakeEffect) {
 
 // Tables are replaced while other threads call.
 TEST(Slot, RulesMayChangeBesideCalls) {
+  const std::vector<std::string> by_default{"fast", "all"}, by_rule{"all"};
   std::atomic<bool> stop{false};
   std::thread caller([&] {
-    while (!stop) asked_for(3);
+    while (!stop) {
+      const std::vector<std::string> asked = asked_for(3);
+      EXPECT_TRUE(asked == by_default || asked == by_rule);
+    }
   });
   for (int i = 0; i < 200; ++i) const ProviderScope scope(i % 2 ? "fast:off" : "all:only");
   stop = true;

@@ -73,17 +73,24 @@ TEST(DeclaredGradients, GiveWhatUpdateGives) {
 }
 
 TEST(DeclaredGradients, OfARankThatSaysNothingAreReducedInItsUpdate) {
-  comm::run_threads(2, [&](Communicator& comm) {
-    Trained t(comm);
-    t.rule->zero_grads();
-    t.reducer->set_batch_weight(comm.rank() == 0 ? kSamples : 0, kSamples);
-    if (comm.rank() == 0) {
-      const NoSync only_add(comm);
-      loss_of(t.net, batch_of(0, kSamples, dtype::float32)).backward();
-      t.reducer->gradients_are_final();
-    }
-    t.rule->update();
-  });
+  const auto trained = [](int ranks) {
+    std::vector<Values> values(static_cast<size_t>(ranks));
+    comm::run_threads(ranks, [&](Communicator& comm) {
+      Trained t(comm);
+      t.rule->zero_grads();
+      t.reducer->set_batch_weight(comm.rank() == 0 ? kSamples : 0, kSamples);
+      if (comm.rank() == 0) {
+        const NoSync only_add(comm);
+        loss_of(t.net, batch_of(0, kSamples, dtype::float32)).backward();
+        t.reducer->gradients_are_final();
+      }
+      t.rule->update();
+      values[size_t(comm.rank())] = values_of(t.net);
+    });
+    return values;
+  };
+  const Values alone = trained(1)[0];
+  for (const Values& one : trained(2)) EXPECT_EQ(one, alone);
 }
 
 TEST(DeclaredGradients, RefuseWhatComesTooLateOrTooEarly) {

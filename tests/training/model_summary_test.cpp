@@ -14,6 +14,7 @@
 #include "catena/functions/activation/lstm.h"
 #include "catena/functions/array/reshape.h"
 #include "catena/functions/connection/convolution_2d.h"
+#include "catena/functions/connection/deconvolution_2d.h"
 #include "catena/functions/connection/linear.h"
 #include "catena/functions/connection/n_step_lstm.h"
 #include "catena/functions/connection/stateful_gru.h"
@@ -105,6 +106,12 @@ TEST(Summary, CountsTiedParametersOnce) {
   EXPECT_EQ(summary.parameters, 16);
   EXPECT_EQ(summary.parameter_bytes, 64);
   EXPECT_EQ(summary.layers[0].parameters + summary.layers[1].parameters, 16);
+}
+
+TEST(Summary, CountsTransposedConvolutions) {
+  F::Deconvolution2D layer(4, 6, {3, 2}, {.stride = 2, .groups = 2});
+  const ModelSummary s = summary(layer, zeros({5, 4, 7, 8}, dtype::float32));
+  EXPECT_EQ(s.multiply_adds, 5 * 4 * 7 * 8 * (6 / 2 * 3 * 2));
 }
 
 TEST(Summary, PrintsAnAlignedTable) {

@@ -79,6 +79,20 @@ TEST(ScatterDataset, DividesWhatAllRanksHave) {
         }
 }
 
+TEST(ScatterDataset, ShufflesByTheSeed) {
+  const auto shuffled = [](int ranks, uint64_t seed) {
+    std::vector<int64_t> all;
+    for (const auto& part :
+         scattered(ranks, [](int) { return numbers(23); }, {.shuffle = true, .seed = seed}))
+      all.insert(all.end(), part.begin(), part.end());
+    return all;
+  };
+  const std::vector<int64_t> order = shuffled(3, 5);
+  EXPECT_FALSE(std::is_sorted(order.begin(), order.end()));
+  EXPECT_EQ(shuffled(2, 5), order) << "one order for any number of ranks";
+  EXPECT_NE(shuffled(3, 6), order);
+}
+
 TEST(ScatterDataset, SendsTheSamplesThatOnlyTheRootHas) {
   for (const int ranks : {2, 3, 4})
     for (const int root : {0, ranks - 1})

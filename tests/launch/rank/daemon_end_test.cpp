@@ -45,11 +45,14 @@ TEST(DaemonEnd, AProcessThatDoesNotEndIsKilledLater) {
   EXPECT_GE(monotonic_seconds() - start, 1.45);
 }
 
-TEST(DaemonEnd, AProcessThatHasEndedIsLeftAlone) {
+TEST(DaemonEnd, NobodyWaitsForAProcessThatHasEnded) {
   const pid_t child = sleeper("orted");
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
-  end_later(child, 0.1);  // there is nobody to wait for
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // who waits would become a child of this process
+  end_later(child, 0.1);
+  EXPECT_EQ(waitpid(-1, nullptr, 0), -1);
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
 }  // namespace
