@@ -76,6 +76,9 @@ TEST(CallRecords, EveryFieldCounts) {
   EXPECT_FALSE(changed([](CallRecord& c) { c.hash = 99; }));
   EXPECT_FALSE(changed([](CallRecord& c) { c.call.kind = CallKind::kGrouped; }))
       << "a rank may group what another one does not";
+  EXPECT_FALSE(changed([](CallRecord& c) {
+    c.call.tag = {TagKind::kUpdates, 0, 9};
+  })) << "said in texts alone";
 }
 
 TEST(CallRecords, BothEndsOfAMessageHashAlike) {

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <string>
@@ -50,6 +51,9 @@ TEST(StatusLife, StuckIsWhatHasNoDeadlineOfItsOwn) {
   EXPECT_EQ(describe_stuck(slot, 33 * kSecond, 2),
             "rank 3 has been inside one call of MPI for 23 s (the limit is 20 s, CATENA_TIMEOUT or "
             "catena-run --timeout), in barrier #4: MPI or the network below it does not answer");
+  slot.phase = Phase::joining;
+  EXPECT_EQ(describe_stuck(slot, 33 * kSecond, 2), "") << "that has a limit of its own";
+  slot.phase = Phase::running;
   EXPECT_EQ(describe_stuck(slot, 5 * kSecond, 2), "") << "entered after the time was taken";
   slot.library_since_ns = 0;
   EXPECT_EQ(describe_stuck(slot, 1000 * kSecond, 2), "")
@@ -73,7 +77,10 @@ TEST(StatusLife, StoppedProcessesAreSeen) {
 
 TEST(StatusLife, StartsTellProcessesApart) {
   EXPECT_GT(process_life(getpid()).start, 0u);
-  EXPECT_EQ(process_life(getpid()).start, process_life(getpid()).start);
+  const std::uint64_t start = process_life(getpid()).start;
+  prctl(PR_SET_NAME, "a) S (b");
+  EXPECT_EQ(process_life(getpid()).start, start) << "whatever the name";
+  prctl(PR_SET_NAME, "test_status");
   std::this_thread::sleep_for(std::chrono::milliseconds(30));  // more than a tick
   testing::StoppedChild child;
   EXPECT_GT(process_life(child.pid()).start, process_life(getpid()).start);

@@ -70,6 +70,14 @@ TEST(StatusBoard, SaysWhatARankDoes) {
   slot.begin_call(all_reduce(history, 1));
   EXPECT_EQ(board.read(1).purpose, "");
 
+  const CallRecord first = history.next({.op = CommOp::kBarrier});
+  CallRecord second = first;  // the same number on another communicator
+  second.communicator = 2;
+  slot.begin_call(first);
+  slot.begin_call(second);
+  slot.end_call(first);
+  EXPECT_TRUE(board.read(1).in_call) << "of the other communicator";
+
   EXPECT_EQ(board.read(0).rank, -1) << "an unused slot";
   EXPECT_EQ(board.read(0).phase, Phase::empty);
 }
@@ -81,6 +89,9 @@ TEST(StatusBoard, KnowsAProcessFromALaterOneWithItsNumber) {
   SlotSnapshot seen = board.read(0);
   EXPECT_GT(seen.process_start, 0u);
   EXPECT_FALSE(has_died(seen));
+  seen.process_start = 0;
+  EXPECT_FALSE(has_died(seen)) << "not known when it began";
+  seen = board.read(0);
   ++seen.process_start;  // what the number of this process would show had it been another's before
   EXPECT_TRUE(has_died(seen));
   EXPECT_EQ(describe_doing(seen), "");
@@ -300,6 +311,10 @@ TEST(StatusBoard, Mistakes) {
             "sets it");
   unsetenv("CATENA_STATUS_BOARD");
   unsetenv("CATENA_LOCAL_RANK");
+  const std::string path = "/dev/shm" + name;
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 8);
+  EXPECT_NE(error_of([&] { StatusBoard::attach(name); }).find("another version"), std::string::npos)
+      << "smaller than its slots";
   StatusBoard::unlink(name);
   EXPECT_FALSE(StatusBoard::attach_from_environment().shared()) << "private without a launcher";
 }

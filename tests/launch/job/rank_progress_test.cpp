@@ -126,6 +126,14 @@ TEST(RankStates, ProgressIsThatOfTheCommonCommunicator) {
   EXPECT_NEAR(ranks[2].seconds, 2, 0.5);
 }
 
+StateReport rank_after(int rank, std::uint64_t updates, double seconds) {
+  StateReport state;
+  state.rank = rank;
+  state.updates = updates;
+  state.since_update = seconds;
+  return state;
+}
+
 // Without its board nothing is known of a rank's earlier communicators.
 TEST(RankStates, ProgressOfRanksOfOtherHosts) {
   StateReport here, there, elsewhere;
@@ -141,16 +149,13 @@ TEST(RankStates, ProgressOfRanksOfOtherHosts) {
   EXPECT_EQ(describe_stragglers(progress_of({here, there, elsewhere}, nullptr)),
             "behind: rank 1 at call #40, while rank 0 is at call #41, since 3.2 s\n");
   EXPECT_EQ(describe_stragglers(progress_of({here, aged(there, 5)}, nullptr)), "");
+  const StateReport none = rank_after(3, 0, 0), no_more = rank_after(4, 0, 0);  // without calls
+  EXPECT_EQ(progress_of({here, there, none, no_more, rank_after(5, 0, 0)}, nullptr).size(), 2u);
+  StateReport fresh = there;
+  fresh.calls = 0;
+  EXPECT_EQ(progress_of({here, fresh}, nullptr).size(), 1u);
   there.ended = true;
   EXPECT_EQ(describe_stragglers(progress_of({here, there, elsewhere}, nullptr)), "");
-}
-
-StateReport rank_after(int rank, std::uint64_t updates, double seconds) {
-  StateReport state;
-  state.rank = rank;
-  state.updates = updates;
-  state.since_update = seconds;
-  return state;
 }
 
 TEST(RankStates, WhoLacksAnUpdate) {
@@ -163,6 +168,9 @@ TEST(RankStates, WhoLacksAnUpdate) {
             "slow: ranks 1, 3 have made 40 updates, rank 0 made 41 6.2 s ago\n");
   EXPECT_EQ(describe_slow_ranks({rank_after(0, 41, 6.2), aged(rank_after(1, 40, 1), 6)}), "")
       << "seen before";
+  StateReport ended = rank_after(1, 40, 7);
+  ended.ended = true;
+  EXPECT_EQ(describe_slow_ranks({rank_after(0, 41, 6.2), ended}), "");
 }
 
 TEST(RankStates, WhoNeedsLongForAStep) {

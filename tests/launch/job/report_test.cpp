@@ -139,6 +139,9 @@ TEST(Report, BacktracesDoNotCrowdOutTheLastWords) {
       "[h:12] [ 0] /lib/libc.so.6(+0x3c)[0x7f]\n[note] kept\n";
   const std::string text = make_report(job).text;
   EXPECT_NE(text.find("    epoch 3\n    [note] kept\n"), std::string::npos) << text;
+  end_of(job, 1).last_lines = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+  EXPECT_NE(make_report(job).text.find("error:\n    2\n    3\n"), std::string::npos)
+      << "eight lines";
   end_of(job, 1).last_lines = "[h:12] *** Process received signal ***\n";
   EXPECT_EQ(make_report(job).text.find("standard error"), std::string::npos);
 }
@@ -334,6 +337,8 @@ TEST(Report, AHostThatFellSilentBeforeTheFirstFailure) {
       << "the host spoke a second ago";
   EXPECT_EQ(make_report(job_with_silent_host(1)).exit_code, 1);
   JobOutcome later = job_with_silent_host(1);
+  later.final_silences["away"] = 1;
+  EXPECT_EQ(first_line(later), first_line(job_with_silent_host(1))) << "one report is missing";
   later.final_silences["away"] = 4;
   EXPECT_EQ(first_line(later),
             "catena-run: host away (ranks 2-3) does not answer: no word came of how its ranks "
@@ -379,6 +384,9 @@ TEST(Report, AHostWhoseDaemonWasLost) {
             "catena-run: host away (ranks 2-3) was lost: the daemon of Open MPI there has ended, "
             "or the connection to it (ssh) has");
   EXPECT_EQ(make_report(job).exit_code, 1);
+  job.ranks[3].start->host = "gone";
+  EXPECT_EQ(first_line(job).find("was lost"), std::string::npos) << "either of two hosts";
+  job.ranks[3].start->host = "away";
   job.findings.daemons_failed = false;
   EXPECT_EQ(first_line(job).find("catena-run: no rank is known to be at fault: other ranks"), 0u)
       << "mpirun itself was killed";

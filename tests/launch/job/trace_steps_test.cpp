@@ -99,7 +99,7 @@ TEST(TraceSteps, AStepOnADeviceEndsWithItsLastWork) {
   RankTimes times = rank_with(0, {10, 20, 30}, {});
   times.device.kernels = {{5, 100}, {100, 210}, {210, 300}};
   times.device.collectives = {{180, 210}, {300, 330}};
-  times.device.work = {{22, 300}, {2, 100}, {12, 210}, {25, 330}, {40, 900}};
+  times.device.work = {{22, 300}, {2, 100}, {12, 210}, {30, 330}, {40, 900}};
   times.data = {{21, 24}};
   const auto steps = find_steps({times});
   ASSERT_EQ(steps.size(), 2u);
@@ -113,7 +113,7 @@ TEST(TraceSteps, AStepOnADeviceEndsWithItsLastWork) {
 // A pipeline updates several stages in a step, of which it is one.
 TEST(TraceSteps, MarkedStepsTakePrecedence) {
   RankTimes times = rank_with(0, {8, 9, 18, 19}, {});
-  times.marked_steps = {{10, 20}, {0, 10}, {12, 15}, {20, 28}};
+  times.marked_steps = {{10, 20}, {0, 4}, {0, 10}, {12, 15}, {20, 28}};
   const auto steps = find_steps({times});
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(steps[0].ranks[0].span, (TimeSpan{10, 20})) << "those inside of another are none";

@@ -44,6 +44,9 @@ TEST(Verdict, HowARankFailed) {
   end.error_time = 10;
   EXPECT_EQ(judge(job).cause, Cause::error);
   EXPECT_EQ(judge(job).exit_code, 4);
+  end.peer_error = "rank 0 has left";  // while it failed
+  end.peer_error_time = 11;
+  EXPECT_EQ(judge(job).cause, Cause::error);
 }
 
 // MPI_Abort makes Slurm kill all tasks, that of the rank maybe before it ends.
@@ -138,6 +141,8 @@ TEST(Verdict, AProgramThatWasKilledAndForWhichAnotherRankAborted) {
   EXPECT_EQ(judge(job).rank, 1);
   EXPECT_EQ(judge(job).cause, Cause::ended);
   EXPECT_EQ(judge(job).exit_code, 137);
+  witness.culprit_rank = 2;
+  EXPECT_EQ(judge(job).rank, 2) << "rank 1 was killed for the abort";
   job.ranks[0].end.reset();
   EndReport& aborted = job.ranks[2].end.emplace();
   aborted.rank = 2;

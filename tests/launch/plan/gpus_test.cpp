@@ -12,6 +12,7 @@ TEST(Gpus, VisibleDevices) {
   EXPECT_EQ(visible_positions("", uuids), std::vector<int>{});
   EXPECT_EQ(visible_positions("1,7,0", uuids), std::vector<int>{1}) << "as CUDA: ends there";
   EXPECT_EQ(visible_positions("GPU-ab,GPU-c", uuids), (std::vector<int>{1, 2}));
+  EXPECT_EQ(visible_positions("GPU-c,GPU-a", uuids), (std::vector<int>{2, 0})) << "beginnings";
   EXPECT_EQ(visible_positions("-1", uuids), std::vector<int>{});
 }
 

@@ -74,10 +74,12 @@ TEST(MpirunCommand, OpenMpi5) {
 
 TEST(MpirunCommand, HostsAndMoreArguments) {
   JobSpec job = example();
+  job.grace = 2.5;
   job.hosts = {{"h1", 2}, {"h2", 2}};
   job.mpi_args = {"--mca", "btl_tcp_if_include", "eth0"};
   const std::string line = join(mpirun_command(job, dialect(4)), " ");
   EXPECT_NE(line.find(" --host h1:2,h2:2 "), std::string::npos) << line;
+  EXPECT_NE(line.find(" odls_base_sigkill_timeout 4 "), std::string::npos) << "longer than .grace";
   EXPECT_NE(line.find(" --mca btl_tcp_if_include eth0 /opt/"), std::string::npos) << line;
 }
 

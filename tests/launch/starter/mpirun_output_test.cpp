@@ -35,12 +35,12 @@ TEST(MpirunOutputTest, OtherMessagesPass) {
   heard.output.feed("ssh: connect to host h2 port 22: No route to host\n" + kRule +
                     "There are not enough slots available in the system\n\nto satisfy it\n" +
                     kRule);
-  heard.output.feed("no line end");
+  heard.output.feed(kRule + "cut off\nno line end");
   heard.output.finish();
   EXPECT_EQ(heard.lines,
             "ssh: connect to host h2 port 22: No route to host\n"
             "There are not enough slots available in the system\n\nto satisfy it\n"
-            "no line end\n");
+            "cut off\nno line end\n");
 }
 
 TEST(MpirunOutputTest, LearnsOfAborts) {

@@ -78,6 +78,8 @@ TEST(SrunCommand, FewerAndMoreRanksThanTasks) {
   const std::vector<std::string> per_node = {"SLURM_NTASKS_PER_NODE"};
   EXPECT_TRUE(line_of(job, two_nodes()).starts_with("srun --ntasks=1 --nodes=1 --mpi"));
   EXPECT_EQ(variables_to_hide(job, two_nodes()), per_node);
+  job.ranks = 2;
+  EXPECT_TRUE(line_of(job, two_nodes()).starts_with("srun --ntasks=2 --mpi")) << "one a node";
   job.ranks = 5;
   EXPECT_NE(line_of(job, two_nodes()).find(" --overcommit "), std::string::npos);
   EXPECT_EQ(variables_to_hide(job, two_nodes()), per_node);

@@ -62,6 +62,9 @@ TEST(SrunOutputTest, TasksThatSlurmEndedAreNotToBlame) {
       "srun: error: n2: task 1: Killed\n");
   EXPECT_FALSE(read.findings.killed_rank);
   EXPECT_EQ(read.findings.ended_for, "TIME LIMIT");
+  EXPECT_FALSE(Read("srun: Job step aborted: Waiting up to 7 seconds for job step to finish.\n"
+                    "srun: error: n2: task 1: Terminated\n")
+                   .findings.killed_rank);
 }
 
 TEST(SrunOutputTest, CancelledStep) {
@@ -79,6 +82,8 @@ TEST(SrunOutputTest, CancelledStep) {
   EXPECT_EQ(
       Read("srun: error: n2: task 3: Exited with exit code 1\n" + cancelled).findings.ended_for, "")
       << "a consequence";
+  EXPECT_EQ(Read("srun: error: n1: task 0: Killed\n" + cancelled).findings.ended_for, "")
+      << "of the only task that is known to have ended";
   EXPECT_EQ(Read("srun: forcing job termination\n" + cancelled).findings.ended_for, "")
       << "by catena-run itself";
 }

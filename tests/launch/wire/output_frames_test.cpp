@@ -34,6 +34,17 @@ TEST(Frame, BlocksHaveOneSizeAndOneLineEnd) {
   }
 }
 
+TEST(Frame, BytesThatAreEscapedAtTheEndOfABlock) {
+  for (int before = int(kFrameSize) - 40; before < int(kFrameSize); ++before) {
+    const std::string sent = std::string(std::size_t(before), 'a') + "\n\n";
+    const std::string frames = encode_frames("0badcafe", 0, Stream::output, sent);
+    EXPECT_EQ(frames.size() % kFrameSize, 0u) << before;
+    Received received;
+    received.decoder.feed(frames);
+    EXPECT_EQ((received.streams[{0, Stream::output}]), sent) << before;
+  }
+}
+
 TEST(Frame, AnyPiecesGiveTheSameBytes) {
   const std::string sent = all_bytes(5000);
   const std::string frames = "mpirun says\n" + encode_frames("0badcafe", 0, Stream::output, sent) +
@@ -57,6 +68,8 @@ TEST(Frame, BlocksOfAnotherJobAndDamagedOnesAreNotOurs) {
   const std::string other_job = encode_frames("11111111", 0, Stream::output, "inner");
   std::string damaged = encode_frames("0badcafe", 0, Stream::output, "text");
   damaged[14] = 'x';
+  damaged += encode_frames("0badcafe", 0, Stream::output, "text");
+  damaged.replace(kFrameSize + 20, 3, "999");  // the length
   Received received;
   received.decoder.feed(other_job + damaged + encode_frames("0badcafe", 1, Stream::output, "good"));
   received.decoder.finish();
