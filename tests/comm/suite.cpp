@@ -349,6 +349,7 @@ void argument_errors(Communicator& comm) {
   EXPECT_THROW(comm.all_reduce(x, Reduction::kSum, make(comm, {3}, Dtype::kFloat64, 0)),
                DtypeError);
   EXPECT_THROW(comm.all_reduce(make(comm, {3}, Dtype::kInt32, 0), Reduction::kMean), DtypeError);
+  EXPECT_THROW(comm.all_reduce(make(comm, {3}, Dtype::kInt32, 0), comm::weighted(1)), DtypeError);
   EXPECT_THROW(comm.all_reduce(Array()), ValueError);
   const Array no_value;
   EXPECT_THROW(comm.all_reduce(x, {}, no_value), ValueError);
@@ -390,6 +391,8 @@ void objects(Communicator& comm) {
   }
   const auto ranks = comm.all_gather_object(comm.rank() * 10);
   for (int r = 0; r < comm.size(); ++r) EXPECT_EQ(ranks[size_t(r)], r * 10);
+  const auto padded = comm.all_gather_object(std::string(size_t(comm.rank()), 'p'));
+  for (int r = 0; r < comm.size(); ++r) EXPECT_EQ(padded[size_t(r)], std::string(size_t(r), 'p'));
   // Uneven sizes beyond the padded form.
   const auto uneven =
       comm.all_gather_object(std::string(comm.rank() == 0 ? 200000 : size_t(comm.rank()), 'u'));
@@ -416,6 +419,9 @@ void named_arrays(Communicator& comm) {
   EXPECT_EQ(got[2].second.shape(), (Shape{3, 2}));
   EXPECT_EQ(to_doubles(got[2].second), to_doubles(make(comm, {2, 3}, Dtype::kInt64, 2).T().copy()));
   EXPECT_THROW(comm::unpack_named_arrays("short"), CommError);
+  std::string bytes = comm::pack_named_arrays({{"w", zeros({2}, dtype::float32)}});
+  bytes[bytes.find("float32") + 7 + 8] = 3;  // the extent, behind the number of axes
+  EXPECT_THROW(comm::unpack_named_arrays(bytes), CommError);
 }
 
 void object_messages(Communicator& comm) {
@@ -425,6 +431,10 @@ void object_messages(Communicator& comm) {
   }
   if (comm.rank() + 1 < comm.size())
     comm.send_object("from " + std::to_string(comm.rank()), comm.rank() + 1);
+  if (comm.size() > 1 && comm.rank() == 0) comm.send_object(1, 1);
+  if (comm.rank() == 1) {
+    EXPECT_THROW(comm.recv_object<float>(0), CommError) << "an int";
+  }
   comm.barrier();
 }
 

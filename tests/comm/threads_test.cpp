@@ -14,7 +14,9 @@
 #include "catena/comm/fault.h"
 #include "catena/comm/internals.h"
 #include "catena/comm/transport.h"
+#include "comm/communicator_state.h"
 #include "comm/suite.h"
+#include "core/ranks_in_use.h"
 #include "error_text.h"
 
 namespace catena {
@@ -298,12 +300,24 @@ TEST(ThreadsFaults, SendAgainstCollectiveIsNamed) {
   }
 }
 
+TEST(ThreadsFaults, MessagesOfAnotherDtypeAreNamed) {
+  const auto texts = texts_of(2, [](Communicator& comm) {
+    if (comm.rank() == 0)
+      comm.send(some(comm), 1);
+    else
+      comm.recv(some(comm).astype(Dtype::kInt32), 0);
+  });
+  EXPECT_TRUE(holds(texts[1], "float32[4]") && holds(texts[1], "int32[4]")) << texts[1];
+}
+
 TEST(ThreadsFaults, AbortEndsAll) {
   const auto texts = texts_of(3, [](Communicator& comm) {
     if (comm.rank() == 1) comm.abort("loss is NaN");
+    if (comm.rank() == 1) comm.abort("and more");
     comm.barrier();
   });
   for (const std::string& text : texts) EXPECT_TRUE(holds(text, "loss is NaN")) << text;
+  EXPECT_EQ(texts[1], "loss is NaN") << "its own";
 }
 
 TEST(ThreadsFaults, FailureReachesOtherTeams) {
@@ -347,6 +361,41 @@ TEST(ThreadsCommunicator, HalfPrecisionRoundsOnce) {
     const Array x = array({mine}, comm.device()).astype(Dtype::kFloat16);
     EXPECT_EQ(comm.all_reduce(x).item<float>(), 2052.f);
   });
+  // So is 256 + 1 + 1 in bfloat16.
+  for (const bool generic : {false, true})
+    run_threads(3,
+                [](Communicator& comm) {
+                  const float mine = comm.rank() == 0 ? 256.f : 1.f;
+                  const Array x = array({mine}, comm.device()).astype(Dtype::kBFloat16);
+                  EXPECT_EQ(comm.all_reduce(x).item<float>(), 258.f);
+                },
+                {.generic = generic});
+}
+
+TEST(ThreadsCommunicator, ArraysThatLieSideBySideDoNotOverlap) {
+  run_threads(2, [](Communicator& comm) {
+    const Array both = zeros({2, 3}, {dtype::float32, comm.device()});
+    for (const int from : {0, 1}) comm.all_reduce(both(from), {}, both(1 - from));
+    if (comm.rank() == 0) {
+      EXPECT_THROW(comm.scatter(both, both(Slice(1, 2)), 0), ValueError) << "the other rank's";
+    }
+    comm.scatter(both, both(Slice(comm.rank(), comm.rank() + 1)), 1);  // in place
+  });
+}
+
+TEST(ThreadsCommunicator, PartsOfOneColourAreDifferentCommunicators) {
+  run_threads(2, [](Communicator& comm) {
+    const CommunicatorPtr first = comm.split(0), second = comm.split(0);
+    EXPECT_NE(comm::Communicator::State::of(*first).id, comm::Communicator::State::of(*second).id);
+  });
+}
+
+TEST(ThreadsCommunicator, ASingleNumberIsNoExchangeOfGradients) {
+  ranks_in_use().exchanges = false;
+  run_threads(2, [](Communicator& comm) { comm.all_reduce_value(1.5); });
+  EXPECT_FALSE(ranks_in_use().exchanges);
+  run_threads(2, [](Communicator& comm) { comm.all_reduce(some(comm)); });
+  EXPECT_TRUE(ranks_in_use().exchanges);
 }
 
 TEST(ThreadsCommunicator, CountsHosts) {
@@ -367,6 +416,7 @@ TEST(ThreadsCommunicator, RanksHaveTheirDevices) {
     EXPECT_EQ(comm.name(), "threads");
   });
   EXPECT_THROW(run_threads(2, [](Communicator&) {}, {.devices = {cpu(0)}}), ValueError);
+  EXPECT_THROW(run_threads(2, [](Communicator&) {}, {.hosts = {0}}), ValueError);
   EXPECT_THROW(run_threads(0, [](Communicator&) {}), ValueError);
 }
 

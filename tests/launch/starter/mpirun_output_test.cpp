@@ -51,6 +51,7 @@ TEST(MpirunOutputTest, LearnsOfAborts) {
                     kRule);
   EXPECT_EQ(heard.output.findings().abort_rank, 3);
   EXPECT_EQ(heard.output.findings().abort_code, 77);
+  EXPECT_EQ(findings_of(kRule + "MPI_ABORT was invoked on rank 3\n" + kRule).abort_code, 1);
 }
 
 TEST(MpirunOutputTest, LearnsWhichHostDidNotAnswer) {
