@@ -289,6 +289,11 @@ TEST(BatchSlices, RowsBeginLikeNewArrays) {
           .backward();
     }
     EXPECT_EQ(next, 12);
+    auto whole = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
+    for (const auto& slice : whole.slices(11, 11)) {
+      const Array rows = slice(x(Slice(1, 12)));
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(rows.raw_data()) % 64, 0u);
+    }
   });
 }
 
@@ -616,6 +621,14 @@ TEST(BatchSlices, NameABodyThatDoesNotUseTheSlice) {
                       }
                     }),
                     {"did not use slice 0, which has 2 of the 8 samples", "slice(x)"});
+    one.optimizer.zero_grads();
+    expect_contains(error_of<ValueError>([&] {
+                      for (const auto& slice : one.optimizer.slices(8, 8)) {
+                        if (slice.number() == 0) (void)slice(zeros({8, 1}, dtype::float32));
+                        one.backward(8, comm.device());
+                      }
+                    }),
+                    {"did not use slice 1"});
     one.optimizer.zero_grads();
     for (const auto& slice : one.optimizer.slices(8, 8)) {
       const BatchSlice copy = slice;

@@ -57,6 +57,8 @@ Values train(Way way) {
         EXPECT_LT(t.reducer->started(), t.reducer->buckets().size());
         t.reducer->gradients_are_final(t.net.l3.parameters());
         t.reducer->gradients_are_final(t.net.l3.parameters());  // twice is once
+        t.reducer->gradients_are_final();
+        EXPECT_EQ(t.reducer->started(), t.reducer->buckets().size());
       }
       t.rule->update();
     }

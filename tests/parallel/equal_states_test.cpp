@@ -10,6 +10,7 @@
 #include "cuda/gpu.h"
 #include "error_text.h"
 #include "parallel/network.h"
+#include "parallel/rank_difference.h"
 
 namespace catena::parallel {
 namespace {
@@ -77,6 +78,12 @@ TEST(EqualStates, AParameterThatDiffersIsNamedByTheFirstUpdate) {
   };
   EXPECT_EQ(expect_told("SGD", spoil, 0, "parameter '/l2/b' on rank 1 differs from that on rank 0"),
             1);
+}
+
+TEST(EqualStates, TheOddOneOfThreeIsKnown) {
+  EXPECT_EQ(odd_rank_of({{"lr", {0, 2}}, {"lr", {1}}}), 1);
+  EXPECT_EQ(odd_rank_of({{"lr", {0}}, {"lr", {1}}}), -1);
+  EXPECT_EQ(odd_rank_of({{"lr", {0}}, {"lr", {1}}, {"lr", {2}}}), -1);
 }
 
 TEST(EqualStates, WhatDiffersLaterIsNamedWithin64Updates) {

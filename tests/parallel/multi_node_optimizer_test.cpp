@@ -432,8 +432,30 @@ TEST(MultiNodeOptimizer, ARefusedOneLeavesTheOptimizerAsItWas) {
     EXPECT_THROW(create_multi_node_optimizer(sgd, comm, {.sharding = Sharding::kStates}),
                  ValueError);
     EXPECT_EQ(sgd.stages().size(), before);
-    const auto whole = create_multi_node_optimizer(sgd, comm);
-    EXPECT_EQ(sgd.stages().size(), before + 1);
+    {
+      const auto whole = create_multi_node_optimizer(sgd, comm);
+      EXPECT_EQ(sgd.stages().size(), before + 1);
+    }
+    optimizers::SGD spread(0.1);
+    create_multi_node_optimizer(spread, comm,
+                                {.sharding = Sharding::kStates, .gather_ahead = true});
+    EXPECT_EQ(spread.stages().size(), before) << "as it was before";
+  });
+}
+
+TEST(MultiNodeOptimizer, WhatARankWithoutSamplesHasReachesNobody) {
+  comm::run_threads(2, [](Communicator& comm) {
+    Net net(dtype::float32);
+    net.to(comm.device());
+    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
+    optimizer.setup(net);
+    optimizer.zero_grads();
+    optimizer.set_batch_weight(comm.rank() == 0 ? 8 : 0, 8);
+    const Variable loss = loss_of(net, part(batch_of(0, 8, dtype::float32), 0, 8, comm.device()));
+    (loss * (comm.rank() == 0 ? 1 : std::nan(""))).backward();
+    optimizer.update();
+    for (const auto& values : values_of(net))
+      for (const auto value : values) EXPECT_TRUE(std::isfinite(value));
   });
 }
 

@@ -1,6 +1,7 @@
 // Persistent arrays over ranks: rank 0's at setup, compared, averaged, or each rank's own.
 #include "catena/parallel/persistents.h"
 
+#include <cmath>
 #include <functional>
 
 #include "catena/functions/normalization.h"
@@ -291,6 +292,19 @@ TEST(Persistents, OfReplicasInOneProcess) {
     EXPECT_EQ(replicas[i].bn1.var.data().to_vector<double>(), std::vector<double>(3, 1));
     EXPECT_EQ(replicas[i].bn1.count.data().item<int64_t>(), int64_t(i));
     EXPECT_EQ(replicas[i].device(), cpu(int(i)));
+  }
+  // Those that have seen samples count, once, and sums are not rounded to float16.
+  for (size_t i = 0; i < 3; ++i) {
+    replicas[i].bn1.mean.data().fill(i == 0 ? std::nan("") : 5);
+    replicas[i].bn1.mean.count_samples(i == 0 ? 0 : 1);
+    replicas[i].bn1.half.data().fill(i == 0 ? 4096 : 4);
+    replicas[i].bn1.half.count_samples(i == 0 ? 2 : 1);
+  }
+  replicas.average_persistents();
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(replicas[i].bn1.mean.data().to_vector<double>(), std::vector<double>(3, 5));
+    EXPECT_EQ(replicas[i].bn1.half.data().to_vector<double>(), std::vector<double>(2, 2050));
+    EXPECT_EQ(replicas[i].bn1.half.samples(), 0);
   }
 }
 

@@ -175,6 +175,14 @@ TEST(StepAgreementOfReplays, SeesWhatDifferedBeforeTheExchange) {
   });
 }
 
+TEST(StepAgreementOfReplays, ExchangesInEveryFourthStepAfterTheFirstOnes) {
+  comm::run_threads(2, [](Communicator& comm) {
+    parallel::StepAgreement agreement(comm, 1);
+    for (int step = 0; step < 20; ++step)
+      EXPECT_EQ(agreement.begin_step(step), step < 8 || step % 4 == 3) << step;
+  });
+}
+
 TEST(StepAgreementOfReplays, NamesNoStepThatIsTooLongAgo) {
   comm::run_threads(2, [](Communicator& comm) {
     parallel::StepAgreement agreement(comm, 1);

@@ -333,6 +333,11 @@ TEST(VocabParallelLoss, KeepsDigitsAndRange) {
         F::vocab_parallel_softmax_cross_entropy(x, labels.to(comm.device()), comm);
     EXPECT_EQ(loss.dtype(), dtype::float32);
     EXPECT_NEAR(loss.item<double>(), expected, 2e-6 * expected);
+    // Where the scores of one rank are far above the others'.
+    const Array apart = array({100.0 * comm.rank()}).astype(dtype::float32).reshape({1, 1});
+    const Variable far = F::vocab_parallel_softmax_cross_entropy(
+        Variable(apart.to(comm.device())), zeros({1}, {dtype::int64, comm.device()}), comm);
+    EXPECT_EQ(far.item<double>(), 200);
   });
 }
 
