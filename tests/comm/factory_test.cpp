@@ -28,6 +28,7 @@ class Environment {
                              "CATENA_LOCAL_SIZE",
                              "CATENA_DEVICE",
                              "CATENA_TIMEOUT",
+                             "CATENA_START_TIMEOUT",
                              "OMPI_COMM_WORLD_SIZE",
                              "OMPI_COMM_WORLD_RANK",
                              "PMI_SIZE",
@@ -83,6 +84,7 @@ TEST(CreateCommunicator, WithoutLauncherEveryNameGivesOneRankThatWorks) {
     EXPECT_EQ(comm->split(-1), nullptr);
     comm->barrier();
   }
+  EXPECT_EQ(create_communicator("naive", {.device = cpu(3)})->device(), cpu(3));
 }
 
 TEST(CreateCommunicator, SendToItselfWithoutGroupIsRefusedSoon) {
@@ -195,6 +197,11 @@ TEST(Timeout, ComesFromOptionsThenEnvironment) {
   const Environment environment(Variables{{"CATENA_TIMEOUT", "12.5"}});
   EXPECT_EQ(comm::timeout_of({}), 12.5);
   EXPECT_EQ(comm::timeout_of({.timeout = 3}), 3);
+  {
+    const Environment unset;
+    EXPECT_EQ(comm::timeout_of({}), 600);
+    EXPECT_EQ(comm::start_timeout_of({}), 120);
+  }
   const Environment wrong(Variables{{"CATENA_TIMEOUT", "soon"}});
   EXPECT_THROW(comm::timeout_of({}), ValueError);
 }

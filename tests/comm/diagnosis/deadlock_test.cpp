@@ -153,6 +153,11 @@ TEST_F(DeadlockOnBoard, SaysWhichRankHasLeft) {
   EXPECT_EQ(culprit, 1);
 }
 
+TEST_F(DeadlockOnBoard, NobodyHasLeftWhereAllClose) {
+  const CallRecord close = record(0, CommOp::kBarrier, -1, CallKind::kClose);
+  EXPECT_EQ(describe_deadlock({close, close}, {}).find("has left"), std::string::npos);
+}
+
 TEST_F(DeadlockOnBoard, IsNotTheFaultOfARankThatIsDone) {
   begin(2, CommOp::kBarrier, -1, CallKind::kClose);
   begin(0, CommOp::kRecv, 1);
@@ -180,6 +185,9 @@ TEST(DescribePart, NamesTheRanksOfTheJob) {
             " (ranks of a part of the job: 0, 2 are ranks 2, 1 of the job)");
   EXPECT_EQ(describe_part(Ranks{2, 6, 10, 14, 18, 22, 26, 30, 34}),
             " (ranks of a part of the job: rank r is rank 2 + 4 r of the job)");
+  EXPECT_EQ(describe_part(Ranks{2, 6, 10, 14, 18, 22, 26, 30}),
+            " (ranks of a part of the job: 0, 1, 2, 3, 4, 5, 6, 7 are ranks 2, 6, 10, 14, 18, 22, "
+            "26, 30 of the job)");
   EXPECT_EQ(
       describe_part(Ranks{0, 1, 2, 3, 4, 5, 6, 7, 9}),
       " (ranks of a part of the job: 0, 1, 2, 3, 4, 5, 6, 7, 8 are ranks 0, 1, 2, 3, 4, 5, 6, "

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "catena/comm/transport.h"
 #include "comm/diagnosis/peer_status.h"
 
 namespace catena::comm {
@@ -38,6 +39,12 @@ TEST(Difference, IsFoundOnceTheOtherRankHasCome) {
   EXPECT_NE(ranks.difference().find("differ in call #1: rank 0 called all_reduce #1"),
             std::string::npos);
   EXPECT_TRUE(ranks.came);
+}
+
+TEST(Difference, SaysThatItMayBeginEarlier) {
+  const std::vector<std::string> calls{"called a", "called b"};
+  EXPECT_NE(describe_mismatch(calls, 4, false).find("too long ago"), std::string::npos);
+  EXPECT_EQ(describe_mismatch(calls, 4, true).find("too long ago"), std::string::npos);
 }
 
 TEST(Difference, RanksAheadHaveCome) {

@@ -166,6 +166,18 @@ TEST(DiagnoseTimeout, TellsOfACallOfAnotherCommunicator) {
               -1);
 }
 
+TEST(DiagnoseTimeout, BlamesTheOnlyRankThatIsElsewhere) {
+  const BoardPlace place{std::make_shared<StatusBoard>(StatusBoard::create_private(3)), {0, 1, 2}};
+  CallHistory first(7), second(7), other(8);
+  for (CallHistory* const history : {&first, &second})
+    place.board->slot(history == &first ? 0 : 2)
+        .begin_call(history->next({.op = CommOp::kBarrier}));
+  place.board->slot(1).begin_call(other.next({.op = CommOp::kBarrier}));
+  const WaitDiagnosis found =
+      diagnose_timeout(place, 7, 5, {.doing = "for a sum", .rank = 0, .sequence = 1});
+  EXPECT_EQ(found.culprit, 1) << found.text;
+}
+
 // A rank that ends because of another one throws, which becomes its own failure as well.
 TEST(ProblemOnBoard, BlamesTheRankThatVictimsBlame) {
   const BoardPlace place{std::make_shared<StatusBoard>(StatusBoard::create_private(3)), {0, 1, 2}};
@@ -175,6 +187,34 @@ TEST(ProblemOnBoard, BlamesTheRankThatVictimsBlame) {
   EXPECT_EQ(problem_on_board(place, 0, 3, 7, 1, &culprit), "") << "it may go on without that one";
   place.board->slot(2).fail("rank 1 called something else");
   EXPECT_EQ(problem_on_board(place, 0, 3, 7, 1, &culprit), "rank 1 called something else");
+  EXPECT_EQ(culprit, 1);
+}
+
+TEST(ProblemOnBoard, BlamesTheRankThatFailedFirst) {
+  const BoardPlace place{std::make_shared<StatusBoard>(StatusBoard::create_private(3)), {0, 1, 2}};
+  for (const int r : {0, 1, 2}) place.board->slot(r).set_identity(r, getpid(), "here");
+  int culprit = -1;
+  place.board->slot(1).set_phase(Phase::finishing);
+  EXPECT_EQ(problem_on_board(place, 0, 3, 7, 0, &culprit), "") << "nobody waits for it";
+  EXPECT_EQ(problem_on_board(place, 0, 3, 7, 1, &culprit), "rank 1 has left the program");
+  place.board->slot(1).fail("disk full");
+  place.board->slot(1).fail_because_of_peer(2, "rank 2 is gone");  // on its way out
+  place.board->slot(2).fail("rank 1 is gone");
+  EXPECT_EQ(problem_on_board(place, 0, 3, 7, 1, &culprit), "rank 1 failed: disk full");
+  EXPECT_EQ(culprit, 1);
+}
+
+TEST(ProblemOnBoard, NamesTheOddOneOfRanksWhoseCallsDiffer) {
+  const BoardPlace place{std::make_shared<StatusBoard>(StatusBoard::create_private(3)), {0, 1, 2}};
+  for (const int r : {0, 1, 2}) {
+    place.board->slot(r).set_identity(r, getpid(), "here");
+    CallHistory history(7);
+    place.board->slot(r).begin_call(
+        history.next({.op = r == 1 ? CommOp::kBarrier : CommOp::kAllReduce, .count = 8}));
+  }
+  int culprit = -1;
+  EXPECT_NE(problem_on_board(place, 0, 3, 7, 1, &culprit).find("differ in call #1"),
+            std::string::npos);
   EXPECT_EQ(culprit, 1);
 }
 
