@@ -34,6 +34,7 @@ TEST(AccumulatingUpdater, EqualsALargeBatch) {
   expect_near(train(4, 3), whole);  // 4, 4 and 3
   expect_near(train(3, 4), whole);
   expect_near(train(4, 3, true), whole);
+  expect_near(train(4, 4), train(16, 1));  // no update goes from one epoch into the next
   EXPECT_NE(train(6, 1), whole);
 }
 

@@ -25,6 +25,7 @@
 #include "error_text.h"
 #include "parallel/network.h"
 #include "temp_folder.h"
+#include "training/checkpoint_meeting.h"
 #include "training/save_owner.h"
 
 namespace catena::training {
@@ -146,6 +147,20 @@ TEST(CheckpointFolder, KeepsTheNewestAndReplacesTheSameStep) {
   EXPECT_EQ(run.count, 30);
   EXPECT_EQ(checkpoints.load(run.state), 5);
   EXPECT_EQ(run.count, 50);
+  fs::remove(folder / "step-000000000005/complete");
+  checkpoints.save(run.state, 6);
+  EXPECT_EQ(checkpoints.steps(), (std::vector<int64_t>{3, 6})) << "what is not whole counts not";
+  fs::create_directory(folder / "notes");
+  checkpoints.clear();
+  EXPECT_EQ(folder.entries(), 1) << "somebody else's";
+}
+
+TEST(CheckpointFolder, RanksWaitForTheFirstThatHasNotEnded) {
+  const Ending ended{.has_ended = true}, late;
+  EXPECT_EQ(first_late({ended, ended}), -1);
+  EXPECT_EQ(first_late({ended, ended, late}), 2);
+  EXPECT_EQ(first_late({late, ended, late}), 2) << "rank 0 itself waits for it";
+  EXPECT_EQ(first_late({late, ended}), 0);
 }
 
 // A time in nanoseconds, say.

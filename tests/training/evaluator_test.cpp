@@ -78,6 +78,7 @@ TEST(Evaluate, SumsNumeratorsAndCountsOverRanks) {
     comm::run_threads(ranks, [&](Communicator& comm) {
       datasets::PrefetchIterator batches(data, datasets::SerialIterator(23, 10), cpu(0),
                                          {comm.rank(), ranks});
+      batches.next();
       for (int again = 0; again < 2; ++again)  // evaluate() rewinds
         EXPECT_EQ(evaluate(batches, {"value"}, measure, &comm).at("value"), 11.0);
     });

@@ -124,6 +124,9 @@ TEST(MultiNodeEvaluator, Errors) {
 }
 
 TEST(OverRanks, CombinesANumberOfEveryRank) {
+  comm::run_threads(2, [](Communicator& comm) {
+    EXPECT_EQ(over_ranks([&] { return double(comm.rank()); }, comm.shared_from_this())(), 0.5);
+  });
   comm::run_threads(3, [](Communicator& comm) {
     const CommunicatorPtr shared = comm.shared_from_this();
     const auto value = [&comm] { return double(comm.rank() + 1); };

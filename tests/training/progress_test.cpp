@@ -26,6 +26,7 @@ TEST(FormatBar, ShowsEpochShareRateAndTimeLeft) {
   const std::string bar = format_bar(p, 66);
   EXPECT_EQ(bar.size(), 66u);
   EXPECT_EQ(bar, "epoch 2/5 [######>.............]  30 %  10000 samples/s  0:21 left");
+  EXPECT_EQ(format_line({.done = 5, .total = 5, .epoch = 3, .epochs = 2}), "epoch 2/2 100 %");
   EXPECT_EQ(format_bar({.done = 0, .total = 10}, 40), "[>...............................]   0 %");
   EXPECT_EQ(format_bar({.done = 10, .total = 10}, 20), "[############] 100 %");
 }
@@ -85,7 +86,8 @@ TEST(ProgressBar, QuietWhenSilentOrEarly) {
 class RankEnvironment : public ::testing::Test {
  protected:
   void TearDown() override {
-    for (const char* name : {"CATENA_LAUNCHED", "CATENA_TERMINAL", "CATENA_RANK", "COLUMNS"})
+    for (const char* name :
+         {"CATENA_LAUNCHED", "CATENA_TERMINAL", "CATENA_RANK", "COLUMNS", "OMPI_COMM_WORLD_RANK"})
       ::unsetenv(name);
   }
 };
@@ -100,6 +102,9 @@ TEST_F(RankEnvironment, OnlyRankZeroDraws) {
   ::setenv("CATENA_RANK", "1", 1);
   EXPECT_FALSE(prints());
   EXPECT_FALSE(draws_on_terminal());
+  ::unsetenv("CATENA_RANK");
+  ::setenv("OMPI_COMM_WORLD_RANK", "1", 1);
+  EXPECT_FALSE(prints()) << "started by mpirun itself";
 }
 
 TEST_F(RankEnvironment, WidthFromColumns) {
