@@ -117,6 +117,22 @@ TEST(Checkpoint, ArraysAloneAndInGroups) {
   EXPECT_EQ(statistics.at("l1/mean").to_vector<float>(), (std::vector<float>{3}));
   EXPECT_EQ(statistics.at("l1/count").dtype(), Dtype::kInt32);
   EXPECT_TRUE(none.empty());
+  Array wide = zeros({2});
+  Checkpoint other;
+  other.add("running", wide);
+  other.add("statistics", statistics);
+  other.add("none", none);
+  expect_contains(error_of<IoError>([&] { other.load(folder / "c.npz"); }),
+                  {"entry 'running' is float32 of shape (2,), expected float64"});
+}
+
+TEST(Checkpoint, PartsOfOneNameAreSavedOnce) {
+  const Array a = ones({2});
+  Checkpoint checkpoint;
+  checkpoint.add("shared", Checkpoint::Spread{.parts = [&] {
+                   return TensorParts{part_of("w", a), part_of("w", a)};
+                 }});
+  EXPECT_EQ(checkpoint.to_arrays().size(), 1u);
 }
 
 TEST(Checkpoint, NamesAnOptimizerThatIsNotSetUp) {

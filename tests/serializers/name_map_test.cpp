@@ -77,6 +77,12 @@ TEST(NameMap, FromText) {
   expect_contains(error_of<IoError>([&] { NameMap::read(folder / "absent"); }), {"absent"});
 }
 
+TEST(NameMap, KeepsWhatAPatternIsAllOf) {
+  const NameMap names = NameMap::parse("  # what the file lacks\nkeep l1/.*\n", "text");
+  EXPECT_TRUE(names.keeps("l1/W"));
+  EXPECT_FALSE(names.keeps("xl1/W"));
+}
+
 TEST(NameMap, Refuses) {
   const Array x = ones({1});
   expect_contains(error_of<ValueError>([&] {
@@ -221,6 +227,9 @@ TEST(CompareTensors, LongTablesShowWhatDiffers) {
   EXPECT_TRUE(same.fits);
   EXPECT_EQ(same.first_mismatch, "");
   expect_contains(same.table, {"and 200 that fit"});
+  left.resize(60);
+  const std::string whole = compare_tensors(tensor_infos(left), tensor_infos(left)).table;
+  EXPECT_NE(whole.find("x59 "), whole.npos) << "as many as are shown";
 }
 
 TEST(CompareTensors, FloatsFitEachOtherOnRequest) {

@@ -374,6 +374,7 @@ TEST_F(Pytorch, DamagedPickles) {
            {"X\xff\xff\xff\xff", "4294967295 bytes expected"},
            {"\x8d\xff\xff\xff\xff\xff\xff\xff\xff", "bytes expected"},
            {"\x80\x01", "protocol 1, expected 2 to 5"},
+           {"\x80\x06", "protocol 6, expected 2 to 5"},
            {"cos", "a line without an end"},
            {"NN\x93", "a name that is not a text"},
            {"NNR", "a call of what is not a function"},

@@ -257,6 +257,18 @@ TEST(Safetensors, NamesForeignAndCutFiles) {
                   {"absent", "No such file"});
 }
 
+TEST(Safetensors, EmptyTensorsMayFollowOthersOfTheirOffset) {
+  const TempFolder folder;
+  const std::string path = folder / "a.safetensors";
+  const std::string all = R"("dtype":"F32","shape":)";
+  write_file(path, safetensors("{\"a\":{" + all + R"([1],"data_offsets":[0,4]},"b":{)" + all +
+                                   R"([0],"data_offsets":[0,0]}})",
+                               bytes_of<float>({7})));
+  const SafetensorsFile file(path);
+  EXPECT_EQ(file["a"].to_vector<double>(), Values{7});
+  EXPECT_EQ(file["b"].shape(), Shape{0});
+}
+
 TEST(Safetensors, ListsDtypesThatItCannotRead) {
   const TempFolder folder;
   const std::string path = folder / "a.safetensors";

@@ -5,9 +5,13 @@
 #include <numeric>
 #include <random>
 
+#include "catena/array/creation.h"
+#include "catena/array/indexing.h"
 #include "error_text.h"
 #include "serializers/slice_plan.h"
 #include "serializers/slice_reader.h"
+#include "serializers/slice_writer.h"
+#include "temp_folder.h"
 
 namespace catena::serializers {
 namespace {
@@ -119,9 +123,21 @@ TEST(Slices, HashesOfOtherListsDiffer) {
   expect_other([](TensorSlice& slice) { ++slice.shape[0]; });
   expect_other([](TensorSlice& slice) { ++slice.begin[0]; });
   expect_other([](TensorSlice& slice) { ++slice.extent[0]; });
+  expect_other([](TensorSlice& slice) { ++slice.elements.begin; });
   expect_other([](TensorSlice& slice) { ++slice.elements.end; });
   expect_other([](TensorSlice& slice) { slice.is_value = true; });
   expect_other([](TensorSlice& slice) { slice.is_equal = false; });
+  const auto hash_of_order = [](const MemoryOrder& order) {
+    const TensorSlice slice{.name = "t",
+                            .dtype = Dtype::kInt32,
+                            .shape = {2, 3},
+                            .begin = {0, 0},
+                            .extent = {2, 3},
+                            .order = order,
+                            .elements = {0, 6}};
+    return hash_of({slice});
+  };
+  EXPECT_NE(hash_of_order(MemoryOrder({1, 0})), hash_of_order({}));
 }
 
 TensorSlice range_of(const std::string& name, int64_t size, int64_t begin, int64_t end) {
@@ -160,11 +176,13 @@ TEST(SlicePlan, WhatAllHaveIsWrittenOnceInEqualShares) {
 }
 
 TEST(SlicePlan, WhatMayDifferIsTheFirstRanks) {
-  TensorSlice own = range_of("mean", 1'000'000, 0, 1'000'000);
+  TensorSlice own = range_of("mean", 1'000'000, 0, 1'000'000), busy = own;
+  busy.name = "of rank 1";
   own.is_equal = false;
-  const auto plan = plan_pieces({{}, {own}, {own}});
+  const auto plan = plan_pieces({{}, {busy, own}, {own}});
   EXPECT_TRUE(plan[0].empty());
-  EXPECT_FALSE(plan[1].empty());
+  EXPECT_TRUE(std::any_of(plan[1].begin(), plan[1].end(),
+                          [](const Piece& piece) { return piece.slice.name == "mean"; }));
   EXPECT_TRUE(plan[2].empty());
 }
 
@@ -216,6 +234,22 @@ TEST(SliceIndex, RefusesWhatIsOutside) {
   other = index;
   other.tensors["t"][0].slice.elements.end = 101;
   expect_contains(error(other), {"a slice of 't' is outside of it"});
+  for (const int64_t begin : {50, 51}) {  // of a half
+    TensorSlice half = range_of("t", 100, 0, 50);
+    half.begin = {begin};
+    half.extent = {50};
+    other.tensors["t"][0].slice = half;
+    EXPECT_EQ(error(other) == "no error", begin == 50);
+    if (begin == 51) continue;
+    ++other.tensors["t"][0].slice.elements.end;
+    expect_contains(error(other), {"a slice of 't' is outside of it"});
+  }
+  std::string later = to_text(index);
+  later.replace(later.find("\"version\": 1"), 12, "\"version\": 2");
+  expect_contains(error_of<IoError>([&] { parse_index(later, "index"); }), {"the version is 2"});
+  other = index;
+  other.files[0].name = ".f";
+  expect_contains(error(other), {"the name of a file is '.f'"});
   other = index;
   other.files[0].name = "../f";
   expect_contains(error(other), {"the name of a file is '../f'"});
@@ -253,6 +287,46 @@ TEST(SliceIndex, DeepAndLargeTexts) {
   for (int i = 0; i < 12'000'000; ++i) large += "0,";
   expect_contains(error_of<IoError>([&] { parse_index(large + "0]", "index"); }),
                   {"more than 512 MiB of memory"});
+}
+
+TEST(SliceIndex, NamesHaveNoControlCharacters) {
+  require_index_name("l1/W");
+  for (const char* const name : {"a\nb", "a\x7f", "\x1b"})
+    EXPECT_THROW(require_index_name(name), ValueError) << name;
+}
+
+// The index agrees with its files, and lacks a half of the tensor.
+TEST(SliceReader, FindsElementsThatNobodyHasWritten) {
+  const TempFolder folder;
+  SliceIndex index{.entries = {"t"}};
+  const std::string half(200, 'x'), path = folder.path() + "/";
+  index.files = {{"f", 200}};
+  index.tensors["t"] = {{range_of("t", 100, 0, 50), 0, 0, crc_of(half.data(), half.size())}};
+  const std::string text = to_text(index);
+  char complete[64];
+  std::snprintf(complete, sizeof complete, "%zu %08x\n", text.size(),
+                crc_of(text.data(), text.size()));
+  write_file(path + "f", half);
+  write_file(path + kIndexName, text);
+  write_file(path + kCompleteName, complete);
+  expect_contains(error_of<IoError>([&] { SliceReader(folder.path()).read_whole("t"); }),
+                  {"has 50 of 100 elements of 't'"});
+}
+
+TEST(StagedSlices, EndEarlyWhenCancelled) {
+  const TempFolder folder;
+  const Array a = zeros({8}, dtype::float32);
+  StagedSlices staged;
+  staged.copy({part_of("a", a)}, {{0, range_of("a", 8, 0, 8)}});
+  for (const bool cancelled : {false, true})
+    EXPECT_EQ(staged.write(folder / (cancelled ? "cut" : "whole"), cancelled).size(),
+              cancelled ? 0u : 1u);
+}
+
+TEST(TensorPart, IsFlatWhateverTheStrides) {
+  const Array a = arange(12, dtype::float64).reshape({3, 4});
+  EXPECT_EQ(part_of("a", a(Slice(), Slice(none, none, 2))).flat().to_vector<double>(),
+            (std::vector<double>{0, 2, 4, 6, 8, 10}));
 }
 
 // Whatever a byte becomes: an error, or an index that was checked.

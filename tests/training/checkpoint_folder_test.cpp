@@ -750,6 +750,21 @@ TEST(CheckpointFolder, ATruncatedFileIsNamedAndTheOlderOneIsLoaded) {
   damaged.expect_older();
 }
 
+TEST(CheckpointFolder, AFileThatHasGrownIsNamedAndTheOlderOneIsLoaded) {
+  Damaged damaged;
+  fs::resize_file(damaged.file, fs::file_size(damaged.file) + 1);
+  expect_contains(damaged.error(), {damaged.file.c_str(), "damaged"});
+  damaged.expect_older();
+}
+
+TEST(CheckpointFolder, ADamagedFirstByteIsFoundBeforeAnythingIsLoaded) {
+  Damaged damaged;
+  std::string bytes = read_file(damaged.file);
+  bytes[0] ^= 4;
+  write_file(damaged.file, bytes);
+  damaged.expect_older();
+}
+
 TEST(CheckpointFolder, AMissingFileIsNamedAndTheOlderOneIsLoaded) {
   Damaged damaged;
   fs::remove(damaged.file);
