@@ -143,6 +143,7 @@ TEST(CheckpointFolder, KeepsTheNewestAndReplacesTheSameStep) {
   }
   EXPECT_EQ(checkpoints.steps(), (std::vector<int64_t>{3, 5}));
   EXPECT_EQ(folder.entries(), 2);  // nothing hidden is left
+  EXPECT_FALSE(fs::exists(folder / "step-000000000005/.owner"));
   checkpoints.load(run.state, 3);
   EXPECT_EQ(run.count, 30);
   EXPECT_EQ(checkpoints.load(run.state), 5);
@@ -737,7 +738,10 @@ TEST(CheckpointFolder, EveryDamagedByteOfASliceIsFound) {
     std::string changed = bytes;
     changed[at] ^= 4;
     write_file(damaged.file, changed);
-    found += damaged.error() != "no error";
+    const std::string error = damaged.error();
+    if (error == "no error") continue;
+    ++found;
+    EXPECT_NE(error.find("nothing was loaded"), std::string::npos) << error;
   }
   // What is between slices does not count.
   EXPECT_GT(found, int(bytes.size() / 61) / 2);
@@ -754,14 +758,6 @@ TEST(CheckpointFolder, AFileThatHasGrownIsNamedAndTheOlderOneIsLoaded) {
   Damaged damaged;
   fs::resize_file(damaged.file, fs::file_size(damaged.file) + 1);
   expect_contains(damaged.error(), {damaged.file.c_str(), "damaged"});
-  damaged.expect_older();
-}
-
-TEST(CheckpointFolder, ADamagedFirstByteIsFoundBeforeAnythingIsLoaded) {
-  Damaged damaged;
-  std::string bytes = read_file(damaged.file);
-  bytes[0] ^= 4;
-  write_file(damaged.file, bytes);
   damaged.expect_older();
 }
 
