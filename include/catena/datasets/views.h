@@ -20,8 +20,8 @@ std::vector<DatasetPtr> random_split(const DatasetPtr& data, const std::vector<d
 // One after the other. Columns must agree, if they have any (ValueError).
 DatasetPtr concat(std::vector<DatasetPtr> parts);
 // `change` of the arrays of each sample, made when the sample is asked for, by several threads at
-// once: augmentation, tokens. What it refers to must live as long as the data set and whatever reads
-// it, prefetching threads among them. The results may have any shape.
+// once: augmentation, tokens. What it refers to must live as long as the data set and whatever
+// reads it, prefetching threads among them. The results may have any shape.
 DatasetPtr map(DatasetPtr data, std::function<Arrays(const Arrays& sample)> change);
 
 }  // namespace catena::datasets

@@ -22,10 +22,10 @@ namespace catena::serializers {
 //
 // Elements are read on the CPU wherever they were, in either byte order, of views with any strides;
 // an expanded tensor stays one (stride 0). Arrays that one call reads share memory where tensors
-// did, as after torch.load; bool arrays share it with each other alone. Sparse and quantized tensors
-// are IoErrors; complex and 8-bit floating tensors are listed and cannot be read.
-// Pickles of more than 64 MiB and names of more than 64 KiB are IoErrors, and so is what needs more
-// than 512 MiB of memory, a million entries, 64 dicts in dicts or about a second to describe. The
+// did, as after torch.load; bool arrays share it with each other alone. Sparse and quantized
+// tensors are IoErrors; complex and 8-bit floating tensors are listed and cannot be read. Pickles
+// of more than 64 MiB and names of more than 64 KiB are IoErrors, and so is what needs more than
+// 512 MiB of memory, a million entries, 64 dicts in dicts or about a second to describe. The
 // checksums of an archive without any are not compared.
 class PytorchFile final : public TensorFile {
  public:

@@ -15,10 +15,10 @@
 namespace catena::serializers {
 
 // An open safetensors file. The constructor reads and checks the header: its size (at most 100 MB),
-// its tensors and texts (at most a million, with names of at most 64 KiB), its JSON (errors have the
-// offset), names that come twice, shapes against sizes, and that the tensors fill the rest of the
-// file without gap or overlap. Dtypes: all of catena's; tensors of others (F8_E4M3, C64, F4, ...)
-// are listed and cannot be read.
+// its tensors and texts (at most a million, with names of at most 64 KiB), its JSON (errors have
+// the offset), names that come twice, shapes against sizes, and that the tensors fill the rest of
+// the file without gap or overlap. Dtypes: all of catena's; tensors of others (F8_E4M3, C64, F4,
+// ...) are listed and cannot be read.
 class SafetensorsFile final : public TensorFile {
  public:
   explicit SafetensorsFile(const std::string& path);
