@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <type_traits>
-
 #include "catena/autograd/function_set.h"
 #include "catena/testing.h"
 #include "error_text.h"
@@ -44,12 +42,19 @@ struct Outer : FunctionSet {
   }
 };
 
-// One parameter is not copied or assigned by mistake; layers are.
-static_assert(!std::is_assignable_v<OwnedParameter&, OwnedParameter&>);
-static_assert(!std::is_constructible_v<OwnedParameter, OwnedParameter&>);
-static_assert(!std::is_assignable_v<OwnedPersistent&, OwnedPersistent&>);
-static_assert(!std::is_constructible_v<OwnedPersistent, OwnedPersistent&>);
-static_assert(std::is_copy_constructible_v<Layer> && std::is_copy_assignable_v<Layer>);
+// Vectors of parameters are assigned with the model.
+struct List : FunctionSet {
+  std::vector<OwnedParameter> list{OwnedParameter(ones({2}))};
+  CATENA_FUNCTIONS(list)
+};
+
+TEST(OwnedParameter, IsAssignedInAVector) {
+  List model, target;
+  model.list[0].data().fill(3);
+  target = model;
+  EXPECT_FALSE(target.list[0] == model.list[0]);
+  EXPECT_EQ(target.list[0].data().to_vector<double>(), (std::vector<double>{3, 3}));
+}
 
 TEST(TiedParameter, CountsOnceUnderItsFirstName) {
   Tied model;

@@ -105,19 +105,24 @@ class Parameter {
 // 3)`, writes too where an optimizer holds the existing parameter and shape and dtype agree; else
 // the new parameter takes its place.
 //
-// That is for layers and models. One parameter is never copied or assigned by itself without a
-// word: head.W.tie_to(wte.W) makes two layers share it, head.W.copy_from(wte.W.data()) copies its
+// That is for layers and models. The compiler warns where one parameter is copied or assigned by
+// itself: head.W.tie_to(wte.W) makes two layers share it, head.W.copy_from(wte.W.data()) copies its
 // values, and Parameter W = wte.W is one more handle of it.
 class OwnedParameter : public Parameter {
  public:
   OwnedParameter() = default;
   explicit OwnedParameter(const Array& data) : Parameter(data) {}
   OwnedParameter(const OwnedParameter& other);
-  OwnedParameter(OwnedParameter&) = delete;  // write Parameter, or Parameter::clone()
+  [[deprecated("makes a new parameter; Parameter W = layer.W is one more handle of the same")]]  //
+  OwnedParameter(OwnedParameter& other)
+      : OwnedParameter(static_cast<const OwnedParameter&>(other)) {}
   OwnedParameter(OwnedParameter&&) noexcept = default;
   OwnedParameter& operator=(const OwnedParameter& other);
-  OwnedParameter& operator=(OwnedParameter&) =
-      delete;  // write a.tie_to(b), or a.copy_from(b.data())
+  [[deprecated("copies values; a.tie_to(b) shares, a.copy_from(b.data()) copies")]]  //
+  OwnedParameter&
+  operator=(OwnedParameter& other) {
+    return *this = static_cast<const OwnedParameter&>(other);
+  }
   // ValueError where it would write and the values are not in this process (release_data).
   OwnedParameter& operator=(OwnedParameter&& other);  // NOLINT: it may write
 

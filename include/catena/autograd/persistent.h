@@ -94,10 +94,16 @@ class OwnedPersistent : public Persistent {
       : Persistent(initial, over_ranks) {}
   OwnedPersistent(const OwnedPersistent& other)
       : Persistent(other.defined() ? other.clone() : Persistent()) {}
-  OwnedPersistent(OwnedPersistent&) = delete;  // write Persistent, or Persistent::clone()
+  [[deprecated("makes a new array; Persistent p = layer.p is one more handle of the same")]]  //
+  OwnedPersistent(OwnedPersistent& other)
+      : OwnedPersistent(static_cast<const OwnedPersistent&>(other)) {}
   OwnedPersistent(OwnedPersistent&&) noexcept = default;
   OwnedPersistent& operator=(const OwnedPersistent& other);
-  OwnedPersistent& operator=(OwnedPersistent&) = delete;  // write a.copy_from(b.data())
+  [[deprecated("copies values; write a.copy_from(b.data())")]]  //
+  OwnedPersistent&
+  operator=(OwnedPersistent& other) {
+    return *this = static_cast<const OwnedPersistent&>(other);
+  }
   OwnedPersistent& operator=(OwnedPersistent&& other) noexcept;
 };
 
