@@ -94,7 +94,7 @@ TEST(Undefined, EveryMethodOfAParameter) {
       {"Parameter::clone", [&] { p.clone(); }},
       {"Parameter::rebind", [&] { p.rebind(x, x); }},
   });
-  OwnedParameter layer_member;
+  const OwnedParameter layer_member;
   const OwnedParameter copied(layer_member);  // an absent bias stays absent
   EXPECT_FALSE(copied.defined());
 }

@@ -358,7 +358,7 @@ TEST(Defaults, OfStartValues) {
 
 TEST(Defaults, OfLayersAreFloat32WithAllParameters) {
   const F::InceptionBN block(4, 2, 2, 2, 2, 2, "avg", 2);
-  for (const OwnedParameter& bias :
+  for (const Parameter& bias :
        {F::Linear(2, 3).b, F::Convolution2D(2, 3, 1).b, F::Convolution1D(2, 3, 1).b,
         F::Deconvolution2D(2, 3, 1).b, F::Bilinear(2, 3, 4).b, F::LSTM(2, 3).upward.b,
         F::NStepLSTM(1, 2, 3).layers[0].b, F::BatchNormalization(3).beta,

@@ -34,7 +34,7 @@ class GeneratorPlayer final : public Player {
   GeneratorPlayer(Communicator& comm, const Options& options)
       : comm_(comm),
         options_(options),
-        optimizer_(options.rate, 0.5),
+        optimizer_(options.rate, {.beta1 = 0.5}),
         report_({.log = options.run.out + "/log.json"}) {
     generator_.to(comm.device());
     optimizer_.setup(generator_);
@@ -65,7 +65,7 @@ class GeneratorPlayer final : public Player {
 class DiscriminatorPlayer final : public Player {
  public:
   DiscriminatorPlayer(Communicator& comm, const Options& options)
-      : comm_(comm), optimizer_(options.rate, 0.5) {
+      : comm_(comm), optimizer_(options.rate, {.beta1 = 0.5}) {
     discriminator_.to(comm.device());
     optimizer_.setup(discriminator_);
   }

@@ -51,7 +51,9 @@ __device__ Weights<C> weights_of(const InPlaceArgs& args, int64_t sample) {
 // An infinite loss that weighs nothing counts 0.
 template <class C>
 __device__ C product(C weight, C loss) {
-  return weight == C(0) && isinf(loss) ? C(0) : weight * loss;
+  const bool is_infinite =
+      loss == loss && loss - loss != C(0);  // isinf is not one name on the host
+  return weight == C(0) && is_infinite ? C(0) : weight * loss;
 }
 
 // A sample's loss; `below`: the sum of spread[c] (largest - x[c]).
