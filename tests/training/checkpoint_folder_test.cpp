@@ -164,6 +164,20 @@ TEST(CheckpointFolder, RanksWaitForTheFirstThatHasNotEnded) {
   EXPECT_EQ(first_late({late, ended}), 0);
 }
 
+TEST(CheckpointFolder, ArraysMayGrowBetweenSaves) {
+  const TempFolder folder;
+  std::map<std::string, Array> arrays{{"x", zeros({2})}};
+  serializers::Checkpoint state;
+  state.add("arrays", arrays);
+  CheckpointFolder checkpoints(folder.path());
+  checkpoints.save(state, 1);
+  arrays["x"] = arange(5, dtype::float64);
+  checkpoints.save(state, 2);
+  arrays.clear();
+  checkpoints.load(state);
+  EXPECT_EQ(arrays.at("x").to_vector<double>(), (std::vector<double>{0, 1, 2, 3, 4}));
+}
+
 // A time in nanoseconds, say.
 TEST(CheckpointFolder, StepsMayBeLarge) {
   const TempFolder folder;
