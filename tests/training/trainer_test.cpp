@@ -386,6 +386,19 @@ TEST(Trainer, ALossThatIsNotFiniteBetweenRowsDoesNotReplaceACheckpoint) {
   EXPECT_NO_THROW(again.trainer.run());
 }
 
+TEST(Trainer, ALossThatIsNotFiniteOnOneRankDoesNotReplaceACheckpoint) {
+  const TempFolder out;
+  comm::run_threads(2, [&](Communicator& comm) {
+    OneRank rank(comm, 5,
+                 {.epochs = 5, .out = out.path(), .snapshot = {.iterations = 1}, .silent = true});
+    if (comm.rank() == 1)
+      rank.trainer.extend({.iterations = 3}, [&](Trainer&) { rank.factor = std::nan(""); });
+    expect_contains(
+        error_of<ValueError>([&] { rank.trainer.run(); }),
+        {"train_loss of an update since the last row is not finite", "after 4 updates"});
+  });
+}
+
 TEST(Trainer, RefusesWhatCannotWork) {
   const TempFolder out;
   expect_contains(error_of<ValueError>([] { OneProcess({}); }),
