@@ -295,21 +295,29 @@ TEST(SliceIndex, NamesHaveNoControlCharacters) {
     EXPECT_THROW(require_index_name(name), ValueError) << name;
 }
 
-// The index agrees with its files, and lacks a half of the tensor.
-TEST(SliceReader, FindsElementsThatNobodyHasWritten) {
-  const TempFolder folder;
+// A checkpoint of 200 bytes: the first half of a tensor.
+void write_half(const std::string& folder, uint32_t crc) {
   SliceIndex index{.entries = {"t"}};
-  const std::string half(200, 'x'), path = folder.path() + "/";
   index.files = {{"f", 200}};
-  index.tensors["t"] = {{range_of("t", 100, 0, 50), 0, 0, crc_of(half.data(), half.size())}};
+  index.tensors["t"] = {{range_of("t", 100, 0, 50), 0, 0, crc}};
   const std::string text = to_text(index);
   char complete[64];
   std::snprintf(complete, sizeof complete, "%zu %08x\n", text.size(),
                 crc_of(text.data(), text.size()));
-  write_file(path + "f", half);
-  write_file(path + kIndexName, text);
-  write_file(path + kCompleteName, complete);
-  expect_contains(error_of<IoError>([&] { SliceReader(folder.path()).read_whole("t"); }),
+  write_file(folder + "/f", std::string(200, 'x'));
+  write_file(folder + "/" + kIndexName, text);
+  write_file(folder + "/" + kCompleteName, complete);
+}
+
+TEST(SliceReader, FindsWhatIsDamagedAndWhatNobodyHasWritten) {
+  const TempFolder folder;
+  const uint32_t crc = crc_of(std::string(200, 'x').data(), 200);
+  write_half(folder.path(), crc + 1);
+  const auto check = [&] { SliceReader(folder.path()).check_pieces(0, 1); };
+  expect_contains(error_of<DamageError>(check), {"is damaged: bytes 0 to 200, of 't'"});
+  write_half(folder.path(), crc);
+  EXPECT_EQ(error_of<DamageError>(check), "no error");
+  expect_contains(error_of<DamageError>([&] { SliceReader(folder.path()).read_whole("t"); }),
                   {"has 50 of 100 elements of 't'"});
 }
 
