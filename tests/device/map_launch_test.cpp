@@ -150,6 +150,12 @@ TEST(MapLaunch, PaddedRowsAndOuterDimensions) {
   check_add<float>(a, b, like({20, 30, 48}), emulated::add_float32, kRowsKernel);
   check_add<float>(a, floats({20, 1, 48}).broadcast_to({20, 30, 48}), like({20, 30, 48}),
                    emulated::add_float32, kRowsKernel);
+  // Rows that are aligned, of columns that do not fill vectors.
+  const Slice columns(0, 45);
+  const Array out = like({20, 64});
+  check_add<float>(floats({20, 64})(ellipsis, columns), floats({20, 64})(ellipsis, columns),
+                   out(ellipsis, columns), emulated::add_float32, kRowsKernel);
+  for (const float padding : elements<float>(out(ellipsis, Slice(45, none)))) EXPECT_EQ(padding, 0);
   const Array c = floats({3, 4, 5, 6, 8})(Slice(0, none, 2), Slice(1, 3), ellipsis);
   check_add<float>(c, floats({5, 1, 8}).broadcast_to(c.shape()), like(c.shape()),
                    emulated::add_float32, kRowsKernel);
@@ -168,6 +174,18 @@ TEST(MapLaunch, TransposedInputsAreStaged) {
   }
   const Array a = floats({6, 40, 50}).transpose({0, 2, 1});
   check_add<float>(a, floats({6, 50, 40}), like({6, 50, 40}), emulated::add_float32, kTiledKernel);
+}
+
+TEST(MapLaunch, TransposedInputsOfBytesAreStagedInTheirTiles) {
+  const Shape shape{129, 200};
+  check_add<int8_t>(numbers<int8_t>({200, 129}).T(), numbers<int8_t>(shape),
+                    zeros(shape, dtype::int8), emulated::add_int8, kTiledKernel);
+}
+
+TEST(MapLaunch, ResultsWithGapsAreStrided) {
+  check_add<float>(floats({48, 40}).T(), floats({40, 48}),
+                   like({40, 96})(ellipsis, Slice(0, none, 2)), emulated::add_float32,
+                   kStridedKernel);
 }
 
 TEST(MapLaunch, TransposeCopyOfSmallItems) {

@@ -190,7 +190,17 @@ TEST(ReducePlan, SmallReductionsAreOneLaunch) {
       plan_reduce({shape, contiguous_strides(shape, 4), Strides{4000, 4}, 1, 4, 4, 4, 0, 132});
   EXPECT_EQ(plan.kernel, kReduceColumns);
   EXPECT_EQ(plan.args.splits, 1);
+  EXPECT_EQ(plan.partial_bytes, 0u);
   EXPECT_GE(plan.blocks, 30u);
+}
+
+TEST(ReducePlan, VectorsNeedAlignedMemoryAndWholeRows) {
+  const auto vectors = [](int64_t columns, uintptr_t address) {
+    return plan_reduce({{100, columns}, {256, 4}, {0, 4}, 1, 4, 4, 4, address, 132}).args.vectors;
+  };
+  EXPECT_TRUE(vectors(48, 0));
+  EXPECT_FALSE(vectors(48, 4));
+  EXPECT_FALSE(vectors(45, 0));
 }
 
 TEST(ReducePlan, LargeReductionsFillTheDevice) {
