@@ -201,6 +201,17 @@ TEST(ReducePlan, VectorsNeedAlignedMemoryAndWholeRows) {
   EXPECT_TRUE(vectors(48, 0));
   EXPECT_FALSE(vectors(48, 4));
   EXPECT_FALSE(vectors(45, 0));
+  for (const int64_t columns : {48, 45})  // of which all are added up
+    EXPECT_EQ(plan_reduce({{100, columns}, {256, 4}, {0, 0}, 3, 4, 4, 4, 0, 132}).args.vectors,
+              columns == 48);
+}
+
+TEST(ReducePlan, PositionsOfASplitHave32Bits) {
+  const auto fits = [](int64_t size) {
+    return plan_reduce({{size}, {4}, {0}, 1, 4, 8, 16, 0, 1, true}).fits;
+  };
+  EXPECT_TRUE(fits(int64_t{1} << 30));
+  EXPECT_FALSE(fits(int64_t{1} << 40));
 }
 
 TEST(ReducePlan, LargeReductionsFillTheDevice) {
