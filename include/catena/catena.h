@@ -72,6 +72,7 @@
 #include "catena/core/memory_pointer.h"
 #include "catena/core/memory_pool.h"
 #include "catena/core/memory_profile.h"
+#include "catena/core/printable.h"
 #include "catena/core/profiler_range.h"
 #include "catena/core/scalar.h"
 #include "catena/core/shape.h"

@@ -67,7 +67,7 @@ bool is_backtrace(const std::string& line) {
          rest.starts_with("Failing at address");
 }
 
-std::string indented(const std::vector<std::string>& lines) {
+std::string quoted(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text.append("    ").append(line).append("\n");
   return text;
@@ -79,13 +79,13 @@ std::string last_lines(const std::string& text) {
   std::erase_if(lines, [](const std::string& line) { return line.empty() || is_backtrace(line); });
   if (lines.size() > kMostLines)
     lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(kMostLines));
-  return indented(lines);
+  return quoted(lines);
 }
 
 // The starter's own words, and what MPI says through it, may hold the only cause there is.
 std::string describe_words(const JobOutcome& job) {
   if (job.words.empty()) return "";
-  return "  " + job.terms.name + " said:\n" + indented(job.words.lines());
+  return "  " + job.terms.name + " said:\n" + quoted(job.words.lines());
 }
 
 // `said`: how it ended is known already.
