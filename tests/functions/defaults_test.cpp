@@ -359,11 +359,11 @@ TEST(Defaults, OfStartValues) {
 TEST(Defaults, OfLayersAreFloat32WithAllParameters) {
   const F::InceptionBN block(4, 2, 2, 2, 2, 2, "avg", 2);
   for (const Parameter& bias :
-       {F::Linear(2, 3).b, F::Convolution2D(2, 3, 1).b, F::Convolution1D(2, 3, 1).b,
-        F::Deconvolution2D(2, 3, 1).b, F::Bilinear(2, 3, 4).b, F::LSTM(2, 3).upward.b,
-        F::NStepLSTM(1, 2, 3).layers[0].b, F::BatchNormalization(3).beta,
-        F::GroupNormalization(1, 3).beta, F::LayerNormalization(3).beta,
-        F::Inception(3, 2, 2, 2, 2, 2, 2).conv1.b, block.conv3n.beta}) {
+       Parameters{F::Linear(2, 3).b, F::Convolution2D(2, 3, 1).b, F::Convolution1D(2, 3, 1).b,
+                  F::Deconvolution2D(2, 3, 1).b, F::Bilinear(2, 3, 4).b, F::LSTM(2, 3).upward.b,
+                  F::NStepLSTM(1, 2, 3).layers[0].b, F::BatchNormalization(3).beta,
+                  F::GroupNormalization(1, 3).beta, F::LayerNormalization(3).beta,
+                  F::Inception(3, 2, 2, 2, 2, 2, 2).conv1.b, block.conv3n.beta}) {
     EXPECT_EQ(bias.dtype(), Dtype::kFloat32);
     EXPECT_EQ(bias.data().to_vector<double>(),
               std::vector<double>(size_t(bias.data().size()), 0.0));
