@@ -205,7 +205,8 @@ std::string report_starter_failure(const JobOutcome& job, const Verdict& verdict
                          : job.withheld + "catena-run: " + ended;
   if (verdict.ending != Ending::hosts_unreached && job.findings.no_connection)
     text += "  " + job.terms.no_connection + "\n";
-  if (job.findings.unreached_reason.empty()) text += describe_words(job);
+  if (verdict.ending != Ending::hosts_unreached || job.findings.unreached_reason.empty())
+    text += describe_words(job);
   const auto missing = ranks_not_started(job);
   if (!missing.empty()) text += "  never started: ranks " + format_ranks(missing) + "\n";
   const auto silent =

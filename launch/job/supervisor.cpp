@@ -167,7 +167,7 @@ Attempt Supervisor::run() {
   if (stop_time_ != 0) note_silences();
   const Report report = make_report(outcome_);
   const bool more = !spec_.trace.empty() || spec_.restart.value_or(0) > 0;  // job/restarts.cpp
-  output_queue_.add_last(describe_logs(outcome_) + report.text, more);
+  output_queue_.add_last(printable(describe_logs(outcome_)) + report.text, more);
   output_queue_.drain(signals_, outcome_.stop_signal != 0 ? kDrain : kNever);
   return {std::move(outcome_), report, monotonic_seconds() - began_, asked_};
 }

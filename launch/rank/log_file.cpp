@@ -29,7 +29,7 @@ std::string empty_regular_file(const Descriptor& file) {
   if (S_ISCHR(status.st_mode)) return "";  // only the administrator makes devices
   if (!S_ISREG(status.st_mode)) return "it is not a regular file";
   if (flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    return "a rank of another job writes it";
+    return "a rank of another job writes it (or its host is lost: then remove it)";
   return ftruncate(file.get(), 0) == 0 ? "" : std::strerror(errno);
 }
 

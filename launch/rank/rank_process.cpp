@@ -207,9 +207,9 @@ void RankProcess::open_board() {
 
 void RankProcess::open_log() {
   if (spec_.log_dir.empty()) return;
-  std::error_code error;
+  std::error_code error, ignored;
   std::filesystem::create_directories(spec_.log_dir, error);
-  if (error && !std::filesystem::is_directory(spec_.log_dir))
+  if (error && !std::filesystem::is_directory(spec_.log_dir, ignored))
     throw UserError("cannot make the folder '" + spec_.log_dir + "' on host " + identity_.host +
                     ": " + error.message() + "; give another --log-dir");
   log_path_ = spec_.log_dir + "/rank-" + std::to_string(identity_.rank) + ".log";

@@ -46,7 +46,7 @@ void check_given_gradient(const Variable& v, const Array& gradient, size_t index
 
 }  // namespace
 
-void Variable::backward(const BackwardOptions& options) const {
+[[gnu::noinline]] void Variable::backward(const BackwardOptions& options) const {
   known("Variable::backward");
   check_recorded(*this, -1);
   if (!creator()) return;
@@ -62,7 +62,8 @@ void Variable::backward(const BackwardOptions& options) const {
   BackwardPass(start, options).run(__builtin_frame_address(0));
 }
 
-void backward(const Variables& outputs, const Arrays& gradients, const BackwardOptions& options) {
+[[gnu::noinline]] void backward(const Variables& outputs, const Arrays& gradients,
+                                const BackwardOptions& options) {
   CATENA_CHECK(ValueError, !outputs.empty(), "backward: no outputs to start from were given");
   CATENA_CHECK(ValueError, gradients.empty() || gradients.size() == outputs.size(),
                "backward: ", outputs.size(), " outputs came with ", gradients.size(),

@@ -130,7 +130,7 @@ void BackwardPass::finish(DeferredWeights::Rest::Entry& entry) {
     if (input->requires_grad && input->is_weight) done_with(*input);
 }
 
-void backward_weights(DeferredWeights& later) {
+[[gnu::noinline]] void backward_weights(DeferredWeights& later) {
   if (later.empty()) return;
   const ProfilerRange range("backward_weights");
   const std::unique_ptr<DeferredWeights::Rest> rest = std::move(later.rest_);

@@ -45,7 +45,7 @@ std::vector<std::string> forgotten_parameters() {
     if (maker != std::this_thread::get_id() || !state->used.load(std::memory_order_acquire))
       continue;
     // One without a gradient belongs to a network that is only asked, such as a teacher.
-    if (!state->has_gradient() || state->listed.exchange(true)) continue;
+    if (!state->has_gradient() || state->listed || state->warned_of.exchange(true)) continue;
     result.push_back(message(state->variable.shape(), " ", state->variable.dtype()));
   }
   std::sort(result.begin(), result.end());

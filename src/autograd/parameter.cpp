@@ -69,7 +69,7 @@ void ParameterState::destroy(ParameterState* state) {
 
 const Array& Parameter::grad() const {
   ParameterState& state = known("Parameter::grad");
-  state.is_read = true;
+  state.is_read.store(true, std::memory_order_relaxed);
   return state.settle();
 }
 

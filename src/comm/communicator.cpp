@@ -376,12 +376,12 @@ void trace_call(const char* who, const CallSignature& call, const Array& any, co
 }  // namespace
 
 Array Communicator::submit(Request& request) {
-  const OneThread caller(*this, request.who);
   State& s = *state_;
-  CATENA_CHECK(CommError, !s.closed, request.who, ": the communicator is closed");
   CATENA_CHECK(CommError, getpid() == s.process, request.who,
                ": called in a process that was forked from the rank; only the rank itself can use "
                "its communicators");
+  const OneThread caller(*this, request.who);
+  CATENA_CHECK(CommError, !s.closed, request.who, ": the communicator is closed");
   if (s.failed.load(std::memory_order_relaxed)) [[unlikely]]
     s.throw_if_failed();
   if (request.output.defined()) check_writable(request.who, request.output);

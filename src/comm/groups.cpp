@@ -71,8 +71,10 @@ void Communicator::end_group() {
     s.mark_failed(error);
     throw;
   }
+  for (const State::Pending& entry : pending) s.own_slot.end_call(entry.record);
+  if (s.failed.load(std::memory_order_relaxed)) [[unlikely]]
+    s.throw_if_failed();
   for (const State::Pending& entry : pending) {
-    s.own_slot.end_call(entry.record);
     if (entry.target.defined()) {
       const StreamScope scope(entry.stream);
       entry.target.assign(entry.output);

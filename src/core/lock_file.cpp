@@ -20,6 +20,7 @@ struct LockFile::OpenFiles {
 };
 
 LockFile::OpenFiles& LockFile::open_files() {
+  const ForkScope no_fork;  // while the list is made: a child would wait for that for ever
   static auto* const files = [] {
     pthread_atfork(nullptr, nullptr, &close_in_child);
     return new OpenFiles;

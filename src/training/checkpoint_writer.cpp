@@ -199,7 +199,9 @@ bool CheckpointWriter::take_part_of(int rank, SliceIndex& index) {
 
 void CheckpointWriter::write_index(const SliceIndex& index) const {
   const std::string text = serializers::to_text(index);
-  write_file_atomically(plan_.unfinished + "/" + serializers::kIndexName, text);
+  const std::string path = plan_.unfinished + "/" + serializers::kIndexName;
+  serializers::parse_index(text, path);  // what no load would take is not saved
+  write_file_atomically(path, text);
   for (int rank = 0; rank < plan_.ranks; ++rank)
     ::unlink((plan_.unfinished + "/" + name_of_part(rank, kPartDone)).c_str());
   char line[64];

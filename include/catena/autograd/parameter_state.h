@@ -17,12 +17,13 @@ namespace catena {
 struct ParameterState : RefCounted {
   Variable variable;                                    // root; its data is the parameter
   IntrusivePtr<ParameterData> data{new ParameterData};  // the same, for graphs
-  std::string name;                 // full path in the model after setup, for messages: "/l1/W"
-  std::string path;                 // "l1/W", the longest that a model's listing gave; note_path
-  std::atomic<bool> used{false};    // took part in a recorded forward
-  std::atomic<bool> listed{false};  // a set of functions or an optimizer has come across it
-  bool is_packed = false;           // see Parameter::pack
-  bool is_read = false;             // somebody has asked for the gradient (Parameter::grad)
+  std::string name;                    // full path in the model after setup, for messages: "/l1/W"
+  std::string path;                    // "l1/W", the longest that a model's listing gave; note_path
+  std::atomic<bool> used{false};       // took part in a recorded forward
+  std::atomic<bool> listed{false};     // a set of functions or an optimizer has come across it
+  std::atomic<bool> warned_of{false};  // as forgotten: used, and not listed
+  std::atomic<bool> is_read{false};    // somebody has asked for the gradient (Parameter::grad)
+  bool is_packed = false;              // see Parameter::pack
 
   ParameterState();
   ~ParameterState();

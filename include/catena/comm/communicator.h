@@ -14,9 +14,9 @@
 // are complete when they return.
 //
 // One thread at a time may use a communicator: a call, or a whole group, that another thread of the
-// rank makes meanwhile is a CommError that names both, after which the communicator is dead. check,
-// note, failed and abort may be called at any time. internals.h and fault.h have what transports,
-// diagnosis and tests need in addition.
+// rank makes meanwhile is a CommError that names both, after which the communicator is dead. note,
+// failed and abort may be called at any time, and check by ranks of one host. internals.h and
+// fault.h have what transports, diagnosis and tests need in addition.
 #pragma once
 
 #include <functional>

@@ -52,10 +52,10 @@ bool is_capturing(Device device);
 // none.
 uint64_t capture_id();
 
-// How many threads capture a graph: one load, for calls that are made often.
 namespace detail {
 extern std::atomic<int> captures_going_on;
 }
+// Whether any thread captures a graph: one load, for calls that are made often.
 inline bool anybody_captures() {
   return detail::captures_going_on.load(std::memory_order_relaxed) != 0;
 }

@@ -22,6 +22,8 @@ class Stage::ParameterCheck : public FunctionHook {
     for (const Parameter& p : stage.units_.parameters()) own_.insert(p.state());
   }
   void forward_begins(const FunctionCall& call) override {
+    // The first run of a stage that recomputes records nothing.
+    if (!is_recording() && !stage_.recomputes_) return;
     for (const Variable* v : call.inputs())
       if (v->requires_grad() && v->node()->parameter) check(*v->node()->parameter, call);
   }

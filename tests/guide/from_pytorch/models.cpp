@@ -72,6 +72,11 @@ void add_use(Page& page) {
                "net(x)", net(x), Net copy = net;
                copy.W.data().fill(0))
   CATENA_STEPS(
+      "wte, head = nn.Linear(4, 3), linear(W, b); head.weight = wte.weight; "
+      "wte.weight.data.zero_()",
+      "head.weight", head.W.data(), Net wte(4, 3);
+      Net head = net; head.W.tie_to(wte.W); wte.W.data().fill(0))
+  CATENA_STEPS(
       "net = linear(W, b); p = file\ntorch.save(net.state_dict(), p)\n"
       "other = nn.Linear(4, 3); other.load_state_dict(torch.load(p))",
       "other(x)", other(x), serializers::save("net.npz", net);

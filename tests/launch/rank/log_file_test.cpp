@@ -84,8 +84,10 @@ TEST_F(LogFiles, OfAnotherJobThatRunsAreRefused) {
     LogFile first;
     first.open(path, "h");
     first.add(Stream::output, "of the first job\n");
-    EXPECT_EQ(error(), "cannot write log file '" + path +
-                           "' on host h: a rank of another job writes it; give another --log-dir");
+    EXPECT_EQ(error(),
+              "cannot write log file '" + path +
+                  "' on host h: a rank of another job writes it (or its host is lost: then "
+                  "remove it); give another --log-dir");
     EXPECT_EQ(read_file(path), "of the first job\n");
   }
   EXPECT_EQ(error(), "");

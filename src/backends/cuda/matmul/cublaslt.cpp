@@ -27,9 +27,10 @@ constexpr int kTunedCandidates = 8;
 
 [[noreturn, gnu::cold]] void fail_cublas(cublasStatus_t status, const char* call) {
   gpu::let_process_end(cudaSuccess);
-  // The library does not say that the GPU is lost; any call of CUDA does.
+  const cudaError_t error = cudaFree(nullptr);  // the library does not say that the GPU is lost
+  cudaGetLastError();                           // it must not appear in the next, unrelated check
   fail<DeviceError>("cuBLASLt call failed: ", call, ": ", cublasLtGetStatusName(status), ": ",
-                    cublasLtGetStatusString(status), gpu::describe_fault(cudaFree(nullptr)));
+                    cublasLtGetStatusString(status), gpu::describe_fault(error));
 }
 #define CATENA_CUBLAS_CHECK(call)                            \
   do {                                                       \
