@@ -98,7 +98,7 @@ void BackwardPass::run(const void* frame) {
   for (FunctionNode* node : nodes_) defers() ? step_in_parts(*node) : step(*node);
   if (rest_) step_rest();
   for (size_t i = 0; i < late_.size(); ++i) done_with(*late_[i]);
-  if (trains_ && outer_ == nullptr && !drops()) detail::note_lost_gradients(unlisted_);
+  if (trained_ && outer_ == nullptr && !drops()) detail::note_lost_gradients(unlisted_, trained_);
   if (tells()) tell(&BackwardObserver::backward_ends);
 }
 
@@ -158,7 +158,7 @@ void BackwardPass::see_parameter(ParameterState& parameter) {
   if (tells()) see_observers(parameter);
   if (!parameter.listed.load(std::memory_order_relaxed)) [[unlikely]]
     unlisted_.emplace_back(&parameter);
-  trains_ |= parameter.name.starts_with('/');
+  if (parameter.name.starts_with('/')) trained_ = &parameter;
 }
 
 void BackwardPass::add(FunctionNode* node) {

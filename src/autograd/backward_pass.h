@@ -41,7 +41,8 @@ inline bool has_gradient(const FunctionNode& node) {
 namespace detail {
 // A pass over parameters of an optimizer has reached these as well, which no model lists: see
 // require_no_lost_gradients.
-void note_lost_gradients(const std::vector<IntrusivePtr<ParameterState>>& unlisted);
+void note_lost_gradients(const std::vector<IntrusivePtr<ParameterState>>& unlisted,
+                         ParameterState* trained);
 }  // namespace detail
 
 // Collects the nodes behind the starts, then visits them by descending creation number, so that
@@ -148,7 +149,7 @@ class BackwardPass {
   std::vector<ObserverPtr> observers_;                  // who was notified of the beginning
   std::vector<VertexPtr> seen_;                         // all, with create_graph
   std::vector<VertexPtr> late_;                         // parameters that inner passes alone reach
-  bool trains_ = false;                                 // reaches parameters of an optimizer
+  ParameterState* trained_ = nullptr;                   // a parameter of an optimizer
   std::vector<IntrusivePtr<ParameterState>> unlisted_;  // parameters that no model lists
   std::vector<Aside> aside_;
 };

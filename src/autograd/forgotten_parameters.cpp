@@ -67,19 +67,29 @@ void warn_about_forgotten_parameters(const char* who) {
 // -----------------------------------------------------------------
 
 namespace {
-thread_local std::vector<IntrusivePtr<ParameterState>> t_lost;
+// Of the last pass that reached parameters of an optimizer.
+struct LostGradients {
+  std::vector<IntrusivePtr<ParameterState>> parameters;
+  IntrusivePtr<ParameterState> trained;  // one of the optimizer's
+};
+thread_local LostGradients t_lost;
 }  // namespace
 
-void detail::note_lost_gradients(const std::vector<IntrusivePtr<ParameterState>>& unlisted) {
-  t_lost.clear();
+void detail::note_lost_gradients(const std::vector<IntrusivePtr<ParameterState>>& unlisted,
+                                 ParameterState* trained) {
+  t_lost = {};
   for (const auto& state : unlisted)
-    if (state->has_gradient()) t_lost.push_back(state);
+    if (state->has_gradient()) t_lost.parameters.push_back(state);
+  if (!t_lost.parameters.empty()) t_lost.trained = IntrusivePtr<ParameterState>(trained);
 }
 
-void require_no_lost_gradients(const char* who) {
-  if (t_lost.empty()) return;
+void require_no_lost_gradients(const char* who, const std::vector<Parameter>& held) {
+  if (t_lost.parameters.empty() || std::none_of(held.begin(), held.end(), [](const Parameter& p) {
+        return p.state() == t_lost.trained.get();
+      }))
+    return;
   std::set<std::string> shapes;
-  for (const auto& state : std::exchange(t_lost, {}))
+  for (const auto& state : std::exchange(t_lost, {}).parameters)
     if (!state->listed && !state->is_read)
       shapes.insert(message(state->variable.shape(), " ", state->variable.dtype()));
   if (shapes.empty()) return;

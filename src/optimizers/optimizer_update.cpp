@@ -132,7 +132,7 @@ void Optimizer::update() {
                "gone, so that this process would update a part; keep the multi-node optimizer, or "
                "call setup(model) to go on alone");
   warn_without_gradients();
-  if (has_model_) require_no_lost_gradients("update");
+  if (has_model_) require_no_lost_gradients("update", ordered_);
   UpdateContext update(*this);
   const Stages stages = current_stages();
   if (only_rule_reads_gradients()) update.waiting_.assign(stages.begin(), stages.end());

@@ -18,10 +18,11 @@ void note_path(ParameterState& state, const std::string& path);
 std::string path_of(const ParameterState& state);
 // Logs a warning that names them; called by optimizers and files. `who` is "setup", "save", ...
 void warn_about_forgotten_parameters(const char* who);
-// GradientError if the last backward pass of this thread over parameters of an optimizer also gave
-// gradients to others that no model lists and no optimizer holds: these would never be updated.
-// Exempt is whose grad() was read: somebody updates it by hand.
-void require_no_lost_gradients(const char* who);
+class Parameter;
+// GradientError if the last backward pass of this thread over parameters of an optimizer reached
+// one of `held` and also gave gradients to others that no model lists and no optimizer holds: these
+// would never be updated. Exempt is whose grad() was read: somebody updates it by hand.
+void require_no_lost_gradients(const char* who, const std::vector<Parameter>& held);
 
 // Optimizers, arenas and communicators hold Parameters, never arrays: data and gradient may move
 // (to_gpu, setup) and every holder sees it. An undefined one (default-constructed, of a layer that
