@@ -512,6 +512,9 @@ TEST(Optimizer, GradientsThatNobodyUsesAreErrors) {
   EXPECT_EQ(step(model.l1.W), "no error");
   sgd.setup(Parameters{model.l1.W});
   EXPECT_EQ(step(Parameter(lost.data())), "no error") << "a part is trained on purpose";
+  Model another;
+  other.setup(another);
+  EXPECT_EQ(error_of<GradientError>([&] { other.update(); }), "no error") << "not of that pass";
 }
 
 TEST(Optimizer, HyperParametersByName) {
