@@ -63,8 +63,7 @@ void warn_about_forgotten_parameters(const char* who) {
                    "Then call setup again. (A network that is not trained needs no graph.)");
 }
 
-// Gradients that no optimizer uses
-// -----------------------------------------------------------------
+// Gradients that no optimizer uses ----------------------------------------------------------------
 
 namespace {
 // Of the last pass that reached parameters of an optimizer.
