@@ -17,8 +17,10 @@ std::string error_of(F&& f) {
   return "no error";
 }
 
-inline void expect_contains(const std::string& text, std::initializer_list<const char*> parts) {
-  for (const char* part : parts) {
+inline void expect_contains(const std::string& text, std::initializer_list<std::string> parts) {
+  for (const std::string& part : parts)
     EXPECT_NE(text.find(part), std::string::npos) << "'" << text << "' lacks '" << part << "'";
-  }
+}
+inline void expect_contains(const std::string& text, std::initializer_list<const char*> parts) {
+  for (const char* part : parts) expect_contains(text, {std::string(part)});
 }

@@ -69,21 +69,11 @@ inline std::string mutate(std::string bytes, std::mt19937_64& random) {
     const size_t at = below(bytes.size()),
                  length = 1 + below(std::min<size_t>(16, bytes.size() - at));
     switch (below(5)) {
-      case 0:
-        bytes[at] = static_cast<char>(random());
-        break;
-      case 1:
-        std::memset(&bytes[at], below(2) ? 0xff : 0, length);
-        break;
-      case 2:
-        bytes.erase(at, length);
-        break;
-      case 3:
-        bytes.insert(at, bytes.substr(below(bytes.size()), length));
-        break;
-      case 4:
-        bytes.resize(below(8) ? bytes.size() : at);
-        break;
+      case 0: bytes[at] = static_cast<char>(random()); break;
+      case 1: std::memset(&bytes[at], below(2) ? 0xff : 0, length); break;
+      case 2: bytes.erase(at, length); break;
+      case 3: bytes.insert(at, bytes.substr(below(bytes.size()), length)); break;
+      case 4: bytes.resize(below(8) ? bytes.size() : at); break;
     }
   }
   return bytes;

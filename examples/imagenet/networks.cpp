@@ -25,16 +25,11 @@ int64_t insize_of(Arch arch) {
 
 std::unique_ptr<Network> make_network(Arch arch) {
   switch (arch) {
-    case Arch::kNin:
-      return make_nin();
-    case Arch::kAlex:
-      return make_alex(Normalization::kLocalResponse);
-    case Arch::kAlexBN:
-      return make_alex(Normalization::kBatch);
-    case Arch::kGoogLeNet:
-      return make_googlenet();
-    case Arch::kGoogLeNetBN:
-      return make_googlenetbn();
+    case Arch::kNin: return make_nin();
+    case Arch::kAlex: return make_alex(Normalization::kLocalResponse);
+    case Arch::kAlexBN: return make_alex(Normalization::kBatch);
+    case Arch::kGoogLeNet: return make_googlenet();
+    case Arch::kGoogLeNetBN: return make_googlenetbn();
   }
   catena::fail<catena::ValueError>("make_network: there is no such architecture");
 }

@@ -70,7 +70,7 @@ std::shared_ptr<const examples::Source> open_pictures(const std::string& file,
     return std::make_shared<examples::ListSource>(
         examples::read_list(file, root, {classes, "--basepath"}));
   const catena::LoadedArrays arrays = catena::load_npz(file);
-  const Array& labels = array_of(arrays, "t", file);
+  const Array labels = array_of(arrays, "t", file);
   const Array t = labels.astype(dtype::int32);
   CATENA_CHECK(IoError, catena::array_equal(t, labels), "'", file, "': the labels 't' are ",
                labels.dtype(), ", and not all are whole numbers of int32");

@@ -56,24 +56,17 @@ catena::Variables score_of(LanguageModel& model, const ds::Batch& batch) {
 }
 
 double perplexity_of(LanguageModel& model, ds::ResidentIterator& text, catena::Communicator& comm) {
-  const catena::TestScope test(model);
-  const catena::NoBackprop no_graph;
-  catena::training::Means means({"cross_entropy"});
-  ds::IteratorState start = text.state();
-  start.epoch = start.position = 0;
-  text.set_state(start);
   Variable h, c;
-  for (auto batch = text.next(); batch; batch = text.next()) {
-    if (batch->size() == 0) continue;
-    if (!h.defined()) h = c = no_state(model, batch->size());
-    LanguageModel::Result r = model.run(h, c, batch->x());
+  const auto measure = [&](const ds::Batch& batch, catena::training::Means& means) {
+    if (!h.defined()) h = c = no_state(model, batch.size());
+    LanguageModel::Result r = model.run(h, c, batch.x());
     h = r.h;
     c = r.c;
-    means.add("cross_entropy", cross_entropy(r.scores, batch->t()).data(),
-              static_cast<double>(batch->size()));
-  }
-  means.reduce(&comm);
-  return std::exp(means.value("cross_entropy"));
+    means.add("cross_entropy", cross_entropy(r.scores, batch.t()).data(),
+              static_cast<double>(batch.size()));
+  };
+  return std::exp(catena::training::evaluate(model, text, {"cross_entropy"}, measure, &comm)
+                      .at("cross_entropy"));
 }
 
 std::string sample(LanguageModel& model, const std::vector<std::string>& vocabulary,

@@ -65,9 +65,9 @@ Variable RecursiveNet::operator()(const Levels& levels) const {
 Variables score_of(const RecursiveNet& model, const ds::Batch& batch) {
   const Levels levels = levels_of(batch.arrays);
   const Variable scores = model(levels);
-  const double nodes = static_cast<double>(levels.labels.size()) / batch.weight;
-  return {F::softmax_cross_entropy(scores, levels.labels) * nodes,
-          root_accuracy(scores, levels.labels, batch.size())};
+  const Variable sum =
+      F::softmax_cross_entropy(scores, levels.labels, {.reduction = F::Reduction::kSum});
+  return {sum / batch.weight, root_accuracy(scores, levels.labels, batch.size())};
 }
 
 Accuracies accuracies_of(RecursiveNet& model, ds::BatchIterator& batches,

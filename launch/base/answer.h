@@ -1,4 +1,4 @@
-// What a small program answers, when it does.
+// Answer of a small program, if it gives one.
 #pragma once
 
 #include <string>

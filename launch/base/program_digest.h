@@ -1,4 +1,4 @@
-// What must be the same on all hosts of a job for its ranks to be one program.
+// Digest of what must be the same on all hosts of a job for its ranks to be one program.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// What rank processes report and the starter says, put together from the pieces in which it comes.
+// Reports of rank processes and output of the starter, put together from pieces.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What all ranks of a running job are doing: what catena-run --status and SIGUSR1 print.
+// States of all ranks of a running job, which catena-run --status and SIGUSR1 print.
 //
 // Ranks of this host have their status board. Those of other hosts send what they do to catena-run,
 // which keeps it where --status finds it: in a file without a name, among its descriptors.

@@ -1,5 +1,5 @@
-// What the launcher knows of a job when it is over: values, from which the verdict is reached
-// (job/verdict.h) and the report is written (job/report.h).
+// Outcome of a job that is over: values, from which the verdict is reached (job/verdict.h) and the
+// report is written (job/report.h).
 #pragma once
 
 #include <csignal>

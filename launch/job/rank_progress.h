@@ -1,4 +1,4 @@
-// How far the ranks of a job are, and which of them the others wait for.
+// Progress of the ranks of a job, and the ranks that the others wait for.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Where the rank processes of a job are, and signals to them.
+// Signals to the rank processes of a job, by where these are.
 #pragma once
 
 #include <sys/types.h>

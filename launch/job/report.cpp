@@ -118,21 +118,16 @@ std::string describe_starter(const Hang& hang, const std::string& name) {
 // How the rank of the verdict failed.
 std::string describe_cause(const JobOutcome& job, const Verdict& verdict) {
   switch (verdict.cause) {
-    case Cause::ended:
-      return way_of_ending(*outcome_of(job, verdict.rank).end);
-    case Cause::error:
-      return outcome_of(job, verdict.rank).end->error;
+    case Cause::ended: return way_of_ending(*outcome_of(job, verdict.rank).end);
+    case Cause::error: return outcome_of(job, verdict.rank).end->error;
     case Cause::aborted:
       return "MPI_Abort with error code " + std::to_string(job.findings.abort_code);
     case Cause::asked:
       return "was asked to end by " + signal_name(outcome_of(job, verdict.rank).end->stop_signal) +
              ", not by catena-run";
-    case Cause::killed:
-      return signal_name(job.findings.killed_signal);
-    case Cause::hung:
-      return describe_hang(*job.hang, job.terms);
-    case Cause::noticed:
-      break;
+    case Cause::killed: return signal_name(job.findings.killed_signal);
+    case Cause::hung: return describe_hang(*job.hang, job.terms);
+    case Cause::noticed: break;
   }
   const std::string error = outcome_of(job, verdict.noticed_by).end->peer_error;
   if (verdict.noticed_by == verdict.rank) return error;
@@ -218,16 +213,13 @@ std::string report_starter_failure(const JobOutcome& job, const Verdict& verdict
 std::string describe_given_up(const JobOutcome& job) {
   const GivenUp& given_up = *job.given_up;
   switch (given_up.why) {
-    case GivenUp::Why::ranks_missing:
-      return describe_missing(job);
+    case GivenUp::Why::ranks_missing: return describe_missing(job);
     case GivenUp::Why::world_size:
       return job.terms.name + " started a world of " + std::to_string(given_up.world_size) +
              " ranks where " + std::to_string(job.ranks.size()) +
              " were asked for; check -n, the hosts and the batch system's allocation";
-    case GivenUp::Why::files_differ:
-      return describe_difference(given_up.difference);
-    case GivenUp::Why::output_failed:
-      break;
+    case GivenUp::Why::files_differ: return describe_difference(given_up.difference);
+    case GivenUp::Why::output_failed: break;
   }
   return std::string("standard output cannot be written: ") + std::strerror(given_up.error);
 }
@@ -240,8 +232,7 @@ std::string describe_stayed(const Hang& hang, const StarterTerms& terms) {
 std::string text_of(const JobOutcome& job, const Verdict& verdict) {
   const auto line = [](const std::string& text) { return "catena-run: " + text + "\n"; };
   switch (verdict.ending) {
-    case Ending::well:
-      return job.stayed ? line(describe_stayed(*job.stayed, job.terms)) : "";
+    case Ending::well: return job.stayed ? line(describe_stayed(*job.stayed, job.terms)) : "";
     case Ending::stopped:
       return line("stopped by " + signal_name(job.stop_signal) + "; all ranks were ended");
     case Ending::given_up:
@@ -250,28 +241,22 @@ std::string text_of(const JobOutcome& job, const Verdict& verdict) {
     case Ending::host_silent:
       return line(describe_silent_host(job, verdict.host, whole(verdict.seconds))) +
              describe_others(job, -1);
-    case Ending::rank_failed:
-      return report_culprit(job, verdict);
+    case Ending::rank_failed: return report_culprit(job, verdict);
     case Ending::host_lost:
       return line(describe_lost_host(job, verdict.host)) + describe_others(job, -1);
-    case Ending::culprit_unknown:
-      return report_unknown(job, verdict);
-    case Ending::host_unaccounted:
-      return report_unaccounted_host(job, verdict);
+    case Ending::culprit_unknown: return report_unknown(job, verdict);
+    case Ending::host_unaccounted: return report_unaccounted_host(job, verdict);
     case Ending::starter_stopped:
       if (!job.findings.ended_for.empty())
         return line("Slurm ended all ranks: " + job.findings.ended_for) + describe_others(job, -1);
       return line(job.terms.name +
                   " was asked to stop by a signal (such as SIGTERM, SIGINT or SIGHUP), not by "
                   "catena-run; it ended all ranks");
-    case Ending::starter_hung:
-      return line(describe_hang(*job.hang, job.terms));
-    case Ending::launcher_missing:
-      return line(describe_missing_launcher(job, verdict.host));
+    case Ending::starter_hung: return line(describe_hang(*job.hang, job.terms));
+    case Ending::launcher_missing: return line(describe_missing_launcher(job, verdict.host));
     case Ending::hosts_unreached:
     case Ending::starter_killed:
-    case Ending::starter_failed:
-      return report_starter_failure(job, verdict);
+    case Ending::starter_failed: return report_starter_failure(job, verdict);
   }
   return "";
 }
@@ -281,18 +266,14 @@ std::string text_of(const JobOutcome& job, const Verdict& verdict) {
 std::string describe_hang(const Hang& hang, const StarterTerms& terms) {
   const std::string starter = describe_starter(hang, terms.name), time = whole(hang.seconds);
   switch (hang.kind) {
-    case Hang::Kind::rank_in_library:
-      return hang.operation;
+    case Hang::Kind::rank_in_library: return hang.operation;
     case Hang::Kind::rank_process_stopped:
       return "catena-run's own process of this rank has been stopped (SIGSTOP) for " + time;
-    case Hang::Kind::host_silent:
-      return "nothing was heard of it for " + time;
+    case Hang::Kind::host_silent: return "nothing was heard of it for " + time;
     case Hang::Kind::starter_silent:
       return starter + " does not answer: nothing came through it for " + time;
-    case Hang::Kind::starter_keeps_rank:
-      return starter + " does not answer: " + hang.operation;
-    case Hang::Kind::starter_keeps_end:
-      break;
+    case Hang::Kind::starter_keeps_rank: return starter + " does not answer: " + hang.operation;
+    case Hang::Kind::starter_keeps_end: break;
   }
   return starter + " does not answer: the process of rank " + std::to_string(hang.rank) +
          " ended " + time + " ago and " + terms.name + " has not said so";

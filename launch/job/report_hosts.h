@@ -1,4 +1,4 @@
-// What the report says of hosts, and of the ranks on them.
+// Lines of the report about hosts and the ranks on them.
 #pragma once
 
 #include <string>

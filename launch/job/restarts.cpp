@@ -39,35 +39,27 @@ std::string first_line(const std::string& report) {
 
 std::string why_given_up(const GivenUp& given_up) {
   switch (given_up.why) {
-    case GivenUp::Why::ranks_missing:
-      return "";
-    case GivenUp::Why::world_size:
-      return "the starter would make a world of the wrong size again";
-    case GivenUp::Why::files_differ:
-      return "the files of the hosts would differ again";
-    case GivenUp::Why::output_failed:
-      break;
+    case GivenUp::Why::ranks_missing: return "";
+    case GivenUp::Why::world_size: return "the starter would make a world of the wrong size again";
+    case GivenUp::Why::files_differ: return "the files of the hosts would differ again";
+    case GivenUp::Why::output_failed: break;
   }
   return "standard output cannot be written";
 }
 
 std::string why_hopeless(const JobOutcome& job, const Verdict& verdict) {
   switch (verdict.ending) {
-    case Ending::given_up:
-      return why_given_up(*job.given_up);
+    case Ending::given_up: return why_given_up(*job.given_up);
     case Ending::starter_stopped:
       return job.findings.ended_for.starts_with("NODE FAIL") ? "" : "somebody has stopped it";
-    case Ending::launcher_missing:
-      return "a host has no catena-run";
+    case Ending::launcher_missing: return "a host has no catena-run";
     case Ending::starter_killed:
-    case Ending::starter_failed:
-      return none_started(job) ? "no rank could be started" : "";
+    case Ending::starter_failed: return none_started(job) ? "no rank could be started" : "";
     case Ending::rank_failed:
       if (const auto& end = outcome_of(job, verdict.rank).end; end && end->not_started)
         return "the program could not be started";
       return verdict.exit_code == kWrongUsage ? "exit code 2 means wrong usage" : "";
-    default:
-      return "";
+    default: return "";
   }
 }
 

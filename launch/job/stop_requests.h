@@ -1,4 +1,4 @@
-// What signals to catena-run mean for a job that may be ending already.
+// Meaning of signals to catena-run for a job that may be ending already.
 #pragma once
 
 namespace catena::launch {

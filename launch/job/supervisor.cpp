@@ -15,6 +15,7 @@
 
 #include "base/process.h"
 #include "base/text.h"
+#include "catena/core/printable.h"
 #include "job/console.h"
 #include "job/incoming.h"
 #include "job/job_states.h"

@@ -1,4 +1,4 @@
-// Where the time of training steps went, from the events of a trace.
+// Times of training steps by what they were spent on, from the events of a trace.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// Who failed first, how, and with what exit code catena-run ends. Reached from values alone, never
-// from the text of a report.
+// Verdict on a job: who failed first, how, and with what exit code catena-run ends. It is reached
+// from values alone, never from the text of a report.
 #pragma once
 
 #include <string>

@@ -134,16 +134,11 @@ std::string Nvml::link(NvmlDevice a, NvmlDevice b) const {
   if (!ancestor_ || ancestor_(a, b, &level) != 0) return "?";
   switch (level) {
     case 0:
-    case 10:
-      return "PIX";
-    case 20:
-      return "PXB";
-    case 30:
-      return "PHB";
-    case 40:
-      return "NODE";
-    default:
-      return "SYS";
+    case 10: return "PIX";
+    case 20: return "PXB";
+    case 30: return "PHB";
+    case 40: return "NODE";
+    default: return "SYS";
   }
 }
 

@@ -1,4 +1,4 @@
-// Which processor cores a rank runs on and how many threads it gets.
+// Placement of a rank: its processor cores and number of threads.
 #pragma once
 
 #include <sched.h>

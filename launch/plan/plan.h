@@ -1,4 +1,4 @@
-// How many ranks run where and on what, decided before anything is started.
+// Plan of a job: how many ranks run where and on what, decided before anything is started.
 #pragma once
 
 #include <climits>

@@ -1,4 +1,4 @@
-// What Slurm says, in the environment, of the allocation and the step that this process is in.
+// Allocation and step of Slurm that this process is in, from the environment.
 #pragma once
 
 #include <functional>

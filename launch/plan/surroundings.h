@@ -1,4 +1,4 @@
-// What a job takes from where catena-run was started: its own path, folder, terminal, variables.
+// Surroundings of catena-run that a job takes over: its own path, folder, terminal, variables.
 #pragma once
 
 #include <string>

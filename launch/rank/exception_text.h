@@ -1,4 +1,4 @@
-// What the C++ run-time library says about an uncaught exception.
+// Text of the C++ run-time library about an uncaught exception.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Who this rank process is, and what its program finds in its environment.
+// Identity of this rank process, and the environment of its program.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What a program that was killed leaves in the memory that the ranks of a host share.
+// Leftovers of a program that was killed, in the memory that the ranks of a host share.
 #pragma once
 
 namespace catena::launch {

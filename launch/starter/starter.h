@@ -1,4 +1,4 @@
-// What starts the rank processes of a job on their hosts.
+// Starter of the rank processes of a job on their hosts.
 //
 // That is mpirun (starter/mpirun_starter.h) or Slurm's srun (starter/srun_starter.h). Another one
 // is a class beside them and a line in choose_starter(); supervisor, plan and report know no more

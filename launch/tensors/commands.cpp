@@ -136,12 +136,9 @@ int convert(const Options& options) {
 
 int run(const Options& options) {
   switch (options.command) {
-    case Options::kList:
-      return list(options);
-    case Options::kCompare:
-      return compare(options);
-    case Options::kConvert:
-      break;
+    case Options::kList: return list(options);
+    case Options::kCompare: return compare(options);
+    case Options::kConvert: break;
   }
   return convert(options);
 }

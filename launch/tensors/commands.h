@@ -1,4 +1,4 @@
-// What catena-tensors does.
+// Commands of catena-tensors.
 #pragma once
 
 #include "tensors/options.h"

@@ -1,5 +1,5 @@
-// How values travel between processes: as words "key=value". The words of a job, the reports of
-// ranks and their nested lists are all written and read here and nowhere else.
+// Form of values that travel between processes: words "key=value". The words of a job, the reports
+// of ranks and their nested lists are all written and read here and nowhere else.
 //
 // A type lists its fields once, in a function that is found next to it:
 //   template <typename Visit> void each_field(const Point*, Visit&& visit) {

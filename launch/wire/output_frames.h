@@ -1,5 +1,5 @@
-// How the output and the reports of all ranks travel through one pipe (job/rank_pipe.h), or through
-// mpirun's one standard error.
+// Frames of the output and the reports of all ranks in one pipe (job/rank_pipe.h), or in mpirun's
+// one standard error.
 //
 // mpirun copies what a rank writes in pieces of up to 4096 bytes and lets pieces of different
 // ranks follow each other, so a line may arrive torn in two with another rank's text between.

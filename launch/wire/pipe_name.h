@@ -1,7 +1,7 @@
-// How the processes of one machine name a pipe to each other: by the descriptor of the process that
-// made it, as /proc has it, by the number that the kernel gave it, and by that run of the kernel.
-// In a container with other process numbers, or on another machine, these keep the name from
-// leading to somebody else's pipe.
+// Name of a pipe between processes of one machine: the descriptor of the process that made it, as
+// /proc has it, the number that the kernel gave it, and that run of the kernel. In a container with
+// other process numbers, or on another machine, these keep the name from leading to somebody else's
+// pipe.
 #pragma once
 
 #include <string>

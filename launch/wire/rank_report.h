@@ -1,4 +1,4 @@
-// What a rank process reports to the launcher, one line each on the report stream.
+// Reports of a rank process to the launcher, one line each on the report stream.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a rank is doing, in words and numbers, from its slot of the status board.
+// State of a rank in words and numbers, from its slot of the status board.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What einsum of arrays and that of variables share: the subscripts, and the order of work, written
-// for the operations of either.
+// Subscripts and order of work of einsum, for arrays and variables: written for the operations of
+// either.
 #pragma once
 
 #include <algorithm>

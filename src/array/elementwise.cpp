@@ -162,24 +162,20 @@ std::optional<bool> comparison_out_of_range(ElementwiseOp op, int place, Dtype d
 
 Dtype dtype_in_class(const ElementwiseInfo& op, Dtype d) {
   switch (op.types) {
-    case OpTypes::kAll:
-      return d;
+    case OpTypes::kAll: return d;
     case OpTypes::kNumeric:
       CATENA_CHECK(DtypeError, d != Dtype::kBool,
                    "not defined for bool; use logical_ or bitwise_ functions");
       return d;
-    case OpTypes::kArithmetic:
-      return d == Dtype::kBool ? Dtype::kInt8 : d;
+    case OpTypes::kArithmetic: return d == Dtype::kBool ? Dtype::kInt8 : d;
     case OpTypes::kIntBool:
       CATENA_CHECK(DtypeError, !is_float(d), "expected integers or bool, got ", d);
       return d;
     case OpTypes::kInt:
       CATENA_CHECK(DtypeError, !is_float(d), "expected integers, got ", d);
       return d == Dtype::kBool ? Dtype::kInt8 : d;
-    case OpTypes::kFloat:
-      return float_result(d);
-    case OpTypes::kTrueDivide:
-      return is_float(d) ? d : Dtype::kFloat64;
+    case OpTypes::kFloat: return float_result(d);
+    case OpTypes::kTrueDivide: return is_float(d) ? d : Dtype::kFloat64;
   }
   return d;
 }

@@ -8,16 +8,6 @@
 namespace catena {
 namespace {
 
-// The quotient as arithmetic in dtype d computes it.
-double quotient(double a, double b, Dtype d) {
-  if (d == Dtype::kFloat16) return float(float16(a / b));
-  if (d == Dtype::kBFloat16) return float(bfloat16(a / b));
-  if (d == Dtype::kFloat32) return static_cast<float>(a) / static_cast<float>(b);
-  return a / b;
-}
-
-double rounded_to(double value, Dtype d) { return quotient(value, 1, d); }
-
 void strip_zeros(std::string& text, size_t end) {
   size_t keep = end;
   while (keep > 0 && text[keep - 1] == '0') --keep;
@@ -55,9 +45,9 @@ bool FloatFormat::needs_exponent(const std::vector<double>& finite) const {
     smallest = std::min(smallest, std::fabs(v));
   }
   if (largest == 0) return false;
-  if (largest >= rounded_to(1e8, dtype_)) return true;
+  if (largest >= round_to(dtype_, 1e8)) return true;
   return !options_.suppress &&
-         (smallest < rounded_to(1e-4, dtype_) || quotient(largest, smallest, dtype_) > 1000);
+         (smallest < round_to(dtype_, 1e-4) || round_to(dtype_, largest / smallest) > 1000);
 }
 
 // The digits after the point of the shortest text that reads back.

@@ -381,14 +381,10 @@ Array rot90(const Array& a, std::optional<int64_t> times, const Axes& axes) {
   normalize_axes(axes, a.ndim());  // refuses an axis named twice
   const int64_t from = axes[0], to = axes[1];
   switch (((times.value_or(1) % 4) + 4) % 4) {
-    case 1:
-      return flip(a.swapaxes(from, to), {from});
-    case 2:
-      return flip(a, {from, to});
-    case 3:
-      return flip(a.swapaxes(from, to), {to});
-    default:
-      return a;
+    case 1: return flip(a.swapaxes(from, to), {from});
+    case 2: return flip(a, {from, to});
+    case 3: return flip(a.swapaxes(from, to), {to});
+    default: return a;
   }
 }
 

@@ -111,14 +111,10 @@ bool Array::is_dense() const {
 
 MemoryOrder order_of_letter(const Array& a, char letter) {
   switch (letter) {
-    case 'C':
-      return {};
-    case 'F':
-      return MemoryOrder::fortran(a.ndim());
-    case 'A':
-      return a.is_contiguous() || !a.is_fortran_contiguous() ? MemoryOrder() : a.order();
-    case 'K':
-      return a.order();
+    case 'C': return {};
+    case 'F': return MemoryOrder::fortran(a.ndim());
+    case 'A': return a.is_contiguous() || !a.is_fortran_contiguous() ? MemoryOrder() : a.order();
+    case 'K': return a.order();
     default:
       fail<ValueError>("order '", std::string(1, letter), "' is none of 'C', 'F', 'A' and 'K'");
   }

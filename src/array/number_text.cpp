@@ -36,14 +36,14 @@ std::string_view scientific(T value, char (&buffer)[400], int precision = -1) {
   return {buffer, static_cast<size_t>(end - buffer)};
 }
 
-template <class Half>
-std::string_view half_digits(double value, char (&buffer)[400]) {
+std::string_view narrow_digits(double value, Dtype d, char (&buffer)[400]) {
+  const double stored = round_to(d, value);
   std::string_view text;
   for (int precision = 0; precision < 8; ++precision) {
     text = scientific(value, buffer, precision);
     double parsed = 0;
     std::from_chars(text.data(), text.data() + text.size(), parsed);
-    if (Half(parsed).bits == Half(value).bits) break;
+    if (round_to(d, parsed) == stored) break;
   }
   return text;
 }
@@ -172,16 +172,9 @@ std::string parse_float(std::string_view word, Dtype d, char* element) {
 
 Digits shortest_digits(double value, Dtype d) {
   char buffer[400];
-  switch (d) {
-    case Dtype::kFloat16:
-      return split_scientific(half_digits<float16>(value, buffer));
-    case Dtype::kBFloat16:
-      return split_scientific(half_digits<bfloat16>(value, buffer));
-    case Dtype::kFloat32:
-      return split_scientific(scientific(static_cast<float>(value), buffer));
-    default:
-      return split_scientific(scientific(value, buffer));
-  }
+  if (d == Dtype::kFloat64) return split_scientific(scientific(value, buffer));
+  if (d == Dtype::kFloat32) return split_scientific(scientific(static_cast<float>(value), buffer));
+  return split_scientific(narrow_digits(value, d, buffer));
 }
 
 double read_float(const char* element, Dtype d) {

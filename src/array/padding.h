@@ -1,4 +1,4 @@
-// What pad of arrays and that of variables share.
+// Parts of `pad` that arrays and variables share.
 #pragma once
 
 #include "catena/array/manipulation.h"

@@ -45,12 +45,9 @@ void check_positions(const Array& positions, int64_t extent, int axis) {
 Array wrapped_positions(const Array& positions, int64_t extent, OutOfRange mode) {
   const Array p = positions.astype(Dtype::kInt64, false);
   switch (mode) {
-    case OutOfRange::kWrap:
-      return remainder(p, extent);
-    case OutOfRange::kClip:
-      return clip(p, 0, extent - 1);
-    case OutOfRange::kRaise:
-      return where(less(p, 0), add(p, extent), p);
+    case OutOfRange::kWrap: return remainder(p, extent);
+    case OutOfRange::kClip: return clip(p, 0, extent - 1);
+    case OutOfRange::kRaise: return where(less(p, 0), add(p, extent), p);
   }
   return p;
 }

@@ -116,7 +116,7 @@ Dtype spread_dtype(const Array& a, const ReduceOptions& options) {
 }
 
 // The dtype of intermediate arrays: float32 for 16-bit floats, which would lose digits or overflow.
-Dtype unrounded(Dtype dtype) { return itemsize(dtype) == 2 ? Dtype::kFloat32 : dtype; }
+Dtype unrounded(Dtype dtype) { return is_narrow_float(dtype) ? Dtype::kFloat32 : dtype; }
 
 // How a reduction with `where` or `initial` is computed.
 struct Folding {

@@ -1,4 +1,4 @@
-// What an index with arrays selects, in the resolved form that get, put and add use.
+// Selection by an index with arrays, in the resolved form that get, put and add use.
 #pragma once
 
 #include <span>

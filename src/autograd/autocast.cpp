@@ -10,8 +10,7 @@ thread_local Dtype t_low = Dtype::kFloat32;
 }
 
 AutocastScope::AutocastScope(Dtype low) : before_(t_low) {
-  CATENA_CHECK(DtypeError,
-               low == Dtype::kBFloat16 || low == Dtype::kFloat16 || low == Dtype::kFloat32,
+  CATENA_CHECK(DtypeError, is_narrow_float(low) || low == Dtype::kFloat32,
                "AutocastScope: expected bfloat16, float16 or float32, got ", low);
   t_low = low;
   detail::call_watchers.fetch_add(1, std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// Where passes through the recorded graph start, and the checks of what they start from.
+// Starts of passes through the recorded graph, and the checks of their outputs and gradients.
 #include "catena/autograd/backward.h"
 
 #include <string>
@@ -27,11 +27,15 @@ void check_recorded(const Variable& v, int index) {
                "gradient");
 }
 
-Array ones_for_one_element(const Variable& v, int index) {
+void check_one_element(const Variable& v, int index) {
   CATENA_CHECK(GradientError, v.size() == 1, "backward: ", shown_output(index), ", of shape ",
                v.shape(), ", needs a gradient to start from; ",
                index < 0 ? "call set_grad first" : "give one for it",
                ", or reduce it to one element");
+}
+
+Array ones_for_one_element(const Variable& v, int index) {
+  check_one_element(v, index);
   return ones_like(v.data());
 }
 
@@ -52,9 +56,10 @@ void check_given_gradient(const Variable& v, const Array& gradient, size_t index
   if (!creator()) return;
   const ProfilerRange range("Variable::backward");
   VariableNode& start = *node();
-  if (!start.grad.defined()) start.grad = ones_for_one_element(*this, -1);
-  start.grad_is_own = false;  // functions may hand it on
+  if (!start.grad.defined()) check_one_element(*this, -1);  // the pass begins with one
+  start.grad_is_own = false;                                // functions may hand it on
   if (options.create_graph) {
+    if (!start.grad.defined()) start.grad = ones_like(data());
     const Variable known = grad_variable();
     start.grad_variable =
         IntrusivePtr<VariableBody>((known.defined() ? known : constant(start.grad)).body());

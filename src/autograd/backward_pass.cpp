@@ -7,6 +7,7 @@
 #include <string>
 
 #include "autograd/contribute.h"
+#include "catena/array/creation.h"
 #include "catena/autograd/function_hook.h"
 #include "catena/autograd/parameter.h"
 #include "catena/core/memory_profile.h"
@@ -63,7 +64,10 @@ BackwardPass::BackwardPass(DeferredWeights::Rest& rest)
   later_ = nullptr;
 }
 
-BackwardPass::~BackwardPass() { resume(); }
+BackwardPass::~BackwardPass() {
+  restore_start();
+  resume();
+}
 
 // Gives the variables what the vertices have, also when the pass fails: vertices would hold
 // themselves through the recorded pass.
@@ -93,7 +97,13 @@ void BackwardPass::run(const void* frame) {
   const Running running(this);
   const GradVariables hand_over(*this);
   rest_ ? collect_rest() : collect();
-  if (tells()) tell(&BackwardObserver::backward_begins);
+  if (tells()) {
+    tell(&BackwardObserver::backward_begins);
+    PassStart start(*this);
+    tell(&BackwardObserver::backward_starts, start);
+  }
+  if (kept_ && !kept_->grad.defined())
+    kept_->grad = ones(kept_->shape, {kept_->dtype, kept_->device});
   start_parameters();
   for (FunctionNode* node : nodes_) defers() ? step_in_parts(*node) : step(*node);
   if (rest_) step_rest();
@@ -192,6 +202,8 @@ void BackwardPass::give(VariableNode& v, const Variable& gradient) {
 
 void BackwardPass::step(FunctionNode& node) {
   const bool reached = has_gradient(node);
+  if (!factors_.empty()) [[unlikely]]
+    scale_outputs(node);
   if (reached) call(node, Part::kAll);
   for (const auto& input : node.inputs()) {
     if (input->requires_grad) done_with(*input);
@@ -294,10 +306,12 @@ void BackwardPass::see_observers(const ParameterState& parameter) {
   }
 }
 
-void BackwardPass::tell(void (BackwardObserver::*what)()) {
+template <class... Arguments>
+void BackwardPass::tell(void (BackwardObserver::*what)(Arguments...),
+                        std::type_identity_t<Arguments>... arguments) {
   for (size_t i = 0; i < observers_.size(); ++i) {
     const ObserverPtr o = observers_[i];
-    if (o->observer) (o->observer->*what)();
+    if (o->observer) (o->observer->*what)(arguments...);
   }
   resume();
 }

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "catena/autograd/backward.h"
 #include "catena/autograd/backward_observer.h"
 #include "catena/autograd/function_node.h"
+#include "catena/autograd/pass_start.h"
 
 namespace catena {
 
@@ -90,6 +92,7 @@ class BackwardPass {
   void keep_ready(VariableNode& weight, const Variable& gradient, const FunctionNode* node);
 
  private:
+  friend class PassStart;
   using Part = BackwardContext::Part;
   using ObserverPtr = IntrusivePtr<detail::ObserverLink>;
   using VertexPtr = IntrusivePtr<VariableNode>;
@@ -120,6 +123,14 @@ class BackwardPass {
   void done_with(VariableNode& v);
   void drop_output_gradients(FunctionNode& node);
 
+  // What observers change of the start (pass_start.h)
+  VariableNode* single_start() const;  // null: several, or a parameter
+  void scale_starts(const Array& factor);
+  void scale_start(VariableNode& v, const Array& factor);
+  void restore_start();
+  void scale_vertex(VariableNode& v, const Array& factor);
+  void scale_outputs(FunctionNode& node);
+
   // Passes within passes
   void take_over(VariableNode& v);
   void put_aside(VariableNode& v);
@@ -130,7 +141,9 @@ class BackwardPass {
   bool tells() const { return outer_ == nullptr && !defers(); }
   bool knows(const ObserverPtr& o) const;
   void see_observers(const ParameterState& parameter);
-  void tell(void (BackwardObserver::*what)());
+  template <class... Arguments>
+  void tell(void (BackwardObserver::*what)(Arguments...),
+            std::type_identity_t<Arguments>... arguments);
   void tell_final(ParameterState& parameter);
   void tell_final(detail::ObserverLink& link, ParameterState& parameter);
 
@@ -152,6 +165,10 @@ class BackwardPass {
   ParameterState* trained_ = nullptr;                   // a parameter of an optimizer
   std::vector<IntrusivePtr<ParameterState>> unlisted_;  // parameters that no model lists
   std::vector<Aside> aside_;
+  std::vector<std::pair<VariableNode*, Array>> factors_;  // of what flows into means
+  bool is_scaled_ = false;  // kept_ is to get back what it began with, one if that is undefined
+  Array given_;
+  IntrusivePtr<VariableBody> given_variable_;
 };
 
 }  // namespace catena

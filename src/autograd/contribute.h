@@ -1,4 +1,4 @@
-// What passes check of memory (who shares it, how often it was written to), and how they add
+// Checks of a pass on memory (who shares it, how often it was written to), and functions that add
 // gradients that meet at a vertex.
 #pragma once
 

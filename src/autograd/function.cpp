@@ -235,8 +235,11 @@ Variables apply_function(std::shared_ptr<Function> function, const Variables& in
   check_types(*function, xs);
   call.is_recorded();  // what cannot be mixed is refused before anything runs
   const Arrays ys = run_forward(*function, xs);
-  return call.record(ys,
-                     [&] { return make_node<UserFunctionNode>(std::move(function), call, ys); });
+  const Mean mean = function->mean_;
+  const Variables results =
+      call.record(ys, [&] { return make_node<UserFunctionNode>(std::move(function), call, ys); });
+  if (mean.counted.defined() && !results.empty()) declare_mean(results[0], mean);
+  return results;
 }
 
 }  // namespace catena

@@ -1,10 +1,10 @@
 // Function calls that somebody watches, and the errors of all of them.
 #include "catena/autograd/function_call.h"
 
-#include <optional>
 #include <vector>
 
 #include "autograd/hooked_thread.h"
+#include "autograd/parameter_uses.h"
 #include "catena/autograd/linear_map.h"
 #include "catena/autograd/parameter.h"
 
@@ -15,6 +15,7 @@ struct FunctionCall::Watch {
   explicit Watch(const char* name) : scope(name) {}
   CallScope scope;
   std::vector<Variable> casts;
+  std::optional<int64_t> work;
   bool is_told = false;    // hooks have heard of the beginning
   bool has_ended = false;  // and of the end
 };
@@ -49,14 +50,10 @@ namespace {
 Dtype wanted(Autocast row, Dtype given, Dtype low, Dtype widest) {
   if (!is_float(given) || given == Dtype::kFloat64) return given;
   switch (row) {
-    case Autocast::kNone:
-      return given;
-    case Autocast::kLow:
-      return low;
-    case Autocast::kFloat32:
-      return Dtype::kFloat32;
-    case Autocast::kWidest:
-      return widest;
+    case Autocast::kNone: return given;
+    case Autocast::kLow: return low;
+    case Autocast::kFloat32: return Dtype::kFloat32;
+    case Autocast::kWidest: return widest;
   }
   return given;
 }
@@ -69,7 +66,7 @@ ParameterState* parameter_of(const Variable& v) {
 
 // The operand in the dtype. Parameters keep a copy in 16 bits, which their next uses share.
 Variable cast_operand(const Variable& v, Dtype dtype) {
-  ParameterState* parameter = itemsize(dtype) == 2 ? parameter_of(v) : nullptr;
+  ParameterState* parameter = is_narrow_float(dtype) ? parameter_of(v) : nullptr;
   return parameter ? detail::cast(v, dtype, parameter->low(dtype)) : detail::cast(v, dtype);
 }
 
@@ -81,6 +78,7 @@ void FunctionCall::watch(Autocast row) {
     for (const Variable* v : inputs_)
       if (ParameterState* parameter = parameter_of(*v)) parameter->use_in_graph();
   if (detail::call_watchers.load(std::memory_order_relaxed) != 0) {
+    begin_use();
     for (const Variable* v : inputs_)
       if (ParameterState* parameter = parameter_of(*v); parameter && !parameter->before_use())
         parameter->fail_absent(label());
@@ -101,6 +99,10 @@ void FunctionCall::watch(Autocast row) {
   }
   watch_ = watch.release();
 }
+
+void FunctionCall::set_work(int64_t multiply_adds) { watch_->work = multiply_adds; }
+
+std::optional<int64_t> FunctionCall::work() const { return watch_ ? watch_->work : std::nullopt; }
 
 void FunctionCall::tell_outputs(std::span<const Array> outputs) {
   outputs_ = outputs;

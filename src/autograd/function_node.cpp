@@ -8,8 +8,10 @@
 #include "autograd/backward_pass.h"
 #include "autograd/contribute.h"
 #include "autograd/free_list.h"
+#include "autograd/parameter_uses.h"
 #include "catena/array/math.h"
 #include "catena/autograd/function_call.h"
+#include "catena/autograd/mean.h"
 #include "catena/autograd/parameter_state.h"
 
 namespace catena {
@@ -151,6 +153,7 @@ void FunctionNode::bring_back(const Saved& saved) const {
 void FunctionNode::bring_parameters() const {
   const auto is_away = [](const Saved& s) { return s.parameter && s.parameter->is_absent; };
   if (std::none_of(saved_.begin(), saved_.end(), is_away)) return;
+  begin_use();
   for (const Saved& saved : saved_) {
     if (!saved.parameter || is_away(saved)) continue;
     if (ParameterState* here = inputs_[size_t(saved.index)]->parameter) here->before_use();

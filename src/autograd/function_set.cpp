@@ -97,6 +97,11 @@ std::vector<std::string> Parameterized::persistent_names() const {
 
 void Parameterized::visit_functions(const FunctionVisitor&) {}
 
+void Parameterized::visit_states(const StateVisitor& visitor) {
+  visit_functions(
+      [&](const std::string&, Parameterized& function) { function.visit_states(visitor); });
+}
+
 void Parameterized::visit_persistents(const PersistentVisitor& visitor, const std::string& prefix) {
   visit_functions([&](const std::string& name, Parameterized& function) {
     function.visit_persistents(visitor, prefix + name + "/");

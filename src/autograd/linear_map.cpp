@@ -1,4 +1,4 @@
-// What all linear maps share, and the one that autocast applies.
+// Code that all linear maps share, and the map that autocast applies.
 #include "catena/autograd/linear_map.h"
 
 #include "catena/array/math.h"

@@ -7,6 +7,7 @@
 #include "autograd/tied_copies.h"
 #include "core/part_storage.h"
 
+#include "catena/autograd/placement.h"
 #include "catena/core/entry_scope.h"
 #include "catena/core/fork_mutex.h"
 
@@ -113,7 +114,14 @@ Parameter Parameter::clone() const {
   const ParameterState& state = known("Parameter::clone");
   const Parameter result(data().copy('K'), state.name);
   result.state()->is_packed = state.is_packed;
+  result.state()->place(state.placement());
   return result;
+}
+
+void Parameter::place(const Placement& placement) const {
+  ParameterState& state = known("Parameter::place");
+  check_box("Parameter::place", shown(*this), shape(), placement);
+  state.place(std::make_shared<const Placement>(placement));
 }
 
 void Parameter::rebind(const Array& data, const Array& grad) const {

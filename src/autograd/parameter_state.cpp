@@ -2,11 +2,13 @@
 #include "catena/autograd/parameter_state.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
+#include "autograd/parameter_uses.h"
 #include "catena/array/math.h"
 #include "catena/autograd/function_hook.h"
 #include "catena/autograd/parameter.h"
@@ -28,9 +30,8 @@ std::string shown_state(const ParameterState& state) {
 void ParameterState::allocate_gradient() {
   CATENA_CHECK(GradientError, !gradient_is_released_, "the gradient of ", shown_state(*this),
                " is not in this process, which keeps a part of the gradients, until "
-               "zero_grads(); the norm of all is compute_grads_norm(), "
-               "ParameterArena::make_gradient_whole makes the gradients of an arena whole, and a "
-               "multi-node optimizer with .sharding = Sharding::kNone keeps all");
+               "zero_grads(); the norm of all is compute_grads_norm(), and a multi-node optimizer "
+               "with .sharding = Sharding::kNone keeps all");
   const Array& data = variable.data();
   gradient_ = Array::uninitialized(data.shape(), data.dtype(), data.device(), data.order());
 }
@@ -138,7 +139,7 @@ Array ParameterState::low(Dtype dtype) {
   if (data->is_absent) bring("ParameterState::low");
   const Array& values = variable.data();
   if (values.dtype() == dtype) return values;
-  CATENA_CHECK(DtypeError, is_float(dtype) && itemsize(dtype) == 2 && is_float(values.dtype()),
+  CATENA_CHECK(DtypeError, is_narrow_float(dtype) && is_float(values.dtype()),
                "ParameterState::low: parameter '", name, "' holds ", values.dtype(),
                "; expected a floating parameter and float16 or bfloat16, got ", dtype);
   const std::lock_guard lock(low_mutex());
@@ -161,6 +162,16 @@ Array ParameterState::low(Dtype dtype) {
 
 // Use ---------------------------------------------------------------------------------------------
 
+namespace {
+
+std::atomic<uint64_t> g_uses{0};
+thread_local uint64_t t_use = 0;
+
+}  // namespace
+
+void begin_use() noexcept { t_use = g_uses.fetch_add(1, std::memory_order_relaxed) + 1; }
+uint64_t current_use() noexcept { return t_use; }
+
 bool ParameterState::before_use() {
   const Observers told = observers_;
   for (const auto& link : told)
@@ -175,11 +186,20 @@ void ParameterState::bring(const char* who) {
   if (data->is_absent) fail_absent(who);
 }
 
+std::optional<KeptValues> ParameterState::kept_values() {
+  if (!data->is_absent) return {};
+  const Observers told = observers_;
+  for (const auto& link : told)
+    if (link->observer)
+      if (auto kept = link->observer->kept_values(*this)) return kept;
+  return {};
+}
+
 void ParameterState::fail_absent(const std::string& who) const {
   fail<ValueError>(who, ": the values of ", shown_state(*this),
                    " are not in this process, which keeps a part of the parameters; call "
-                   "gather_parameters() of the multi-node optimizer on all ranks before, or make "
-                   "the data of its arena whole (ParameterArena::make_data_whole)");
+                   "gather_parameters() of the multi-node optimizer on all ranks before, or bring "
+                   "the data of its arena (ParameterArena::take_whole_data)");
 }
 
 // Graphs ------------------------------------------------------------------------------------------
@@ -224,6 +244,8 @@ void ParameterState::use_in_graph() {
 }
 
 // Observers ---------------------------------------------------------------------------------------
+
+std::optional<KeptValues> BackwardObserver::kept_values(ParameterState&) { return {}; }
 
 void BackwardObserver::observe(const Parameter& parameter) {
   CATENA_CHECK(ValueError, parameter.defined(),

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <utility>
 
+#include "catena/autograd/placement.h"
 #include "catena/core/fork_mutex.h"
 #include "catena/core/graph.h"
 
@@ -18,12 +19,9 @@ ForkMutex& persistent_path_mutex() {
 
 const char* name(OverRanks over_ranks) {
   switch (over_ranks) {
-    case OverRanks::kEqual:
-      return "equal";
-    case OverRanks::kMean:
-      return "mean";
-    default:
-      return "per rank";
+    case OverRanks::kEqual: return "equal";
+    case OverRanks::kMean: return "mean";
+    default: return "per rank";
   }
 }
 
@@ -85,7 +83,20 @@ void Persistent::to(Device device) const {
 
 Persistent Persistent::clone() const {
   const PersistentState& state = known("Persistent::clone");
-  return Persistent(state.data.copy(), state.over_ranks);
+  Persistent result(state.data.copy(), state.over_ranks);
+  result.state_->placement = state.placement;
+  return result;
+}
+
+void Persistent::place(const Placement& placement) const {
+  PersistentState& state = known("Persistent::place");
+  const std::string named = message("the persistent array '", path(), "'");
+  CATENA_CHECK(ValueError, !placement.has_box() || state.over_ranks != OverRanks::kPerRank,
+               "Persistent::place: ", named,
+               " is declared OverRanks::kPerRank, each rank's own; a slice of a whole is kEqual, "
+               "or kMean where it follows each rank's data");
+  check_box("Persistent::place", named, shape(), placement);
+  state.placement = std::make_shared<const Placement>(placement);
 }
 
 OwnedPersistent& OwnedPersistent::operator=(const OwnedPersistent& other) {

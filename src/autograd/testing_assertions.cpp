@@ -58,16 +58,7 @@ struct Format {
   int digits, least_exponent;
 };
 Format format_of(Dtype d) {
-  switch (d) {
-    case Dtype::kFloat16:
-      return {11, -14};
-    case Dtype::kBFloat16:
-      return {8, -126};
-    case Dtype::kFloat32:
-      return {24, -126};
-    default:
-      return {53, -1022};
-  }
+  return {row_of(d).mantissa_bits + 1, 2 - (1 << (row_of(d).exponent_bits - 1))};
 }
 Dtype common_float(const Array& x, const Array& y) {
   CATENA_CHECK(ValueError, x.defined() && y.defined(), "an array is undefined");

@@ -92,17 +92,16 @@ std::vector<Dtype> dtypes_where(Keep keep) {
   }
   return list;
 }
-bool is_short_float(Dtype d) { return is_float(d) && itemsize(d) == 2; }
 
 }  // namespace
 
 std::vector<Dtype> all_dtypes(bool no_float16, bool no_bool) {
   return dtypes_where([&](Dtype d) {
-    return !(no_float16 && is_short_float(d)) && !(no_bool && d == Dtype::kBool);
+    return !(no_float16 && is_narrow_float(d)) && !(no_bool && d == Dtype::kBool);
   });
 }
 std::vector<Dtype> float_dtypes(bool no_float16) {
-  return dtypes_where([&](Dtype d) { return is_float(d) && !(no_float16 && is_short_float(d)); });
+  return dtypes_where([&](Dtype d) { return is_float(d) && !(no_float16 && is_narrow_float(d)); });
 }
 std::vector<Dtype> signed_dtypes() { return dtypes_where(is_signed_int); }
 std::vector<Dtype> unsigned_dtypes() { return dtypes_where(is_unsigned_int); }

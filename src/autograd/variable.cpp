@@ -9,6 +9,7 @@
 #include "autograd/free_list.h"
 #include "catena/autograd/function_hook.h"
 #include "catena/autograd/function_node.h"
+#include "catena/autograd/mean.h"
 #include "catena/autograd/parameter_state.h"
 #include "catena/core/entry_scope.h"
 

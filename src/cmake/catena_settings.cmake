@@ -26,7 +26,7 @@ if(with_ccache)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()
 
-# Numerical rules of the project (see docs/decisions.md): no contraction, so that + - * / agree bit
+# Numerical rules of the project (docs/decisions.md, "Numerical flags"): no contraction, so that + - * / agree bit
 # for bit on all devices; signed integers wrap, as on the GPU and in NumPy.
 set(CATENA_CXX_FLAGS -ffp-contract=off -fno-math-errno -fwrapv)
 # stringop-overread: false alarms of GCC 12 inside boost::container::small_vector.

@@ -99,6 +99,7 @@ Communicator::~Communicator() {
 }
 
 std::string Communicator::name() const { return state_->transport->name(); }
+const MeshAxes& Communicator::axis() const { return state_->axes; }
 bool Communicator::failed() const { return state_->failed.load(std::memory_order_acquire); }
 void Communicator::note(std::string_view text) { state_->own_slot.set_operation(text); }
 
@@ -212,9 +213,10 @@ void Communicator::close() {
   if (!failed() && s.transport->failure().empty()) s.transport->close();
 }
 
-CommunicatorPtr Communicator::split(int color, int key) {
+CommunicatorPtr Communicator::split(int color, int key, const CallTag& tag) {
   const OneThread caller(*this, "split");
-  Request request{.who = "split", .call = {.op = CommOp::kBarrier, .kind = CallKind::kSplit}};
+  Request request{.who = "split",
+                  .call = {.op = CommOp::kBarrier, .kind = CallKind::kSplit, .tag = tag}};
   submit(request);
   struct Choice {
     int color, key;
@@ -230,17 +232,26 @@ CommunicatorPtr Communicator::split(int color, int key) {
   ++state_->splits;
   auto transport = state_->transport->split(members, members.empty() ? -1 : new_rank, color);
   if (members.empty()) return nullptr;
-  const BoardPlace& all = state_->place;
+  return make_part(*this, std::move(transport), members,
+                   {.sequence = static_cast<uint64_t>(state_->splits), .call = {.root = color}});
+}
+
+CommunicatorPtr make_part(const Communicator& comm, std::unique_ptr<Transport> transport,
+                          const std::vector<int>& members, const CallRecord& origin) {
+  const auto& state = Communicator::State::of(comm);
+  const BoardPlace& all = state.place;
   BoardPlace place{all.board, {}};
   for (int r : members) {
     place.slots.push_back(all.slots[size_t(r)]);
     if (!all.ranks.empty()) place.ranks.push_back(all.ranks[size_t(r)]);
     if (!all.hosts.empty()) place.hosts.push_back(all.hosts[size_t(r)]);
+    if (!state.coordinates.empty()) place.coordinates.push_back(state.coordinates[size_t(r)]);
   }
-  const CallRecord origin{.sequence = static_cast<uint64_t>(state_->splits),
-                          .call = {.root = color}};
-  return make_communicator_at(std::move(transport), device_, state_->options, std::move(place),
-                              fold_call(state_->id, origin));
+  std::vector<std::string> coordinates = place.coordinates;
+  CommunicatorPtr part = make_communicator_at(std::move(transport), comm.device(), state.options,
+                                              std::move(place), fold_call(state.id, origin));
+  Communicator::State::of(*part).coordinates = std::move(coordinates);
+  return part;
 }
 
 // Making a call
@@ -274,17 +285,11 @@ bool Communicator::State::apply_fault() const {
     case Fault::Kind::kDelay:
       std::this_thread::sleep_for(std::chrono::duration<double>(fault.seconds));
       break;
-    case Fault::Kind::kSkip:
-      return false;
-    case Fault::Kind::kThrow:
-      throw std::runtime_error("injected fault");
-    case Fault::Kind::kExit:
-      std::exit(int(fault.seconds));
-    case Fault::Kind::kKill:
-      std::raise(SIGKILL);
-      break;
-    case Fault::Kind::kNone:
-      break;
+    case Fault::Kind::kSkip: return false;
+    case Fault::Kind::kThrow: throw std::runtime_error("injected fault");
+    case Fault::Kind::kExit: std::exit(int(fault.seconds));
+    case Fault::Kind::kKill: std::raise(SIGKILL); break;
+    case Fault::Kind::kNone: break;
   }
   return true;
 }
@@ -326,6 +331,7 @@ void Communicator::issue(const Request& request, const Array& input, const Array
   call.weight = request.weight;
   call.type = request.type;
   call.purpose = request.purpose ? request.purpose : s.purpose;
+  if (!is_message(call)) call.rider = std::exchange(s.rider, nullptr);
   if (s.grouping && call.kind == CallKind::kArrays) call.kind = CallKind::kGrouped;
   const Array& any = input.defined() ? input : output;
   if (any.defined()) call.stream = current_stream(any.device());

@@ -94,14 +94,19 @@ struct Communicator::State {
   std::atomic<uint64_t> compared{0};  // value of made up to which all ranks agree
   int no_sync_scopes = 0;
   const char* purpose = nullptr;
-  int32_t updates = 0;  // of its first optimizer
-  int optimizers = 0;   // that were set up on it, for data-parallel training
+  double* rider = nullptr;  // of the next collective
+  int32_t updates = 0;      // of its first optimizer
+  int optimizers = 0;       // that were set up on it, for data-parallel training
   int splits = 0;
   std::vector<cuda::GraphDestroyer> graphs;  // that recorded calls, and go first
   uint64_t capture = 0;         // the last graph capture with calls of this communicator
   bool capture_of_all = false;  // more than messages between two ranks were captured
   uint64_t made_over_it = 0;    // communicators that have this one as control
-  pid_t process;                // that made it; children that it forks have no part in it
+  MeshAxes axes;                // along which its ranks lie
+  int meshes = 0;               // that were made over it
+  // As place.coordinates, which other threads read and is never changed; set by a Mesh, too.
+  std::vector<std::string> coordinates;
+  pid_t process;  // that made it; children that it forks have no part in it
   std::atomic<const char*> running{nullptr};  // the call that a thread is in, see OneThread
   std::atomic<std::thread::id> caller{};      // that thread
 };
@@ -124,6 +129,10 @@ class OneThread {
 CommunicatorPtr make_communicator_at(std::unique_ptr<Transport> transport, Device device,
                                      const CommunicatorOptions& options, BoardPlace place,
                                      uint64_t id);
+// A communicator of some ranks of another one, of which `transport` is made; `origin` tells it from
+// other such communicators.
+CommunicatorPtr make_part(const Communicator& comm, std::unique_ptr<Transport> transport,
+                          const std::vector<int>& members, const CallRecord& origin);
 // The board of this process and its slots for all ranks; exchanges slots over `comm`.
 BoardPlace find_board(Communicator& comm);
 // Also starts the call numbers again, under another id.

@@ -1,4 +1,4 @@
-// How the ranks of a communicator find the status board of their host: that of catena-run, or one
+// Search of a communicator's ranks for the status board of their host: that of catena-run, or one
 // that they make together.
 #include <unistd.h>
 

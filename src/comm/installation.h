@@ -1,5 +1,5 @@
-// What catena-run --check asks libcatena, which it opens at run time: only the library itself can
-// load its plug-ins and knows where their kernels come from.
+// Functions of libcatena for catena-run --check, which opens it at run time: only the library
+// itself can load its plug-ins and knows where their kernels come from.
 #pragma once
 
 namespace catena::comm {

@@ -1,4 +1,4 @@
-// What transports, diagnosis and tests see of a communicator.
+// View of a communicator for transports, diagnosis and tests.
 #include "catena/comm/internals.h"
 
 #include <algorithm>
@@ -17,6 +17,10 @@ uint64_t CommunicatorInternals::calls() const { return State::of(comm_).made; }
 int& CommunicatorInternals::no_sync_scopes() const { return State::of(comm_).no_sync_scopes; }
 bool CommunicatorInternals::in_group() const { return State::of(comm_).grouping; }
 
+bool CommunicatorInternals::takes_riders() const {
+  return comm_.device().is_cpu() && State::of(comm_).transport->adds_riders();
+}
+double*& CommunicatorInternals::rider() const { return State::of(comm_).rider; }
 const char*& CommunicatorInternals::purpose() const { return State::of(comm_).purpose; }
 void CommunicatorInternals::set_updates(int64_t count) const {
   State::of(comm_).updates = int32_t(std::min<int64_t>(count, INT32_MAX));

@@ -45,18 +45,10 @@ void reduce_block(Reduction reduction, std::span<const void* const> inputs, int6
     }
     switch (reduction) {
       case Reduction::kSum:
-      case Reduction::kMean:
-        accumulate(sum.data(), x, n, Combine<C>::sum);
-        break;
-      case Reduction::kMin:
-        accumulate(sum.data(), x, n, Combine<C>::min);
-        break;
-      case Reduction::kMax:
-        accumulate(sum.data(), x, n, Combine<C>::max);
-        break;
-      case Reduction::kProduct:
-        accumulate(sum.data(), x, n, Combine<C>::product);
-        break;
+      case Reduction::kMean: accumulate(sum.data(), x, n, Combine<C>::sum); break;
+      case Reduction::kMin: accumulate(sum.data(), x, n, Combine<C>::min); break;
+      case Reduction::kMax: accumulate(sum.data(), x, n, Combine<C>::max); break;
+      case Reduction::kProduct: accumulate(sum.data(), x, n, Combine<C>::product); break;
       case Reduction::kWeighted: {
         const C weight = static_cast<C>(weights[r]);
         accumulate(sum.data(), x, n, [weight](C a, C b) { return static_cast<C>(a + weight * b); });

@@ -1,4 +1,4 @@
-// What a Call says of itself.
+// Members of Call: its description and reduction.
 #include "catena/comm/transport.h"
 
 #include "catena/core/log.h"

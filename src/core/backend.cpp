@@ -33,6 +33,8 @@ Backend::IpcMemory Backend::export_memory(const Storage&, const void*) {
   unsupported("IPCArrayHandle");
 }
 StoragePtr Backend::import_memory(int, const IpcMemory&, size_t) { unsupported("IPCArrayHandle"); }
+bool Backend::count_outside(int, size_t) { return true; }
+void Backend::discount_outside(int, size_t) {}
 StreamState* Backend::create_blocking_stream(int index, int priority) {
   return create_stream(index, priority);
 }

@@ -56,12 +56,9 @@ bool is_for_all_of_cudnn(const ProviderRule& rule) {
 
 std::string rule_text(UseCudnn use) {
   switch (use) {
-    case UseCudnn::kNever:
-      return "cudnn:off";
-    case UseCudnn::kAlways:
-      return "cudnn:always";
-    case UseCudnn::kAuto:
-      break;
+    case UseCudnn::kNever: return "cudnn:off";
+    case UseCudnn::kAlways: return "cudnn:always";
+    case UseCudnn::kAuto: break;
   }
   return "";
 }
@@ -128,13 +125,10 @@ CudnnSetting& CudnnSetting::operator=(UseCudnn use) {
 CudnnSetting::operator UseCudnn() const {
   if (rules_ == nullptr) return value_;
   switch (rules_->use("", kCudnn)) {
-    case ProviderUse::kOff:
-      return UseCudnn::kNever;
+    case ProviderUse::kOff: return UseCudnn::kNever;
     case ProviderUse::kOnly:
-    case ProviderUse::kAlways:
-      return UseCudnn::kAlways;
-    case ProviderUse::kOn:
-      break;
+    case ProviderUse::kAlways: return UseCudnn::kAlways;
+    case ProviderUse::kOn: break;
   }
   return UseCudnn::kAuto;
 }

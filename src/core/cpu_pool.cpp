@@ -34,8 +34,9 @@ static_assert(sizeof(Storage) <= kHeaderBytes);
 
 // Size classes: four steps per power of two from 64 bytes, so that at most a fifth is wasted.
 constexpr int kClassCount = 4 * 40;
-constexpr int kSmallClasses = 4 * 11;  // up to 128 KiB: kept per thread
-constexpr size_t kSmallPerClass = 32;  // blocks a thread keeps of one class
+constexpr int kSmallClasses = 4 * 11;       // up to 128 KiB: kept per thread
+constexpr size_t kSmallPerClass = 32;       // blocks a thread keeps of one class
+constexpr size_t kPage = size_t{64} << 10;  // a multiple of any system's
 constexpr size_t kHugePage = size_t{2} << 20;
 
 int size_class(size_t bytes) {
@@ -68,11 +69,38 @@ std::atomic<uint64_t> g_cached{0};
 size_t cached_bytes() { return (g_cached.load(std::memory_order_relaxed) % kOneBlock) * 64; }
 size_t cached_blocks() { return g_cached.load(std::memory_order_relaxed) / kOneBlock; }
 
-void* system_allocate(size_t bytes) {
-  const size_t alignment = bytes >= kHugePage ? kHugePage : 64;
-  void* block = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-  if (block && bytes >= kHugePage) madvise(block, bytes, MADV_HUGEPAGE);  // a hint: failure is fine
+size_t rounded(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+
+// Large blocks are mappings, so that what is given back leaves the process: malloc keeps blocks of
+// up to 32 MiB in its heap, between those that are alive.
+bool is_mapped(size_t bytes) { return CATENA_POOL_CACHES != 0 && bytes >= kHugePage; }
+size_t mapped_size(size_t bytes) { return rounded(bytes, kPage); }
+
+// Begins at a huge page; null if there is no memory.
+void* map_block(size_t bytes) {
+  const size_t size = mapped_size(bytes);
+  void* memory =
+      mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  char* const first = static_cast<char*>(memory);
+  const auto address = reinterpret_cast<uintptr_t>(first);
+  const size_t before = rounded(address, kHugePage) - address;
+  char* const block = first + before;
+  if (before > 0) munmap(first, before);
+  munmap(block + size, kHugePage - before);
+  madvise(block, size, MADV_HUGEPAGE);  // a hint: failure is fine
   return block;
+}
+
+void* system_allocate(size_t bytes) {
+  return is_mapped(bytes) ? map_block(bytes) : std::aligned_alloc(64, rounded(bytes, 64));
+}
+
+void system_free(void* block, size_t bytes) {
+  if (is_mapped(bytes))
+    munmap(block, mapped_size(bytes));
+  else
+    std::free(block);
 }
 
 // Blocks shared by all threads; never destroyed, because arrays may outlive static objects.
@@ -137,7 +165,7 @@ void release_block(Storage* storage) {
   g_cached.fetch_add(cached(1, bytes), std::memory_order_relaxed);
   put_cached(size_class(bytes), storage);
 #else
-  std::free(storage);
+  system_free(storage, kHeaderBytes + bytes);
 #endif
 }
 
@@ -214,7 +242,7 @@ void cpu_pool_free_all() {
   std::lock_guard lock(shared.mutex);
   for (int c = 0; c < kClassCount; ++c) {
     auto drop = [c](std::vector<void*>& list) {
-      for (void* block : list) std::free(block);
+      for (void* block : list) system_free(block, kHeaderBytes + class_bytes(c));
       g_cached.fetch_sub(cached(list.size(), list.size() * class_bytes(c)),
                          std::memory_order_relaxed);
       list.clear();

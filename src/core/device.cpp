@@ -21,13 +21,6 @@ int parse_index(std::string_view text, std::string_view digits) {
   return index;
 }
 
-bool names_dtype(std::string_view text) {
-  for (int d = 0; d < kDtypeCount; ++d) {
-    if (text == name(static_cast<Dtype>(d))) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 Device::Device(DeviceType type, int index) : type_(type), index_(static_cast<int16_t>(index)) {
@@ -40,7 +33,8 @@ Device::Device(std::string_view text) {
   const std::string_view kind = text.substr(0, colon);
   CATENA_CHECK(DeviceError, kind == "cpu" || kind == "cuda" || kind == "gpu", "Device: '", text,
                "' is not a device; expected cpu, cpu:N, cuda or cuda:N",
-               names_dtype(text) ? message("; did you mean dtype::", text, "?") : std::string());
+               find_dtype(&DtypeRow::name, text) ? message("; did you mean dtype::", text, "?")
+                                                 : std::string());
   const int index = colon == std::string_view::npos ? 0 : parse_index(text, text.substr(colon + 1));
   *this = Device(kind == "cpu" ? DeviceType::kCpu : DeviceType::kCuda, index);
 }

@@ -6,15 +6,6 @@
 namespace catena {
 namespace {
 
-constexpr const char* kNames[kDtypeCount] = {"bool",     "int8",    "int16",  "int32",  "int64",
-                                             "uint8",    "uint16",  "uint32", "uint64", "float16",
-                                             "bfloat16", "float32", "float64"};
-
-// NumPy's letter codes and size codes, in the enumerators' order.
-constexpr std::string_view kCodes[kDtypeCount][2] = {
-    {"?", "b1"}, {"b", "i1"}, {"h", "i2"}, {"i", "i4"},   {"l", "i8"}, {"B", "u1"}, {"H", "u2"},
-    {"I", "u4"}, {"L", "u8"}, {"e", "f2"}, {"E", "bf16"}, {"f", "f4"}, {"d", "f8"}};
-
 Dtype signed_of_size(size_t bytes) {
   return bytes == 1   ? Dtype::kInt8
          : bytes == 2 ? Dtype::kInt16
@@ -29,11 +20,21 @@ Dtype promote_ints(Dtype a, Dtype b) {
   return itemsize(u) == 8 ? Dtype::kFloat64 : signed_of_size(itemsize(u) * 2);
 }
 
-Dtype promote_floats(Dtype a, Dtype b) {
-  if (a == b) return a;
-  if (itemsize(a) == 2 && itemsize(b) == 2) return Dtype::kFloat32;  // half with bfloat16
-  return itemsize(a) > itemsize(b) ? a : b;
+// Whether a float holds every value of another.
+bool holds(Dtype wide, Dtype narrow) {
+  const DtypeRow &w = row_of(wide), &n = row_of(narrow);
+  return w.mantissa_bits >= n.mantissa_bits && w.exponent_bits >= n.exponent_bits;
 }
+
+// The narrowest float that holds both: of float16 and bfloat16, float32.
+Dtype promote_floats(Dtype a, Dtype b) {
+  if (holds(a, b)) return a;
+  if (holds(b, a)) return b;
+  return holds(Dtype::kFloat32, a) && holds(Dtype::kFloat32, b) ? Dtype::kFloat32 : Dtype::kFloat64;
+}
+
+// Floats that NumPy does not have stay what they are beside integers.
+bool is_numpy_float(Dtype d) { return is_float(d) && row_of(d).array_code[1] == 'f'; }
 
 // The narrowest IEEE float that holds every value of an integer type (NumPy's rule).
 Dtype float_for_int(Dtype d) {
@@ -42,7 +43,6 @@ Dtype float_for_int(Dtype d) {
 
 }  // namespace
 
-const char* name(Dtype d) { return kNames[static_cast<int>(d)]; }
 std::ostream& operator<<(std::ostream& os, Dtype d) { return os << name(d); }
 
 namespace {
@@ -53,13 +53,13 @@ struct Alias {
   Dtype dtype;
 };
 constexpr Alias kAliases[] = {
-    {"float", Dtype::kFloat64},  {"int", Dtype::kInt64},        {"uint", Dtype::kUInt64},
-    {"bool_", Dtype::kBool},     {"byte", Dtype::kInt8},        {"ubyte", Dtype::kUInt8},
-    {"short", Dtype::kInt16},    {"ushort", Dtype::kUInt16},    {"intc", Dtype::kInt32},
-    {"uintc", Dtype::kUInt32},   {"int_", Dtype::kInt64},       {"longlong", Dtype::kInt64},
-    {"q", Dtype::kInt64},        {"ulonglong", Dtype::kUInt64}, {"Q", Dtype::kUInt64},
-    {"half", Dtype::kFloat16},   {"single", Dtype::kFloat32},   {"double", Dtype::kFloat64},
-    {"float_", Dtype::kFloat64}, {"V2", Dtype::kBFloat16}};
+    {"float", Dtype::kFloat64}, {"int", Dtype::kInt64},        {"uint", Dtype::kUInt64},
+    {"bool_", Dtype::kBool},    {"byte", Dtype::kInt8},        {"ubyte", Dtype::kUInt8},
+    {"short", Dtype::kInt16},   {"ushort", Dtype::kUInt16},    {"intc", Dtype::kInt32},
+    {"uintc", Dtype::kUInt32},  {"int_", Dtype::kInt64},       {"longlong", Dtype::kInt64},
+    {"q", Dtype::kInt64},       {"ulonglong", Dtype::kUInt64}, {"Q", Dtype::kUInt64},
+    {"half", Dtype::kFloat16},  {"single", Dtype::kFloat32},   {"double", Dtype::kFloat64},
+    {"float_", Dtype::kFloat64}};
 
 }  // namespace
 
@@ -68,15 +68,34 @@ Dtype parse_dtype(std::string_view text) {
   if (rest.size() > 1 && (rest[0] == '<' || rest[0] == '=' || rest[0] == '|'))
     rest.remove_prefix(1);
   for (int i = 0; i < kDtypeCount; ++i) {
-    if (rest == kNames[i] || rest == kCodes[i][0] || rest == kCodes[i][1])
+    const DtypeRow& row = kDtypeRows[i];
+    if (rest == row.name || rest == std::string_view(&row.letter, 1) || rest == row.code ||
+        (!rest.empty() && rest == row.array_code + 1))
       return static_cast<Dtype>(i);
   }
   for (const Alias& alias : kAliases) {
     if (rest == alias.text) return alias.dtype;
   }
   fail<DtypeError>("parse_dtype: '", text,
-                   "' is not a dtype; expected bool, int8..int64, uint8..uint64, float16, "
-                   "bfloat16, float32 or float64");
+                   "' is not a dtype; expected bool, int8..int64, uint8..uint64, ", float_names());
+}
+
+std::optional<Dtype> find_dtype(const DtypeRow::Text DtypeRow::*column, std::string_view text) {
+  for (int i = 0; i < kDtypeCount; ++i)
+    if (!text.empty() && text == kDtypeRows[i].*column) return static_cast<Dtype>(i);
+  return {};
+}
+
+std::string float_names() {
+  std::string names;
+  int left = int(std::count_if(std::begin(kDtypeRows), std::end(kDtypeRows),
+                               [](const DtypeRow& r) { return r.kind == DtypeKind::kFloat; }));
+  for (const DtypeRow& row : kDtypeRows) {
+    if (row.kind != DtypeKind::kFloat) continue;
+    names += row.name;
+    if (--left > 0) names += left == 1 ? " or " : ", ";
+  }
+  return names;
 }
 
 Dtype promote(Dtype a, Dtype b) {
@@ -86,7 +105,7 @@ Dtype promote(Dtype a, Dtype b) {
   if (is_int(a) && is_int(b)) return promote_ints(a, b);
   if (is_float(a) && is_float(b)) return promote_floats(a, b);
   const Dtype f = is_float(a) ? a : b, i = is_float(a) ? b : a;
-  if (f == Dtype::kBFloat16) return f;
+  if (!is_numpy_float(f)) return f;
   return promote_floats(f, float_for_int(i));
 }
 
@@ -95,13 +114,19 @@ Dtype float_result(Dtype d) {
   return d == Dtype::kBool ? Dtype::kFloat16 : float_for_int(d);
 }
 
+double round_to(Dtype d, double value) {
+  return visit_float("round_to", d, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return static_cast<double>(static_cast<compute_t<T>>(static_cast<T>(value)));
+  });
+}
+
 bool can_cast_safely(Dtype from, Dtype to) {
   if (from == to || from == Dtype::kBool) return true;
   if (to == Dtype::kBool) return false;
-  if (from == Dtype::kBFloat16) return to == Dtype::kFloat32 || to == Dtype::kFloat64;
-  if (to == Dtype::kBFloat16) return itemsize(from) == 1 && is_int(from);
-  if (is_float(from)) return is_float(to) && itemsize(to) >= itemsize(from);
-  if (is_float(to)) return itemsize(float_for_int(from)) <= itemsize(to);
+  if (is_float(from)) return is_float(to) && holds(to, from);
+  if (is_numpy_float(to)) return itemsize(float_for_int(from)) <= itemsize(to);
+  if (is_float(to)) return int(8 * itemsize(from)) <= row_of(to).mantissa_bits + 1;
   return promote_ints(from, to) == to;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace catena {
 
@@ -22,14 +23,10 @@ int kind_rank(Dtype d) {
 bool can_cast(Dtype from, Dtype to, Casting casting) {
   switch (casting) {
     case Casting::kNo:
-    case Casting::kEquiv:
-      return from == to;
-    case Casting::kSafe:
-      return can_cast_safely(from, to);
-    case Casting::kSameKind:
-      return kind_rank(from) <= kind_rank(to);
-    case Casting::kUnsafe:
-      return true;
+    case Casting::kEquiv: return from == to;
+    case Casting::kSafe: return can_cast_safely(from, to);
+    case Casting::kSameKind: return kind_rank(from) <= kind_rank(to);
+    case Casting::kUnsafe: return true;
   }
   return false;
 }
@@ -56,50 +53,22 @@ Dtype min_scalar_type(const Scalar& value) {
 
 bool issubdtype(Dtype d, DtypeClass kind) {
   switch (kind) {
-    case DtypeClass::kGeneric:
-      return true;
-    case DtypeClass::kBool:
-      return d == Dtype::kBool;
-    case DtypeClass::kNumber:
-      return d != Dtype::kBool;
-    case DtypeClass::kInteger:
-      return is_int(d);
-    case DtypeClass::kSignedInteger:
-      return is_signed_int(d);
-    case DtypeClass::kUnsignedInteger:
-      return is_unsigned_int(d);
+    case DtypeClass::kGeneric: return true;
+    case DtypeClass::kBool: return d == Dtype::kBool;
+    case DtypeClass::kNumber: return d != Dtype::kBool;
+    case DtypeClass::kInteger: return is_int(d);
+    case DtypeClass::kSignedInteger: return is_signed_int(d);
+    case DtypeClass::kUnsignedInteger: return is_unsigned_int(d);
     case DtypeClass::kInexact:
-    case DtypeClass::kFloating:
-      return is_float(d);
+    case DtypeClass::kFloating: return is_float(d);
   }
   return false;
 }
 
-char dtype_char(Dtype d) { return "?bhilBHILeEfd"[static_cast<int>(d)]; }
+char dtype_char(Dtype d) { return row_of(d).letter; }
 char dtype_kind(Dtype d) { return "buif"[kind_rank(d)]; }
-
-std::string dtype_code(Dtype d) {
-  if (d == Dtype::kBFloat16) return "<V2";
-  const auto size = itemsize(d);
-  return (size == 1 ? "|" : "<") + std::string(1, dtype_kind(d)) + std::to_string(size);
-}
-
-const char* type_description(Dtype d) {
-  constexpr const char* kTexts[kDtypeCount] = {"bool",
-                                               "signed char",
-                                               "short",
-                                               "integer",
-                                               "long integer",
-                                               "unsigned char",
-                                               "unsigned short",
-                                               "unsigned integer",
-                                               "unsigned long integer",
-                                               "half precision",
-                                               "brain floating point",
-                                               "single precision",
-                                               "double precision"};
-  return kTexts[static_cast<int>(d)];
-}
+std::string dtype_code(Dtype d) { return row_of(d).array_code; }
+const char* type_description(Dtype d) { return row_of(d).description; }
 
 IntegerInfo iinfo(Dtype d) {
   CATENA_CHECK(DtypeError, is_int(d), "iinfo: expected an integer dtype, got ", d);
@@ -109,22 +78,35 @@ IntegerInfo iinfo(Dtype d) {
   return {bits, -static_cast<int64_t>(max) - 1, max};
 }
 
+namespace {
+
+double value_of(Dtype d, uint64_t bits) {
+  return visit_float("finfo", d, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T value;
+    std::memcpy(static_cast<void*>(&value), &bits, sizeof value);
+    return static_cast<double>(static_cast<compute_t<T>>(value));
+  });
+}
+
+}  // namespace
+
 FloatInfo finfo(Dtype d) {
   CATENA_CHECK(DtypeError, is_float(d), "finfo: expected a floating dtype, got ", d);
   FloatInfo f{};
   f.bits = static_cast<int>(itemsize(d)) * 8;
-  f.mantissa_bits = d == Dtype::kFloat16    ? 10
-                    : d == Dtype::kBFloat16 ? 7
-                    : d == Dtype::kFloat32  ? 23
-                                            : 52;
-  f.exponent_bits = f.bits - 1 - f.mantissa_bits;
-  const int bias = (1 << (f.exponent_bits - 1)) - 1;
+  f.mantissa_bits = row_of(d).mantissa_bits;
+  f.exponent_bits = row_of(d).exponent_bits;
   f.eps = std::ldexp(1.0, -f.mantissa_bits);
   f.epsneg = f.eps / 2;
-  f.max = std::ldexp(2.0 - f.eps, bias);
+  // Numbers of at least 0 are in the order of their bits, with what is not finite at the end.
+  uint64_t largest = 0;
+  for (uint64_t bit = uint64_t{1} << (f.bits - 2); bit > 0; bit >>= 1)
+    if (std::isfinite(value_of(d, largest | bit))) largest |= bit;
+  f.max = value_of(d, largest);
   f.min = -f.max;
-  f.tiny = std::ldexp(1.0, 1 - bias);
-  f.smallest_subnormal = std::ldexp(1.0, 1 - bias - f.mantissa_bits);
+  f.tiny = value_of(d, uint64_t{1} << f.mantissa_bits);
+  f.smallest_subnormal = value_of(d, 1);
   f.precision = static_cast<int>(f.mantissa_bits * std::log10(2.0));
   f.resolution = std::pow(10.0, -f.precision);
   return f;

@@ -1,5 +1,5 @@
-// What environment variables say. A value that makes no sense is named in a warning, and what holds
-// without the variable holds. An empty variable counts as none.
+// Readers of environment variables. A value that makes no sense is named in a warning, and what
+// holds without the variable holds. An empty variable counts as none.
 #pragma once
 
 #include <initializer_list>

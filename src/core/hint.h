@@ -1,4 +1,4 @@
-// What errors about missing devices and plug-ins end with.
+// Hints at the end of errors about missing devices and plug-ins.
 #pragma once
 
 namespace catena {

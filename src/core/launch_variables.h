@@ -1,4 +1,4 @@
-// What launchers call the rank of a process and the size of its job.
+// Variables in which launchers give a process its rank and the size of its job.
 #pragma once
 
 #include <initializer_list>

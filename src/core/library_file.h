@@ -1,6 +1,6 @@
-// What the loader would not survive: it maps a shared library without a look at the file's size,
-// and the process gets SIGBUS when it touches what is missing. Used by the library and by
-// `catena-run --check`, which is not linked with it.
+// Check of a shared library for damage that the loader would not survive: it maps a shared library
+// without a look at the file's size, and the process gets SIGBUS when it touches what is missing.
+// Used by the library and by `catena-run --check`, which is not linked with it.
 #pragma once
 
 #include <elf.h>

@@ -1,5 +1,5 @@
-// Whether several ranks work together in this process, for parts of the library that know nothing
-// of communicators.
+// Signs that several ranks work together in this process, for parts of the library that know
+// nothing of communicators.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// What reading a file may cost, whoever made the file: a few of its bytes can ask for much memory
-// and time.
+// Budget of memory and work for reading a file, whoever made it: a few of its bytes can ask for
+// much memory and time.
 #pragma once
 
 #include <cstddef>

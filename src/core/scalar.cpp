@@ -12,27 +12,21 @@ namespace catena {
 
 Dtype Scalar::default_dtype() const {
   switch (kind_) {
-    case Kind::kBool:
-      return Dtype::kBool;
-    case Kind::kFloat:
-      return Dtype::kFloat64;
+    case Kind::kBool: return Dtype::kBool;
+    case Kind::kFloat: return Dtype::kFloat64;
     case Kind::kUInt:
       return bits_.u > uint64_t(std::numeric_limits<int64_t>::max()) ? Dtype::kUInt64
                                                                      : Dtype::kInt64;
-    case Kind::kInt:
-      return Dtype::kInt64;
+    case Kind::kInt: return Dtype::kInt64;
   }
   return Dtype::kInt64;
 }
 
 double Scalar::to_double() const {
   switch (kind_) {
-    case Kind::kFloat:
-      return bits_.d;
-    case Kind::kUInt:
-      return static_cast<double>(bits_.u);
-    default:
-      return static_cast<double>(bits_.i);
+    case Kind::kFloat: return bits_.d;
+    case Kind::kUInt: return static_cast<double>(bits_.u);
+    default: return static_cast<double>(bits_.i);
   }
 }
 
@@ -109,16 +103,14 @@ void check_fits(const char* who, const Scalar& value, Dtype d) {
 
 Dtype promote(Dtype d, const Scalar& value) {
   switch (value.kind()) {
-    case DtypeKind::kBool:
-      return d;
+    case DtypeKind::kBool: return d;
     case DtypeKind::kInt: {
       const Dtype result = d == Dtype::kBool ? Dtype::kInt64 : d;
       if (!value.fits(result)) [[unlikely]]
         fail_promotion(value, result);
       return result;
     }
-    case DtypeKind::kFloat:
-      return is_float(d) ? d : Dtype::kFloat64;
+    case DtypeKind::kFloat: return is_float(d) ? d : Dtype::kFloat64;
   }
   return d;
 }

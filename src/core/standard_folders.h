@@ -1,5 +1,5 @@
-// Where catena keeps and looks for files: the one place that says so, for the library and for
-// `catena-run --check`, which is not linked with it.
+// Folders in which catena keeps and looks for files: the one place that says so, for the library
+// and for `catena-run --check`, which is not linked with it.
 #pragma once
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// Which call of the host a time lies in: whose work a device does.
+// Calls of the host by time: those whose work a device does.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a trace holds until it is written: events of threads, and what is said of the process.
+// Record of a trace until it is written: events of threads, and what is said of the process.
 #pragma once
 
 #include <atomic>

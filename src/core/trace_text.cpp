@@ -13,30 +13,18 @@ namespace {
 
 const char* category_name(Category category) {
   switch (category) {
-    case Category::kRange:
-      return "range";
-    case Category::kFunction:
-      return "function";
-    case Category::kBackward:
-      return "backward";
-    case Category::kCommunication:
-      return "communication";
-    case Category::kUpdate:
-      return "update";
-    case Category::kData:
-      return "data";
-    case Category::kWait:
-      return "wait";
-    case Category::kPipeline:
-      return "pipeline";
-    case Category::kStep:
-      return "step";
-    case Category::kKernel:
-      return "kernel";
-    case Category::kCollective:
-      return "collective";
-    case Category::kCopy:
-      return "copy";
+    case Category::kRange: return "range";
+    case Category::kFunction: return "function";
+    case Category::kBackward: return "backward";
+    case Category::kCommunication: return "communication";
+    case Category::kUpdate: return "update";
+    case Category::kData: return "data";
+    case Category::kWait: return "wait";
+    case Category::kPipeline: return "pipeline";
+    case Category::kStep: return "step";
+    case Category::kKernel: return "kernel";
+    case Category::kCollective: return "collective";
+    case Category::kCopy: return "copy";
   }
   return "range";
 }

@@ -1,4 +1,4 @@
-// What the core asks of the pools that programs make (memory_pool.h).
+// Interface of the core to the pools that programs make (memory_pool.h).
 #pragma once
 
 #include "catena/core/memory.h"

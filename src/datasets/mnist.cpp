@@ -83,20 +83,13 @@ class GzipFile {
 
 std::optional<Dtype> dtype_of_code(int code) {
   switch (code) {
-    case 0x08:
-      return Dtype::kUInt8;
-    case 0x09:
-      return Dtype::kInt8;
-    case 0x0B:
-      return Dtype::kInt16;
-    case 0x0C:
-      return Dtype::kInt32;
-    case 0x0D:
-      return Dtype::kFloat32;
-    case 0x0E:
-      return Dtype::kFloat64;
-    default:
-      return {};
+    case 0x08: return Dtype::kUInt8;
+    case 0x09: return Dtype::kInt8;
+    case 0x0B: return Dtype::kInt16;
+    case 0x0C: return Dtype::kInt32;
+    case 0x0D: return Dtype::kFloat32;
+    case 0x0E: return Dtype::kFloat64;
+    default: return {};
   }
 }
 

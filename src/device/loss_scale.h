@@ -1,4 +1,4 @@
-// How a loss scale changes after an update, compiled by g++ and nvcc alike. LossScaleCall
+// Rule by which a loss scale changes after an update, compiled by g++ and nvcc alike. LossScaleCall
 // (catena/kernels/optimizer.h) describes the numbers. Includes nothing; the includer defines
 // CATENA_FN.
 #pragma once

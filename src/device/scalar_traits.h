@@ -1,4 +1,4 @@
-// What the scalar functors need to know about their type. See scalar_ops.h.
+// Properties of types that the scalar functors need. See scalar_ops.h.
 #pragma once
 
 namespace catena {

@@ -1,4 +1,4 @@
-// What the texts of users' element-wise and reduction kernels use. NVRTC only.
+// Operands and offsets for the texts of users' element-wise and reduction kernels. NVRTC only.
 #pragma once
 
 #include "device/args.h"

@@ -11,6 +11,7 @@
 #include "catena/array/random_log.h"
 #include "catena/autograd/backward.h"
 #include "catena/autograd/function_call.h"
+#include "catena/autograd/mean.h"
 #include "catena/autograd/parameter_state.h"
 #include "catena/core/stream.h"
 
@@ -83,10 +84,12 @@ struct Results {
       if (first != distinct.end()) continue;
       distinct.push_back(y);
       arrays.push_back(y.data());
+      means.push_back(y.body()->node ? y.body()->node->mean : nullptr);
     }
   }
-  Arrays arrays;              // of the outputs
-  std::vector<size_t> place;  // of each result among the outputs
+  Arrays arrays;                                // of the outputs
+  std::vector<size_t> place;                    // of each result among the outputs
+  std::vector<IntrusivePtr<MeanRecord>> means;  // of the outputs; null: none
 };
 
 // Its inputs are those of f, and then the parameters that f uses.
@@ -219,6 +222,8 @@ Variables recompute(RecomputedFunction f, const Variables& inputs) {
     for (size_t i = 0; i < inputs.size(); ++i) node->save_input(static_cast<int>(i), call[i]);
     return node;
   });
+  for (size_t j = 0; j < distinct.size(); ++j)
+    if (results.means[j]) distinct[j].node()->mean = results.means[j];
   Variables ys;
   for (const size_t j : results.place) ys.push_back(distinct[j]);
   return ys;

@@ -1,7 +1,6 @@
 #include "catena/kernels/elementwise.h"
 
 #include "catena/core/dtype_info.h"
-#include "kernels/define_slot.h"
 
 namespace catena {
 
@@ -25,12 +24,5 @@ std::vector<std::string> elementwise_types(ElementwiseOp op) {
   }
   return types;
 }
-
-namespace kernels {
-
-CATENA_DEFINE_SLOT(elementwise)
-CATENA_DEFINE_SLOT(fused)
-
-}  // namespace kernels
 
 }  // namespace catena

@@ -1,11 +1,10 @@
-// The slots of optimizers, and the table of their rules.
+// The table of the optimizers' rules.
 #include "catena/kernels/optimizer.h"
 
 #include <limits>
 #include <string>
 
 #include "catena/core/error.h"
-#include "kernels/define_slot.h"
 
 namespace catena {
 
@@ -44,15 +43,5 @@ const OptimizerRule& optimizer_rule(std::string_view name) {
   }
   fail<ValueError>("optimizer_rule: there is no rule '", name, "'; there are: ", known);
 }
-
-namespace kernels {
-
-CATENA_DEFINE_SLOT(optimizer_update)
-CATENA_DEFINE_SLOT(segment_squares)
-CATENA_DEFINE_SLOT(step_squares)
-CATENA_DEFINE_SLOT(find_nonfinite)
-CATENA_DEFINE_SLOT(advance_loss_scale)
-
-}  // namespace kernels
 
 }  // namespace catena

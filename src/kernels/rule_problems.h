@@ -1,5 +1,5 @@
-// What is wrong with the rules of config().providers, and what they are judged by: which kernels
-// have which providers.
+// Problems of the rules of config().providers, and what they are judged by: which kernels have
+// which providers.
 #pragma once
 
 #include <string>

@@ -4,6 +4,8 @@
 #include <memory>
 #include <unordered_set>
 
+#include "catena/array/creation.h"
+#include "core/cached_memory.h"
 #include "core/text_hash.h"
 #include "optimizers/arena_storage.h"
 
@@ -17,7 +19,7 @@ int64_t aligned(int64_t elements, int64_t itemsize) {
 
 }  // namespace
 
-bool has_master(Dtype dtype) { return is_float(dtype) && itemsize(dtype) == 2; }
+bool has_master(Dtype dtype) { return is_narrow_float(dtype); }
 
 ElementRange intersection(const ElementRange& a, const ElementRange& b) {
   const int64_t begin = std::max(a.begin, b.begin);
@@ -36,8 +38,9 @@ ParameterArena::ParameterArena(std::vector<Slot> slots, ArenaMemoryPtr memory, i
   CATENA_CHECK(ValueError, !slots_.empty() && parts > 0,
                "ParameterArena: expected parameters and at least one part, got ", slots_.size(),
                " parameters and ", parts, " parts");
-  const Parameter& first = slots_.front().parameter;
-  const auto itemsize = static_cast<int64_t>(catena::itemsize(first.dtype()));
+  device_ = slots_.front().parameter.device();
+  dtype_ = slots_.front().parameter.dtype();
+  const auto itemsize = static_cast<int64_t>(catena::itemsize(dtype_));
   int64_t total = 0;
   for (size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
@@ -47,43 +50,58 @@ ParameterArena::ParameterArena(std::vector<Slot> slots, ArenaMemoryPtr memory, i
     slot.offset = follows ? total : aligned(total, itemsize);
     total = slot.offset + slot.size;
   }
-  total = parts * aligned((total + parts - 1) / parts, itemsize);
-  size_ = total;
-  covers_ = {0, total};
-  data_ = {allocate(ArenaBlock::kData, total, first.dtype(), first.device()), covers_};
-  gradient_ = {allocate(ArenaBlock::kGradient, total, first.dtype(), first.device()), covers_};
-  mark_as_gradient(*gradient_.memory.storage());
-  covered_ = range(covers_);
-  for (const Slot& slot : slots_) {
-    ParameterState& state = *slot.parameter.state();
-    slice(data_, slot).assign(slot.parameter.data());
-    if (!state.has_gradient_here()) state.mark_zero();
-    if (!state.is_stale()) slice(gradient_, slot).assign(state.settle());
-  }
+  size_ = parts * aligned((total + parts - 1) / parts, itemsize);
+  covers_ = {0, size_};
+}
+
+void ParameterArena::take_values(const Block& own,
+                                 const std::function<void(const Array& whole)>& agree) {
+  const Block whole{own.defined() ? zeros({size_}, {dtype_, device_})
+                                  : allocate(ArenaBlock::kData, size_, dtype_),
+                    covers_};
+  for (const Slot& slot : slots_) slice(whole, slot).assign(slot.parameter.data());
+  if (own.defined() && agree) agree(whole.memory);
+  if (own.defined()) own.memory.assign(whole.part(own.covers));
+  data_ = own.defined() ? own : whole;
+  covers_ = data_.covers;
   for (const Slot& slot : slots_) {
     seat_data(slot);
     ++slot.parameter.state()->data->moves;
-    seat_gradient(slot);
   }
 }
 
-// Zeros from the memory of the arena.
-Array ParameterArena::allocate(ArenaBlock block, int64_t elements, Dtype dtype,
-                               Device device) const {
-  if (memory_ == nullptr) return zeros({elements}, {dtype, device});
-  Array result = memory_->allocate(block, elements, dtype, device);
+void ParameterArena::take_gradients(const Block& own) {
+  gradient_ = own;
+  if (!own.defined()) {
+    gradient_ = {allocate(ArenaBlock::kGradient, size_, dtype_), {0, size_}};
+    mark_as_gradient(*gradient_.memory.storage());
+  } else {
+    covers_ = own.covers;
+  }
+  for (const Slot& slot : slots_) {
+    ParameterState& state = *slot.parameter.state();
+    if (!state.has_gradient_here()) state.mark_zero();
+    if (gradient_.covers.contains(elements_of(slot))) {
+      if (!state.is_stale()) slice(gradient_, slot).assign(state.settle());
+      seat_gradient(slot);
+    } else if (state.is_stale()) {
+      state.bind_gradient({});
+    }
+  }
+  covered_ = range(covers_);
+}
+
+Array ParameterArena::allocate(ArenaBlock block, int64_t elements, Dtype dtype) const {
+  if (memory_ == nullptr) return zeros({elements}, {dtype, device_});
+  Array result = memory_->allocate(block, elements, dtype, device_);
   CATENA_CHECK(ValueError,
                result.defined() && result.shape() == Shape{elements} && result.is_contiguous() &&
-                   result.dtype() == dtype && result.device() == device,
+                   result.dtype() == dtype && result.device() == device_,
                "ArenaMemory::allocate: expected ", elements, " contiguous elements of ", dtype,
-               " on ", device, ", got an array of shape ", result.shape(), ", ", result.dtype(),
+               " on ", device_, ", got an array of shape ", result.shape(), ", ", result.dtype(),
                " on ", result.device());
   result.fill(0);
   return result;
-}
-
-void ParameterArena::make_states(const std::vector<double>& start_values) {
-  make_states(start_values, {0, size()});
 }
 
 void ParameterArena::make_states(const std::vector<double>& start_values,
@@ -96,21 +114,34 @@ void ParameterArena::make_states(const std::vector<double>& start_values,
                "here, in [",
                data_.covers.begin, ", ", data_.covers.end, ") and [", gradient_.covers.begin, ", ",
                gradient_.covers.end, "), got [", covers.begin, ", ", covers.end, ")");
-  const bool is_16_bit = has_master(dtype());
-  const Dtype wide = is_16_bit ? Dtype::kFloat32 : dtype();
-  Block master;
-  if (is_16_bit) master = {allocate(ArenaBlock::kMaster, covers.size(), wide, device()), covers};
-  std::vector<Block> states;
-  for (const double start : start_values) {
-    states.push_back({allocate(ArenaBlock::kState, covers.size(), wide, device()), covers});
-    if (start != 0) states.back().memory.fill(start);
+  Arrays blocks;
+  const size_t count = start_values.size() + has_master(dtype_);
+  for (size_t k = 0; k < count; ++k) {
+    const ArenaBlock kind = k < start_values.size() ? ArenaBlock::kState : ArenaBlock::kMaster;
+    blocks.push_back(allocate(kind, covers.size(), state_dtype()));
   }
-  master_ = std::move(master);
-  states_ = std::move(states);
+  make_states(start_values, covers, blocks);
+}
+
+void ParameterArena::make_states(const std::vector<double>& start_values,
+                                 const ElementRange& covers, const Arrays& blocks) {
+  states_.clear();
+  for (size_t k = 0; k < start_values.size(); ++k) {
+    states_.push_back({blocks[k], covers});
+    if (start_values[k] != 0) blocks[k].fill(start_values[k]);
+  }
+  master_ = has_master(dtype_) ? Block{blocks[start_values.size()], covers} : Block();
   covers_ = covers;
   give_up_low();
   covered_ = range(covers_);
   copy_data_to_master();
+}
+
+std::vector<const Block*> ParameterArena::state_blocks() const {
+  std::vector<const Block*> blocks;
+  for (const Block& state : states_) blocks.push_back(&state);
+  if (master_.defined()) blocks.push_back(&master_);
+  return blocks;
 }
 
 void ParameterArena::copy_data_to_master() const {
@@ -118,8 +149,8 @@ void ParameterArena::copy_data_to_master() const {
 }
 
 int64_t ParameterArena::state_bytes() const {
-  int64_t bytes = master_.defined() ? master_.memory.nbytes() : 0;
-  for (const Block& state : states_) bytes += state.memory.nbytes();
+  int64_t bytes = 0;
+  for (const Block* block : state_blocks()) bytes += block->memory.nbytes();
   return bytes;
 }
 
@@ -156,7 +187,7 @@ ElementRange ParameterArena::slot_range(size_t first, size_t last) const {
   return {begin_of(first), begin_of(last)};
 }
 
-Array ParameterArena::slice(const Block& block, const Slot& slot) const {
+Array ParameterArena::slice(const Block& block, const Slot& slot) {
   CATENA_CHECK(IndexError, block.covers.contains(elements_of(slot)),
                "ParameterArena::slice: expected a block with the elements of parameter '",
                slot.parameter.name(), "', [", slot.offset, ", ", slot.offset + slot.size,
@@ -211,7 +242,11 @@ ArenaSet::ArenaSet(const Named& named, const LayoutOptions& options) : options_(
   CATENA_CHECK(ValueError, !parameters_.empty(),
                "setup: the model has no parameters; list its layers with CATENA_FUNCTIONS, or add "
                "them to the FunctionBag, before setup");
-  rebuild();
+  options_.share = {};
+  options_.before_values_move = {};
+  lay_out();
+  if (options.before_values_move) options.before_values_move(*this);
+  take_parameters(options.share);
 }
 
 bool ArenaSet::in_place() const {
@@ -253,16 +288,90 @@ std::vector<std::vector<ParameterArena::Slot>> ArenaSet::grouped() const {
   return groups;
 }
 
-void ArenaSet::rebuild() {
-  std::vector<ParameterArena> arenas;  // the old ones live until all values are copied
+void ArenaSet::lay_out() {
+  std::vector<ParameterArena> arenas;
   for (const auto& group : grouped())
     for (auto& slots : cut_slots(group, options_.cuts))
       arenas.emplace_back(std::move(slots), options_.memory, options_.parts);
   arenas_ = std::move(arenas);
 }
 
+namespace {
+
+// Memory for part `index` of `count` of each arena. The parts of one device and dtype are side by
+// side in one block, since a pool would round each of them up, and count writes each for itself.
+Arrays part_blocks(const std::vector<ParameterArena>& arenas, int64_t index, int64_t count,
+                   ArenaBlock kind) {
+  const bool is_state = kind == ArenaBlock::kMaster || kind == ArenaBlock::kState;
+  const auto size_of = [&](size_t a) { return arenas[a].shard(index, count).size(); };
+  Arrays result(arenas.size());
+  for (size_t first = 0; first < arenas.size(); ++first) {
+    const ParameterArena& like = arenas[first];
+    if (result[first].defined() || (kind == ArenaBlock::kMaster && !has_master(like.dtype())))
+      continue;
+    std::vector<size_t> members;
+    int64_t total = 0;
+    for (size_t a = first; a < arenas.size(); ++a) {
+      if (arenas[a].device() != like.device() || arenas[a].dtype() != like.dtype()) continue;
+      members.push_back(a);
+      total += size_of(a);
+    }
+    const Array block = like.allocate(kind, total, is_state ? like.state_dtype() : like.dtype());
+    int64_t begin = 0;
+    for (const size_t a : members) {
+      result[a] = with_own_count(block(Slice(begin, begin + size_of(a))));
+      begin += size_of(a);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+// Whatever the parameters were built in is given back before more is asked for: of the pools'
+// blocks hardly one would serve an arena, which is larger.
+// Memory of a communicator stays whole: ranks make it together, which later steps do not.
+void ArenaSet::take_parameters(const ArenaShare& share) {
+  const auto parts = [&](bool is_cut, ArenaBlock kind) {
+    return is_cut && options_.memory == nullptr
+               ? part_blocks(arenas_, share.index, share.count, kind)
+               : Arrays();
+  };
+  const auto own = [&](size_t a) { return arenas_[a].shard(share.index, share.count); };
+  const Arrays data = parts(share.parts_of_data, ArenaBlock::kData);
+  for (size_t a = 0; a < arenas_.size(); ++a) {
+    arenas_[a].take_values(data.empty() ? Block() : Block{data[a], own(a)}, share.agree);
+    give_back_cached(arenas_[a].device(), size_t(32) << 20);
+  }
+  const Arrays gradients = parts(share.parts_of_gradients, ArenaBlock::kGradient);
+  for (size_t a = 0; a < arenas_.size(); ++a)
+    arenas_[a].take_gradients(gradients.empty() ? Block() : Block{gradients[a], own(a)});
+  for (const ParameterArena& arena : arenas_) give_back_cached(arena.device(), size_t(2) << 20);
+}
+
+void ArenaSet::rebuild() {
+  ArenaSet next = *this;  // the old arenas live until all values are copied
+  next.lay_out();
+  next.take_parameters({});
+  *this = std::move(next);
+}
+
 void ArenaSet::make_states(const std::vector<double>& start_values, int64_t index, int64_t count) {
-  for (ParameterArena& arena : arenas_) arena.make_states(start_values, arena.shard(index, count));
+  if (count == 1) {
+    for (ParameterArena& arena : arenas_) arena.make_states(start_values, {0, arena.size()});
+    return;
+  }
+  std::vector<Arrays> blocks(arenas_.size());  // of each arena
+  const auto add = [&](ArenaBlock kind) {
+    const Arrays parts = part_blocks(arenas_, index, count, kind);
+    for (size_t a = 0; a < arenas_.size(); ++a) blocks[a].push_back(parts[a]);
+  };
+  for (size_t k = 0; k < start_values.size(); ++k) add(ArenaBlock::kState);
+  const bool any_master = std::any_of(arenas_.begin(), arenas_.end(),
+                                      [](const auto& arena) { return has_master(arena.dtype()); });
+  if (any_master) add(ArenaBlock::kMaster);
+  for (size_t a = 0; a < arenas_.size(); ++a)
+    arenas_[a].make_states(start_values, arenas_[a].shard(index, count), blocks[a]);
 }
 
 void ArenaSet::settle_gradients() const {
@@ -274,13 +383,17 @@ void ArenaSet::adopt_low() {
 }
 
 std::string ArenaSet::structure() const {
-  std::string text;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    const Array& data = parameters_[i].data();
-    text += message(names_[i], " ", data.shape(), " ", data.dtype());
-    if (!data.order().is_c()) text += message(" in memory ", data.order().axes(data.ndim()));
-    text += "\n";
+  std::vector<std::string> lines(parameters_.size());
+  for (const ParameterArena& arena : arenas_) {
+    for (const ParameterArena::Slot& slot : arena.slots()) {
+      const Shape& shape = slot.parameter.shape();
+      std::string& line = lines[size_t(slot.index)];
+      line = message(names_[size_t(slot.index)], " ", shape, " ", slot.parameter.dtype());
+      if (!slot.order.is_c()) line += message(" in memory ", slot.order.axes(shape.size()));
+    }
   }
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
   return text;
 }
 

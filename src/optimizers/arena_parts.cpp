@@ -19,8 +19,7 @@ bool begins_in(const Block& block, const ParameterArena::Slot& slot, const Array
 
 bool ParameterArena::has_data_in_place(const Slot& slot) const {
   const ParameterState& state = *slot.parameter.state();
-  const bool is_here = !hides_data_ && data_.covers.contains(elements_of(slot));
-  return is_here ? begins_in(data_, slot, state.variable.data()) : state.data->is_absent;
+  return has_whole_data() ? begins_in(data_, slot, state.variable.data()) : state.data->is_absent;
 }
 
 bool ParameterArena::in_place() const {
@@ -34,7 +33,7 @@ bool ParameterArena::in_place() const {
 
 // The parameter's values are those in the block, or, if they are not all there, nowhere.
 void ParameterArena::seat_data(const Slot& slot) const {
-  if (!hides_data_ && data_.covers.contains(elements_of(slot)))
+  if (has_whole_data())
     slot.parameter.rebind_data(with_own_count(slice(data_, slot)));
   else
     slot.parameter.release_data();
@@ -47,67 +46,15 @@ void ParameterArena::seat_gradient(const Slot& slot) const {
     slot.parameter.state()->release_gradient();
 }
 
-void ParameterArena::check_kept(const char* who, const Block& block,
-                                const ElementRange& elements) const {
-  CATENA_CHECK(IndexError,
-               elements.begin <= elements.end && block.covers.contains(elements) &&
-                   elements.contains(covers_),
-               "ParameterArena::", who, ": expected elements within [", block.covers.begin, ", ",
-               block.covers.end, "), which are here, and with [", covers_.begin, ", ", covers_.end,
-               "), which this process updates, got [", elements.begin, ", ", elements.end, ")");
-}
-
-// A block of these elements: what the old one has of them, and zeros.
-Block ParameterArena::moved(const Block& block, ArenaBlock kind,
-                            const ElementRange& elements) const {
-  Block result{allocate(kind, elements.size(), dtype(), device()), elements};
-  const ElementRange both = intersection(block.covers, elements);
-  if (both.size() > 0) result.part(both).assign(block.part(both));
-  return result;
-}
-
-void ParameterArena::keep_data(const ElementRange& elements) {
-  check_kept("keep_data", data_, elements);
-  if (elements != data_.covers) take_data(moved(data_, ArenaBlock::kData, elements), false);
-}
-
-void ParameterArena::make_data_whole(const std::function<void(const Array& whole)>& fill) {
-  if (has_whole_data()) return;
-  Block whole = moved(data_, ArenaBlock::kData, {0, size_});
-  if (fill) fill(whole.memory);
-  take_data(std::move(whole), false);
-}
-
 // Parameters that have left the arena stay where they are.
-void ParameterArena::take_data(Block&& block, bool hides) {
+void ParameterArena::take_data(Block&& block) {
   std::vector<const Slot*> here;
   for (const Slot& slot : slots_)
     if (has_data_in_place(slot)) here.push_back(&slot);
   data_ = std::move(block);
   whole_data_ = own_data_ = {};
-  hides_data_ = hides;
   for (const Slot* slot : here) seat_data(*slot);
   covered_ = range(covers_);
-}
-
-void ParameterArena::keep_gradient(const ElementRange& elements) {
-  check_kept("keep_gradient", gradient_, elements);
-  if (elements != gradient_.covers) take_gradient(elements);
-}
-
-void ParameterArena::make_gradient_whole() {
-  if (has_whole_gradient()) return;
-  const ElementRange kept = gradient_.covers;
-  take_gradient({0, size_});
-  for (const Slot& slot : slots_)
-    if (!kept.contains(elements_of(slot)) && has_data_in_place(slot))
-      slot.parameter.state()->mark_zero();
-}
-
-void ParameterArena::take_gradient(const ElementRange& elements) {
-  Block block = moved(gradient_, ArenaBlock::kGradient, elements);
-  mark_as_gradient(*block.memory.storage());
-  take_gradient_block(std::move(block));
 }
 
 void ParameterArena::take_gradient_block(Block&& block) {
@@ -146,8 +93,7 @@ void ParameterArena::adopt_low() {
     ParameterState& state = *slot.parameter.state();
     const Array memory = state.low_memory();
     if (!memory.defined() || has_low(slot) || memory.device() != device()) continue;
-    if (!low().defined())
-      covered_.low = allocate(ArenaBlock::kLow, size(), memory.dtype(), device());
+    if (!low().defined()) covered_.low = allocate(ArenaBlock::kLow, size(), memory.dtype());
     if (memory.dtype() != low().dtype()) continue;
     const bool is_current = state.is_low_current();
     const Array place = with_own_count(slice(low(), slot));

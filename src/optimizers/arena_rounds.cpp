@@ -36,13 +36,14 @@ class Clearing {
 
 // Gradients ---------------------------------------------------------------------------------------
 
-void ParameterArena::collect_gradient() {
+void ParameterArena::collect_gradient(const Array& memory) {
   if (has_whole_gradient()) return;
   const Array own = gradient_.memory;
-  Block whole{memory_ ? allocate(ArenaBlock::kGradient, size_, dtype(), device())
-                      : Array::uninitialized({size_}, dtype(), device()),
-              {0, size_}};
-  mark_as_gradient(*whole.memory.storage());
+  Block whole{memory, {0, size_}};
+  if (!memory.defined())
+    whole.memory = memory_ ? allocate(ArenaBlock::kGradient, size_, dtype())
+                           : Array::uninitialized({size_}, dtype(), device());
+  if (!memory.defined()) mark_as_gradient(*whole.memory.storage());
   // Passes overwrite gradients that are zero, and settle_gradients fills those that none reaches.
   const auto is_overwritten = [this](const Slot& slot) {
     return has_data_in_place(slot) && slot.parameter.state()->is_stale();
@@ -107,7 +108,7 @@ void ParameterArena::keep_own_data(bool frees) {
   if (!has_whole_data() || covers_.size() == size_) return;
   if (!frees || memory_ != nullptr) {
     const Array whole = data_.memory;
-    take_data({data_.part(covers_), covers_}, true);
+    take_data({data_.part(covers_), covers_});
     whole_data_ = whole;
     return;
   }
@@ -115,7 +116,7 @@ void ParameterArena::keep_own_data(bool frees) {
   const Array own =
       own_data_.defined() ? own_data_ : Array::uninitialized({covers_.size()}, dtype(), device());
   if (!is_known) own.assign(data_.part(covers_));
-  take_data({own, covers_}, true);
+  take_data({own, covers_});
   for (const Slot& slot : slots_)  // copies that autocast has made, of values that are gone
     if (ParameterState& state = *slot.parameter.state(); state.data->is_absent) state.bind_low({});
 }
@@ -140,7 +141,7 @@ Array ParameterArena::memory_for_data() const {
 void ParameterArena::take_whole_data(const Array& whole) {
   if (has_whole_data()) return;
   const Array own = whole_data_.defined() ? Array() : data_.memory;
-  take_data({whole, {0, size_}}, false);
+  take_data({whole, {0, size_}});
   own_data_ = own;
   writes_when_taken_ = writes_of_data();
 }

@@ -1,4 +1,4 @@
-// What the storages of arenas' blocks are known by.
+// Helpers for the storages of arenas' blocks: the mark of gradients, counts of writes, packs.
 #pragma once
 
 #include <memory>

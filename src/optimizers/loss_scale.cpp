@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "catena/array/math.h"
+#include "catena/autograd/mean.h"
 #include "catena/core/graph.h"
 #include "catena/core/log.h"
 #include "catena/functions/array.h"
@@ -32,6 +33,12 @@ void check_scale_options(const LossScaleOptions& o) {
 
 DynamicLossScale::DynamicLossScale(const LossScaleOptions& options) : options_(options) {
   check_scale_options(options);
+}
+
+std::vector<std::pair<std::string, double>> DynamicLossScale::settings() const {
+  return {{"initial", options_.initial}, {"growth", options_.growth},
+          {"backoff", options_.backoff}, {"interval", double(options_.interval)},
+          {"least", options_.least},     {"most", options_.most}};
 }
 
 // Where the numbers are ---------------------------------------------------------------------------
@@ -72,24 +79,24 @@ void DynamicLossScale::prepare_for_capture(Optimizer& optimizer) {
 Variable DynamicLossScale::scaled(const Variable& loss) {
   scaled_ = true;
   const DeviceState& state = on(loss.device());
-  if (loss.dtype() == Dtype::kFloat64)
-    return functions::multiply(loss, Variable::constant(state.scale));
-  const Variable wide =
-      loss.dtype() == Dtype::kFloat32 ? loss : functions::cast(loss, Dtype::kFloat32);
-  return functions::multiply(wide, Variable::constant(state.scale32));
+  const bool is_wide = loss.dtype() == Dtype::kFloat64;
+  const Variable wide = is_wide ? loss : functions::cast(loss, Dtype::kFloat32);
+  const Variable result =
+      functions::multiply(wide, Variable::constant(is_wide ? state.scale : state.scale32));
+  catena::detail::hand_on_mean(loss, result);
+  return result;
 }
 
 Array DynamicLossScale::gradient_factor(Device device) { return on(device).inverse; }
 
 // One device's gradients decide for all, and one process's.
 void DynamicLossScale::agree_on_found(Optimizer& optimizer) {
-  if (states_.size() == 1)
-    for (const auto& stage : optimizer.stages()) stage->finish_found(states_[0].found);
+  if (states_.size() == 1) optimizer.sum_over_processes({states_[0].found}, Processes::Sum::kFound);
   if (states_.size() < 2) return;
   Array total = states_[0].found.copy();
   for (size_t i = 1; i < states_.size(); ++i)
     total = add(total, states_[i].found.to(total.device()));
-  for (const auto& stage : optimizer.stages()) stage->finish_found(total);
+  optimizer.sum_over_processes({total}, Processes::Sum::kFound);
   for (const DeviceState& state : states_) state.found.assign(total);
 }
 

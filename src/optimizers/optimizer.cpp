@@ -80,7 +80,7 @@ void Optimizer::setup_named(const ArenaSet::Named& named, const Parameters& orde
   for (const auto& [name, p] : named) check_dtype(p.dtype());
   const Kept kept = kept_for(ordered);
   for (const auto& stage : current_stages()) stage->before_setup(*this, ordered);
-  Placed placed = placed_anew(named, kept);
+  Placed placed = placed_anew(named, persistents, kept);
   positions_ = positions_of(ordered, placed.layout);
   ordered_ = ordered;
   persistents_ = std::move(persistents);
@@ -90,6 +90,7 @@ void Optimizer::setup_named(const ArenaSet::Named& named, const Parameters& orde
   report_changes(kept);
   warn_about_forgotten_parameters("setup");
   for (const auto& stage : current_stages()) stage->after_setup(*this);
+  for (ParameterBlocks* own : blocks_of_stages()) make_blocks(*own, layout_, kept);
 }
 
 // Nothing if the stage that spread the states is gone: then this process goes on alone.
@@ -99,7 +100,14 @@ Optimizer::Kept Optimizer::kept_for(const Parameters& parameters) {
     return std::find(held.begin(), held.end(), p) != held.end();
   });
   if (!any || (is_sharded() && share().count == 1)) return {};
-  return {held, whole_states(), t()};
+  return kept_of_all();
+}
+
+Optimizer::Kept Optimizer::kept_of_all() const {
+  Kept kept{layout_.parameters(), whole_states(), {}, t()};
+  for (const ParameterBlocks* own : blocks_of_stages())
+    kept.of_stages.emplace_back(own, whole_arrays(*own));
+  return kept;
 }
 
 void Optimizer::report_changes(const Kept& kept) const {
@@ -124,25 +132,31 @@ std::vector<Arrays> states_for(const ArenaSet& layout, const Parameters& held,
   std::vector<Arrays> result;
   for (const Parameter& p : layout.parameters()) {
     const auto found = position.find(p.state());
-    result.push_back(found == position.end() ? Arrays() : states[found->second]);
+    result.push_back(found == position.end() || states.empty() ? Arrays() : states[found->second]);
   }
   return result;
 }
 
 }  // namespace
 
-Optimizer::Placed Optimizer::placed_anew(const ArenaSet::Named& named, const Kept& kept) try {
-  const UpdateStage::Share part = share();
+Optimizer::Placed Optimizer::placed_anew(const ArenaSet::Named& named,
+                                         const NamedPersistents& persistents,
+                                         const Kept& kept) try {
+  const Processes::Share part = share();
   CATENA_CHECK(ValueError, part.count == 1 || updates_arenas(),
                "setup: the states are to be spread over ", part.count,
                " processes, but this rule updates parameter by parameter; only rules that update "
                "arenas can do so");
-  Placed placed{ArenaSet(named, {memory_, part.count, cuts()}), {}, {}, {}};
+  const auto compare = [&](const ArenaSet& layout) {
+    for (const auto& stage : current_stages()) stage->before_values_move(layout, persistents);
+  };
+  Placed placed{ArenaSet(named, {memory_, part.count, cuts(), part, compare}), {}, {}, {}};
   check_groups(placed.layout);
-  place(placed, kept.t, states_for(placed.layout, kept.parameters, kept.states));
+  place(placed, kept);
   return placed;
 } catch (...) {
-  for (const auto& stage : current_stages()) stage->setup_failed(*this);
+  for (const auto& stage : current_stages())
+    if (Processes* processes = stage->processes()) processes->setup_failed();
   throw;
 }
 
@@ -153,33 +167,35 @@ void Optimizer::set_memory(ArenaMemoryPtr memory) {
   memory_ = std::move(memory);
 }
 
-// The share of the first stage that takes less than everything.
-UpdateStage::Share Optimizer::share() const {
+// The share of the first processes that take less than everything.
+Processes::Share Optimizer::share() const {
   for (const auto& stage : stages_)
-    if (const UpdateStage::Share part = stage->share(); part.count > 1) return part;
+    if (const Processes* processes = stage->processes())
+      if (const Processes::Share part = processes->share(); part.count > 1) return part;
   return {};
 }
 
 ArenaCuts Optimizer::cuts() const {
   for (const auto& stage : stages_)
-    if (ArenaCuts cuts = stage->cuts(); cuts.any()) return cuts;
+    if (const Processes* processes = stage->processes())
+      if (ArenaCuts cuts = processes->cuts(); cuts.any()) return cuts;
   return {};
 }
 
-void Optimizer::place(Placed& placed, int64_t t, const std::vector<Arrays>& old_states) {
-  const UpdateStage::Share part = share();
+void Optimizer::place(Placed& placed, const Kept& kept) {
+  const Processes::Share part = share();
   const std::vector<double> starts = updates_arenas() ? state_starts() : std::vector<double>();
   placed.layout.make_states(starts, part.index, part.count);
   placed.states.resize(placed.layout.parameters().size());
+  const std::vector<Arrays> old_states = states_for(placed.layout, kept.parameters, kept.states);
   for (const ParameterArena& arena : placed.layout.arenas()) {
     DeviceScope scope(arena.device());
     for (const ParameterArena::Slot& slot : arena.slots()) {
       const auto index = static_cast<size_t>(slot.index);
-      const bool is_new = old_states.empty() || old_states[index].empty();
-      const Arrays* old = is_new ? nullptr : &old_states[index];
-      placed.states[index] = make_states(arena, slot, old);
+      const Arrays& old = old_states[index];
+      placed.states[index] = make_states(arena, slot, old.empty() ? nullptr : &old);
     }
-    placed.values.push_back(counts_on(arena.device()) ? make_device_values(arena.device(), t)
+    placed.values.push_back(counts_on(arena.device()) ? make_device_values(arena.device(), kept.t)
                                                       : DeviceValues());
     placed.segments.push_back(uses_segments() ? make_segments(placed.layout, arena)
                                               : ArenaSegments());
@@ -210,9 +226,7 @@ void assign_part(const Block& block, const ParameterArena::Slot& slot, const Arr
 // parameter wants; the master copy comes last.
 Arrays Optimizer::make_states(const ParameterArena& arena, const ParameterArena::Slot& slot,
                               const Arrays* old_states) {
-  std::vector<const Block*> blocks;
-  for (const Block& state : arena.states()) blocks.push_back(&state);
-  if (arena.master().defined()) blocks.push_back(&arena.master());
+  const std::vector<const Block*> blocks = arena.state_blocks();
   const size_t first = old_states == nullptr ? 0 : old_states->size() - blocks.size();
   for (size_t k = 0; old_states != nullptr && k < blocks.size(); ++k)
     assign_part(*blocks[k], slot, (*old_states)[first + k]);
@@ -231,12 +245,30 @@ Arrays Optimizer::make_states(const ParameterArena& arena, const ParameterArena:
   return states;
 }
 
+// Of the values that are updated here, or of what the parameters had.
+void Optimizer::make_blocks(ParameterBlocks& own, const ArenaSet& layout, const Kept& kept) {
+  own.arenas.clear();
+  const auto found = std::find_if(kept.of_stages.begin(), kept.of_stages.end(),
+                                  [&](const auto& each) { return each.first == &own; });
+  const std::vector<Arrays> old =
+      states_for(layout, kept.parameters,
+                 found == kept.of_stages.end() ? std::vector<Arrays>() : found->second);
+  for (const ParameterArena& arena : layout.arenas()) {
+    const DeviceScope scope(arena.device());
+    const Block block{arena.covered().updated().astype(arena.state_dtype()), arena.covers()};
+    for (const ParameterArena::Slot& slot : arena.slots())
+      for (const Array& whole : old[size_t(slot.index)]) assign_part(block, slot, whole);
+    own.arenas.push_back({block, arena.size(), arena.slots()});
+  }
+}
+
 void Optimizer::take(Placed&& placed, int64_t t) {
   layout_ = std::move(placed.layout);
   values_ = std::move(placed.values);
   segments_ = std::move(placed.segments);
   states_ = std::move(placed.states);
   t_ = t;
+  use_counts();
 }
 
 // On the host nobody knows of replays and of skipped updates.
@@ -281,12 +313,12 @@ void Optimizer::add_device_values() {
 void Optimizer::settle_layout() {
   if (layout_.in_place()) return;
   for (const auto& stage : current_stages()) stage->before_layout_moves(*this);
-  const int64_t t = this->t();
-  const std::vector<Arrays> states = whole_states();
+  const Kept kept = kept_of_all();
   Placed placed{layout_, {}, {}, {}};
   placed.layout.rebuild();
-  place(placed, t, states);
-  take(std::move(placed), t);
+  place(placed, kept);
+  take(std::move(placed), kept.t);
+  for (ParameterBlocks* own : blocks_of_stages()) make_blocks(*own, layout_, kept);
 }
 
 void Optimizer::prepare_for_capture() {
@@ -308,6 +340,12 @@ int64_t Optimizer::t() const {
   for (const DeviceValues& values : values_)
     if (values.block.defined()) return static_cast<int64_t>(values.step.item<double>());
   return t_;
+}
+
+Array Optimizer::t_on_device(size_t arena) const {
+  const DeviceValues& values = values_.at(arena);
+  if (values.block.defined()) return values.step;
+  return full({}, static_cast<double>(t_), {Dtype::kFloat64, layout_.arenas()[arena].device()});
 }
 
 bool Optimizer::is_capturing() const {

@@ -67,17 +67,13 @@ Array Optimizer::gradient_factor(Device device) const {
   return product;
 }
 
-void Optimizer::finish_norm(const Array& total) {
-  for (const auto& stage : current_stages()) stage->finish_norm(total);
-}
-
 double Optimizer::compute_grads_norm() {
   finish_gradients("compute_grads_norm");
   Arrays parts;  // all devices work before the host waits for the first
   for (size_t i = 0; i < layout_.arenas().size(); ++i) {
     const ParameterArena& arena = layout_.arenas()[i];
     if (arena.size() == 0) continue;
-    Array part = sum_of_squares_at(i);
+    Array part = sum_of_squares(i);
     if (const Array factor = gradient_factor(arena.device()); factor.defined())
       part = multiply(part, square(factor));
     parts.push_back(part);
@@ -85,7 +81,7 @@ double Optimizer::compute_grads_norm() {
   if (parts.empty()) return 0;
   Array total = parts[0].copy();
   for (size_t i = 1; i < parts.size(); ++i) total += parts[i].to(total.device());
-  finish_norm(total);
+  sum_over_processes({total}, Processes::Sum::kNorm);
   return std::sqrt(total.item<double>());
 }
 
@@ -104,12 +100,10 @@ void Optimizer::clip_grads(double maxnorm) {
 void Optimizer::weight_decay(double decay) {
   finish_gradients("weight_decay");
   for (size_t i = 0; i < layout_.arenas().size(); ++i)
-    add_decay(i, decay, gradient_factor(layout_.arenas()[i].device()));
+    add_decay(i, decay, gradient_factor(layout_.arenas()[i].device()), Decay::kValue);
 }
 
-// gradient += rate * parameter, or its sign, where the gradients in memory are those wanted divided
-// by `factor`, a 0-d float64 or undefined. Groups decay by their own factors, which are read on the
-// device. Of elements that are kept here.
+// Of elements that are kept here. The factors of groups are read on the device.
 void Optimizer::add_decay(size_t index, double rate, const Array& factor, Decay of) const {
   const ParameterArena& arena = layout_.arenas()[index];
   const ElementRange kept = intersection(arena.data().covers, arena.gradient().covers);

@@ -102,23 +102,22 @@ void Optimizer::set_group(const std::string& name, const GroupOptions& options) 
 // "no decay/rate" and so on; false for other names.
 bool Optimizer::set_group_number(const std::string& name, double value) {
   const size_t slash = name.rfind('/');
-  if (slash == name.npos) return false;
-  const auto found = std::find_if(groups_.begin(), groups_.end(), [&](const ParameterGroup& g) {
-    return g.name == name.substr(0, slash);
-  });
-  if (found == groups_.end()) return false;
-  GroupOptions options = found->options;
-  const std::string number = name.substr(slash + 1);
-  if (number == "rate")
-    options.rate = value;
-  else if (number == "decay")
-    options.decay = value;
-  else if (number == "frozen")
-    options.frozen = value != 0;
-  else
-    return false;
-  set_group(found->name, options);
-  return true;
+  for (const ParameterGroup& group : groups_) {
+    if (slash == name.npos || group.name != name.substr(0, slash)) continue;
+    const std::string number = name.substr(slash + 1);
+    GroupOptions options = group.options;
+    if (number == "rate")
+      options.rate = value;
+    else if (number == "decay")
+      options.decay = value;
+    else if (number == "frozen")
+      options.frozen = value != 0;
+    else
+      return false;
+    set_group(std::string(group.name), options);
+    return true;
+  }
+  return false;
 }
 
 std::vector<double> Optimizer::factors_of(const ArenaSet& layout,

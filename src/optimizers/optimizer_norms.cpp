@@ -22,25 +22,48 @@ Array without_filling(const ParameterArena& arena, const Block& block) {
 
 }  // namespace
 
-// As a 0-d float64 on the arena's device; frozen parameters do not count.
-Array Optimizer::sum_of_squares_at(size_t index) const {
+// Of all arenas, as they are laid out now.
+void Optimizer::use_counts() {
+  counted_.clear();
+  for (const ParameterArena& arena : layout_.arenas()) counted_.push_back(counted_of(arena));
+}
+
+Optimizer::Counted Optimizer::counted_of(const ParameterArena& arena) const {
+  std::vector<double> weights(arena.slots().size(), 1);
+  for (const auto& stage : stages_)
+    if (const Processes* processes = stage->processes())
+      for (size_t s = 0; s < weights.size(); ++s)
+        weights[s] *= processes->weight_of(arena.slots()[s].parameter);
+  if (std::all_of(weights.begin(), weights.end(), [](double w) { return w == 1; })) return {};
+  const DeviceScope scope(arena.device());
+  return {array(weights, {int64_t(weights.size())}, arena.device()), make_segments(layout_, arena)};
+}
+
+void Optimizer::sum_over_processes(const Arrays& arrays, Processes::Sum of) const {
+  for (const auto& stage : current_stages())
+    if (Processes* processes = stage->processes()) processes->sum(arrays, of);
+}
+
+Array Optimizer::sum_of_squares(size_t index) const {
   const ParameterArena& arena = layout_.arenas()[index];
   const Block& gradient = arena.gradient();
-  const ArenaSegments& segments = segments_[index];
+  const auto& [weights, own_segments] = counted_[index];
+  const ArenaSegments& segments = segments_[index].defined() ? segments_[index] : own_segments;
   if (!segments.defined())
-    return sum_of_squares(without_filling(arena, gradient)).astype(Dtype::kFloat64, false);
+    return optimizers::sum_of_squares(without_filling(arena, gradient))
+        .astype(Dtype::kFloat64, false);
   const Array sums = segment_squares(segments, {&gradient.memory}, gradient.covers.begin);
   const Array is_frozen = not_equal(segments.factors(Slice(), 2), 0.0);
-  return sum(where(is_frozen, zeros_like(sums[0]), sums[0]));
+  const Array of_slots = where(is_frozen, zeros_like(sums[0]), sums[0]);
+  return sum(weights.defined() ? multiply(of_slots, weights) : of_slots);
 }
 
 // Of parameters, by their master copies where there are some, and of gradients, as far as this
 // process updates them.
 Array Optimizer::squares_of(size_t index) const {
   const ArenaRange& own = layout_.arenas()[index].covered();
-  const Array& parameters = own.master.defined() ? own.master : own.data;
   const int64_t first = layout_.arenas()[index].covers().begin;
-  return segment_squares(segments_[index], {&parameters, &own.gradient}, first);
+  return segment_squares(segments_[index], {&own.updated(), &own.gradient}, first);
 }
 
 // The same of the values that the rule starts from and of its steps.
@@ -66,19 +89,17 @@ Arrays Optimizer::squares_of_all(const UpdateContext& update) {
     squares.push_back(needs_norms_of_steps() ? step_squares_of(i, update) : squares_of(i));
   }
   if (is_sharded()) sum_over_parts(squares);
-  for (const auto& stage : current_stages()) stage->finish_squares(*this, squares);
+  for (size_t i = 0; i < squares.size(); ++i)
+    if (const Array& weights = counted_[i].weights; weights.defined())
+      multiply(squares[i], weights, squares[i]);
+  sum_over_processes(squares, Processes::Sum::kSquares);
   return squares;
 }
 
 // In one call where all arenas are on one device, as they are in training over ranks.
 void Optimizer::sum_over_parts(Arrays& squares) const {
   const auto sum_parts = [&](const Array& sums) {
-    bool summed = false;
-    for (const auto& stage : current_stages()) summed = stage->sum_parts(sums) || summed;
-    CATENA_CHECK(ValueError, summed,
-                 "update: the rule needs norms of whole parameters, gradients or steps, but this "
-                 "process keeps a part of the states, and no stage sums over the others; override "
-                 "UpdateStage::sum_parts");
+    sum_over_processes({sums}, Processes::Sum::kParts);
   };
   const Device device = squares[0].device();
   const bool is_one_device = std::all_of(squares.begin(), squares.end(),

@@ -7,34 +7,19 @@
 #include "optimizers/state_problems.h"
 
 namespace catena::optimizers {
-namespace {
 
-// A state of no parameter.
-ShardedArray whole(const std::string& name, const Array& array) {
-  return ShardedArray::whole_of(name, array, {});
-}
-
-}  // namespace
-
-// Of the master copy of a parameter, whether it has one or not. A rule of a user may call a state
-// of its own "master".
-std::string Optimizer::master_name(size_t index) const {
+// What master copies are called. A rule of a user may call a state of its own "master".
+std::string Optimizer::master_state() const {
   const std::vector<std::string> own = state_names();
   const bool is_taken = std::find(own.begin(), own.end(), "master") != own.end();
-  return (is_taken ? "float32" : "master") + layout_.name(index);
+  return is_taken ? "float32" : "master";
 }
 
-std::string Optimizer::state_name(size_t index, size_t k, bool is_master) const {
+// Of state k of `count` of a parameter.
+std::string Optimizer::state_name(size_t k, size_t count, size_t parameter) const {
+  if (k + 1 == count && has_master(layout_.parameters()[parameter].dtype())) return master_state();
   const std::vector<std::string> names = state_names();
-  if (is_master) return master_name(index);
-  return k < names.size() ? names[k] + layout_.name(index)
-                          : message("state", k, layout_.name(index));
-}
-
-bool Optimizer::has_masters(const std::map<std::string, Array>& state) const {
-  for (size_t i = 0; i < layout_.parameters().size(); ++i)
-    if (has_master(layout_.parameters()[i].dtype()) && state.contains(master_name(i))) return true;
-  return false;
+  return k < names.size() ? names[k] : message("state", k);
 }
 
 // Parts -------------------------------------------------------------------------------------------
@@ -50,7 +35,8 @@ bool Optimizer::is_sharded() const {
 Array Optimizer::whole_block(const Block& block, int64_t size) const {
   if (block.covers.size() == size) return block.memory;
   for (const auto& stage : current_stages())
-    if (Array all = stage->gather_parts(block.memory); all.defined()) return all;
+    if (Processes* processes = stage->processes())
+      if (Array all = processes->gather(block.memory); all.defined()) return all;
   fail<ValueError>(
       "Optimizer: the states are spread over processes, but the stage that spread them is gone");
 }
@@ -60,14 +46,30 @@ std::vector<Arrays> Optimizer::whole_states() const {
   if (!is_sharded()) return states_;
   std::vector<Arrays> result(layout_.parameters().size());
   for (const ParameterArena& arena : layout_.arenas()) {
-    const auto add = [&](const Block& block) {
-      if (!block.defined()) return;
-      const Array all = whole_block(block, arena.size());
+    for (const Block* block : arena.state_blocks()) {
+      const Array all = whole_block(*block, arena.size());
       for (const auto& slot : arena.slots())
         result[size_t(slot.index)].push_back(arena.slice(all, slot));
-    };
-    for (const Block& state : arena.states()) add(state);
-    add(arena.master());
+    }
+  }
+  return result;
+}
+
+std::vector<ParameterBlocks*> Optimizer::blocks_of_stages() const {
+  std::vector<ParameterBlocks*> result;
+  for (const auto& stage : stages_)
+    if (ParameterBlocks* own = stage->parameter_states()) result.push_back(own);
+  return result;
+}
+
+// Of all parameters; none where they are to be made yet.
+std::vector<Arrays> Optimizer::whole_arrays(const ParameterBlocks& own) const {
+  if (own.arenas.empty()) return {};
+  std::vector<Arrays> result(layout_.parameters().size());
+  for (const auto& [block, size, slots] : own.arenas) {
+    const Block all{whole_block(block, size), {0, size}};
+    for (const auto& slot : slots)
+      result[size_t(slot.index)].push_back(ParameterArena::slice(all, slot));
   }
   return result;
 }
@@ -75,18 +77,31 @@ std::vector<Arrays> Optimizer::whole_states() const {
 namespace {
 
 // The part of a parameter's state that the block covers.
-ShardedArray part_of(const std::string& name, const Block& block,
+ShardedArray part_of(const std::string& state, const std::string& path, const Block& block,
                      const ParameterArena::Slot& slot) {
   const ElementRange own{slot.offset, slot.offset + slot.size};
   const ElementRange here = intersection(own, block.covers);
   const bool any = here.size() > 0;
-  return {name,
+  return {state + path,
           slot.parameter.shape(),
           block.memory.dtype(),
           slot.order,
           any ? ElementRange{here.begin - own.begin, here.end - own.begin} : ElementRange(),
           block.part(any ? here : ElementRange{block.covers.begin, block.covers.begin}),
-          slot.parameter};
+          slot.parameter,
+          state};
+}
+
+// Those of all parameters of an arena.
+void add_parts(const ArenaSet& layout, const ParameterBlocks& own, ShardedArrays& parts) {
+  for (const auto& [block, size, slots] : own.arenas)
+    for (const ParameterArena::Slot& slot : slots) {
+      const std::string& path = layout.name(size_t(slot.index));
+      parts.push_back(block.covers.size() == size
+                          ? ShardedArray::whole_of(
+                                own.name, path, ParameterArena::slice(block, slot), slot.parameter)
+                          : part_of(own.name, path, block, slot));
+    }
 }
 
 }  // namespace
@@ -94,26 +109,20 @@ ShardedArray part_of(const std::string& name, const Block& block,
 ShardedArrays Optimizer::local_state() {
   require_setup("local_state");
   ShardedArrays result;
-  if (!is_sharded()) {
-    for (size_t i = 0; i < states_.size(); ++i) {
-      const bool wide = has_master(layout_.parameters()[i].dtype());
-      for (size_t k = 0; k < states_[i].size(); ++k) {
+  for (size_t i = 0; !is_sharded() && i < states_.size(); ++i)
+    for (size_t k = 0; k < states_[i].size(); ++k)
+      result.push_back(ShardedArray::whole_of(state_name(k, states_[i].size(), i), layout_.name(i),
+                                              states_[i][k], layout_.parameters()[i]));
+  for (size_t a = 0; is_sharded() && a < layout_.arenas().size(); ++a) {
+    const std::vector<const Block*> blocks = layout_.arenas()[a].state_blocks();
+    for (const ParameterArena::Slot& slot : layout_.arenas()[a].slots()) {
+      const auto index = size_t(slot.index);
+      for (size_t k = 0; k < blocks.size(); ++k)
         result.push_back(
-            ShardedArray::whole_of(state_name(i, k, wide && k + 1 == states_[i].size()),
-                                   states_[i][k], layout_.parameters()[i]));
-      }
-    }
-    return result;
-  }
-  for (const ParameterArena& arena : layout_.arenas()) {
-    for (const ParameterArena::Slot& slot : arena.slots()) {
-      for (size_t k = 0; k < arena.states().size(); ++k)
-        result.push_back(
-            part_of(state_name(size_t(slot.index), k, false), arena.states()[k], slot));
-      if (arena.master().defined())
-        result.push_back(part_of(master_name(size_t(slot.index)), arena.master(), slot));
+            part_of(state_name(k, blocks.size(), index), layout_.name(index), *blocks[k], slot));
     }
   }
+  for (const ParameterBlocks* own : blocks_of_stages()) add_parts(layout_, *own, result);
   return result;
 }
 
@@ -158,41 +167,52 @@ NamedArrays Optimizer::state() {
   require_setup("state");
   NamedArrays result = numbers();
   const std::vector<Arrays> states = whole_states();
-  for (size_t i = 0; i < states.size(); ++i) {
-    const bool wide = has_master(layout_.parameters()[i].dtype());
+  for (size_t i = 0; i < states.size(); ++i)
     for (size_t k = 0; k < states[i].size(); ++k)
-      result.emplace_back(state_name(i, k, wide && k + 1 == states[i].size()), states[i][k]);
-  }
+      result.emplace_back(state_name(k, states[i].size(), i) + layout_.name(i), states[i][k]);
   for (auto& entry : stage_states()) result.push_back(std::move(entry));
+  for (const ParameterBlocks* own : blocks_of_stages()) {
+    const std::vector<Arrays> all = whole_arrays(*own);
+    for (const ParameterBlocks::OfArena& of : own->arenas)
+      for (const ParameterArena::Slot& slot : of.slots)
+        result.emplace_back(own->name + layout_.name(size_t(slot.index)),
+                            all[size_t(slot.index)].front());
+  }
   return result;
 }
 
-// What does not fit, a line each, in a state that is to be loaded into `own` and the numbers.
-std::string Optimizer::problems_of(const ShardedArrays& own,
-                                   const std::map<std::string, Array>& given) const {
+// Into `own`, the arrays of stages and the numbers; `problem` begins the error.
+void Optimizer::load(ShardedArrays own, const std::map<std::string, Array>& given,
+                     const char* problem) {
+  for (const auto& [name, array] : stage_states())
+    own.push_back(ShardedArray::whole_of("", name, array, {}));
   StateForms expected, forms;
   for (const ShardedArray& array : own) expected[array.name] = {array.dtype, array.shape};
   for (const auto& [name, array] : numbers()) expected[name] = {array.dtype(), array.shape()};
   for (const auto& [name, array] : given) forms[name] = {array.dtype(), array.shape()};
-  return state_problems(expected, forms);
+  const std::string problems = state_problems(expected, forms);
+  CATENA_CHECK(IoError, problems.empty(), problem, problems);
+  for (const auto& [name, value] : hyper_parameters())
+    set_hyper_parameter(name, given.at(name).item<double>());
+  t_ = given.at("t").item<int64_t>();
+  for (const DeviceValues& values : values_)
+    if (values.block.defined()) values.step.fill(static_cast<double>(t_));
+  for (const ShardedArray& array : own) array.assign(given.at(array.name));
 }
 
 void Optimizer::load_state(const std::map<std::string, Array>& given) {
   require_setup("load_state");
+  std::unordered_set<std::string> masters;
+  for (size_t i = 0; i < layout_.parameters().size(); ++i)
+    if (has_master(layout_.parameters()[i].dtype()))
+      masters.insert(master_state() + layout_.name(i));
+  const bool without_masters =
+      std::none_of(masters.begin(), masters.end(),
+                   [&](const std::string& name) { return given.contains(name); });
   ShardedArrays own = local_state();
-  const bool without_masters = !has_masters(given);
-  if (without_masters) {
-    std::unordered_set<std::string> masters;
-    for (size_t i = 0; i < layout_.parameters().size(); ++i)
-      if (has_master(layout_.parameters()[i].dtype())) masters.insert(master_name(i));
+  if (without_masters)
     std::erase_if(own, [&](const ShardedArray& array) { return masters.contains(array.name); });
-  }
-  for (const auto& [name, array] : stage_states()) own.push_back(whole(name, array));
-  const std::string problems = problems_of(own, given);
-  CATENA_CHECK(IoError, problems.empty(),
-               "load_state: the file is not the state of this optimizer:", problems);
-  take_numbers(given);
-  for (const ShardedArray& array : own) array.assign(given.at(array.name));
+  load(std::move(own), given, "load_state: the file is not the state of this optimizer:");
   if (without_masters)
     for (const ParameterArena& arena : layout_.arenas()) arena.copy_data_to_master();
   for (const auto& stage : current_stages()) stage->state_was_loaded();
@@ -200,23 +220,8 @@ void Optimizer::load_state(const std::map<std::string, Array>& given) {
 
 void Optimizer::load_common_state(const std::map<std::string, Array>& given) {
   require_setup("load_common_state");
-  ShardedArrays own;
-  for (const auto& [name, array] : stage_states()) own.push_back(whole(name, array));
-  const std::string problems = problems_of(own, given);
-  CATENA_CHECK(IoError, problems.empty(),
-               "load_common_state: these are not the numbers of this optimizer:", problems);
-  take_numbers(given);
-  for (const ShardedArray& array : own) array.assign(given.at(array.name));
+  load({}, given, "load_common_state: these are not the numbers of this optimizer:");
   for (const auto& stage : current_stages()) stage->state_was_loaded();
-}
-
-// The count and the hyper-parameters.
-void Optimizer::take_numbers(const std::map<std::string, Array>& given) {
-  for (const auto& [name, value] : hyper_parameters())
-    set_hyper_parameter(name, given.at(name).item<double>());
-  t_ = given.at("t").item<int64_t>();
-  for (const DeviceValues& values : values_)
-    if (values.block.defined()) values.step.fill(static_cast<double>(t_));
 }
 
 }  // namespace catena::optimizers

@@ -15,7 +15,7 @@ namespace catena::optimizers {
 
 // The stages of every optimizer -------------------------------------------------------------------
 
-class HookStage : public UpdateStage {
+class Optimizer::HookStage : public UpdateStage {
  public:
   UpdatePhase phase() const override { return UpdatePhase::kClip; }
   const char* name() const override { return "hooks"; }
@@ -23,7 +23,7 @@ class HookStage : public UpdateStage {
   void run(UpdateContext& update) override { update.optimizer().run_hooks(update); }
 };
 
-class RuleStage : public UpdateStage {
+class Optimizer::RuleStage : public UpdateStage {
  public:
   UpdatePhase phase() const override { return UpdatePhase::kRule; }
   const char* name() const override { return "rule"; }
@@ -54,20 +54,33 @@ void Optimizer::insert_stage(const std::shared_ptr<UpdateStage>& stage) {
       stage->name(),
       "' skips updates by a value on the device, which this rule does not read; use a rule "
       "of catena/optimizers, or override update_arena and skips_updates");
-  CATENA_CHECK(ValueError, !is_set_up() || stage->share().count == 1, "add_stage: the stage '",
-               stage->name(), "' spreads the states over processes; add it before setup");
+  const Processes* processes = stage->processes();
+  CATENA_CHECK(ValueError, !is_set_up() || processes == nullptr || processes->share().count == 1,
+               "add_stage: the stage '", stage->name(),
+               "' spreads the states over processes; add it before setup");
   if (is_set_up()) {  // what fails here leaves the stage out
+    stage->before_values_move(layout_, persistents_);
     stage->after_setup(*this);
     if (stage->skips_updates()) add_device_values();
+    if (ParameterBlocks* own = stage->parameter_states()) make_blocks(*own, layout_, {});
   }
   const auto behind = std::find_if(stages_.begin(), stages_.end(), [&](const auto& other) {
     return other->phase() > stage->phase();
   });
   stages_.insert(behind, stage);
+  if (processes != nullptr) use_counts();
 }
 
 bool Optimizer::remove_stage(const UpdateStage& stage) {
-  return std::erase_if(stages_, [&](const auto& other) { return other.get() == &stage; }) > 0;
+  bool has_processes = false;
+  const auto is_it = [&](const auto& other) {
+    if (other.get() != &stage) return false;
+    has_processes = other->processes() != nullptr;
+    return true;
+  };
+  const bool was_there = std::erase_if(stages_, is_it) > 0;
+  if (has_processes) use_counts();
+  return was_there;
 }
 
 // Hooks -------------------------------------------------------------------------------------------
@@ -133,13 +146,12 @@ void Optimizer::update() {
                "call setup(model) to go on alone");
   warn_without_gradients();
   if (has_model_) require_no_lost_gradients("update", ordered_);
-  UpdateContext update(*this);
   const Stages stages = current_stages();
-  if (only_rule_reads_gradients()) update.waiting_.assign(stages.begin(), stages.end());
+  UpdateContext update(*this, only_rule_reads_gradients() ? stages : Stages());
   finish_gradients(update);
   if (updates_arenas() && !is_capturing()) layout_.adopt_low();
   run_stages({stages.data(), stages.size()}, update);
-  changes_ = std::move(update.changes_);
+  changes_ = update.changes();
   for (const auto& stage : stages) stage->after_update(*this);
   if (t_ == 1) warn_of_ranks_apart(stages);
 }
@@ -172,19 +184,20 @@ void Optimizer::run_hooks(UpdateContext& update) {
 void Optimizer::run_rule(UpdateContext& update) {
   if (t_++ == 0) warn_about_forgotten_parameters("update");
   // Norms are those of the gradients that the rule sees, but for a factor.
-  if (!updates_arenas() || (needs_norms() && update.decay_ != 0)) update.apply();
+  if (!updates_arenas() || (needs_norms() && update.decay() != 0)) update.apply();
   for (size_t i = 0; i < values_.size(); ++i) begin_update(i, update);
-  if (updates_arenas() && needs_norms()) update.squares_ = squares_of_all(update);
+  Arrays squares;
+  if (updates_arenas() && needs_norms()) squares = squares_of_all(update);
   for (size_t i = 0; i < values_.size(); ++i) {  // the order in which backward passes fill arenas
     wait_for_gradients(i, update);
-    update_whole(i, update);
+    update_whole(i, update, squares.empty() ? nullptr : &squares[i]);
   }
 }
 
 // Gradients that were cleared meanwhile are zeros behind what was on its way.
 void Optimizer::wait_for_gradients(size_t index, const UpdateContext& update) const {
   if (!update.waits_by_arena()) return;
-  for (const auto& stage : update.waiting_) stage->before_rule_reads(index);
+  update.before_rule_reads(index);
   layout_.arenas()[index].settle_gradients();
 }
 
@@ -227,27 +240,25 @@ void Optimizer::begin_update(size_t index, const UpdateContext& update) {
   if (updates_arenas()) arena.refresh_low();
 }
 
-void Optimizer::update_whole(size_t index, UpdateContext& update) {
+void Optimizer::update_whole(size_t index, const UpdateContext& update, const Array* squares) {
   const ParameterArena& arena = layout_.arenas()[index];
   const DeviceScope scope(arena.device());
   if (!updates_arenas()) return update_each(index);
-  if (update.ranges_.empty() || update.ranges_[index].empty()) {
-    update_range(index, arena.covered(), arena.covers().begin, update, true);
-  } else {
-    const std::vector<ElementRange>& ranges = update.ranges_[index];
-    for (const ElementRange& range : ranges)
-      update_range(index, arena.range(range), range.begin, update, &range == &ranges.back());
-  }
+  const std::vector<ElementRange>& ranges = update.ranges(index);
+  if (ranges.empty())
+    update_range(index, arena.covered(), arena.covers().begin, update, squares, true);
+  for (const ElementRange& range : ranges)
+    update_range(index, arena.range(range), range.begin, update, squares, &range == &ranges.back());
   arena.note_write();
   arena.mark_low_current();
 }
 
 void Optimizer::update_range(size_t index, const ArenaRange& range, int64_t first,
-                             UpdateContext& context, bool counts) {
+                             const UpdateContext& update, const Array* squares, bool counts) {
   RuleCall rule_call;
-  fill(rule_call, index, range, first, context);
+  fill(rule_call, index, range, first, update);
   rule_call.call.counts = counts;
-  if (needs_norms()) rule_call.call.squares = &context.squares_[index];
+  rule_call.call.squares = squares;
   update_arena(rule_call.call);
 }
 
@@ -263,7 +274,7 @@ void Optimizer::fill(RuleCall& rule_call, size_t index, const ArenaRange& range,
   call.learning_rate.value = lr_;
   call.step.value = static_cast<double>(t_);
   call.skip = context.skip(index);
-  call.weight_decay = context.decay_;
+  call.weight_decay = context.decay();
   call.gradient_scale.device_value = context.factor(index);
   if (values.block.defined()) {
     call.learning_rate.device_value = &values.learning_rate;

@@ -2,9 +2,10 @@
 
 namespace catena::optimizers {
 
-ShardedArray ShardedArray::whole_of(const std::string& name, const Array& array,
-                                    const Parameter& parameter) {
-  return {name, array.shape(), array.dtype(), {}, {0, array.size()}, array, parameter};
+ShardedArray ShardedArray::whole_of(const std::string& state, const std::string& path,
+                                    const Array& array, const Parameter& parameter) {
+  return {state + path,      array.shape(), array.dtype(), {},
+          {0, array.size()}, array,         parameter,     state};
 }
 
 void ShardedArray::assign(const Array& array) const {

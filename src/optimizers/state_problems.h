@@ -1,5 +1,5 @@
-// Why a saved state does not fit an optimizer, for those that have its arrays and for those that
-// know their forms only.
+// Reasons for which a saved state does not fit an optimizer, for those that have its arrays and for
+// those that know their forms only.
 #pragma once
 
 #include <map>

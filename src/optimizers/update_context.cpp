@@ -1,5 +1,4 @@
 // What the stages of an update remember of the gradients, and how it is carried out.
-#include "catena/array/creation.h"
 #include "catena/array/math.h"
 #include "catena/optimizers/optimizer.h"
 #include "core/compute_dtype.h"
@@ -26,12 +25,12 @@ void UpdateContext::clip_norm(double maxnorm) {
   Array total;
   for (size_t i = 0; i < arenas.size(); ++i) {
     if (arenas[i].size() == 0) continue;
-    Array part = optimizer_.sum_of_squares_at(i);
+    Array part = optimizer_.sum_of_squares(i);
     if (const Array* pending = factor(i)) part = multiply(part, square(*pending));
     total = total.defined() ? add(total, part.to(total.device())) : part;
   }
   if (!total.defined()) return;
-  optimizer_.finish_norm(total);
+  optimizer_.sum_over_processes({total}, Processes::Sum::kNorm);
   // maxnorm / norm, at most one; the norm of zero gradients gives infinity, fmin skips NaN.
   const Array clipping = fmin(multiply(rsqrt(total), maxnorm), 1.0);
   Arrays factors;
@@ -49,7 +48,7 @@ void UpdateContext::scale_gradients(const Arrays& factors) {
 }
 
 void UpdateContext::update_only(size_t arena, std::vector<ElementRange> ranges) {
-  CATENA_CHECK(ValueError, optimizer_.updates_arenas(),
+  CATENA_CHECK(ValueError, optimizer_.can_be_sharded(),
                "UpdateContext::update_only: this rule updates parameter by parameter; only rules "
                "that update arenas can be restricted to ranges");
   CATENA_CHECK(ValueError, arena < optimizer_.layout().arenas().size() && !ranges.empty(),
@@ -66,9 +65,9 @@ void UpdateContext::apply() {
     const Array& g = arenas[i].gradient().memory;
     if (const Array* pending = factor(i)) {
       multiply(g, pending->astype(compute_dtype(g.dtype()), false), g);  // rounded once, into g
-      optimizer_.unscaled_in_memory_ = true;
+      optimizer_.note_unscaled();
     }
-    if (decay_ != 0) optimizer_.add_decay(i, decay_, {});
+    if (decay_ != 0) optimizer_.add_decay(i, decay_, {}, Optimizer::Decay::kValue);
   }
   scale_.clear();
   decay_ = 0;
@@ -81,11 +80,11 @@ void UpdateContext::add_sign_decay(double rate) {
     optimizer_.add_decay(i, rate, {}, Optimizer::Decay::kSign);
 }
 
-Array UpdateContext::updates(size_t arena) const {
-  const Optimizer::DeviceValues& values = optimizer_.values_.at(arena);
-  if (values.block.defined()) return values.step;
-  const Device device = optimizer_.layout().arenas()[arena].device();
-  return full({}, static_cast<double>(optimizer_.t_), {Dtype::kFloat64, device});
+const std::vector<ElementRange>& UpdateContext::ranges(size_t arena) const {
+  static const std::vector<ElementRange> all;
+  return ranges_.empty() ? all : ranges_[arena];
 }
+
+Array UpdateContext::updates(size_t arena) const { return optimizer_.t_on_device(arena); }
 
 }  // namespace catena::optimizers

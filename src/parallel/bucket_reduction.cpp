@@ -1,7 +1,9 @@
 #include "bucket_reduction.h"
 
 #include "catena/array/creation.h"
+#include "catena/comm/internals.h"
 #include "catena/core/memory.h"
+#include "loss_weight.h"
 #include "step_agreement.h"
 
 namespace catena::parallel {
@@ -22,34 +24,86 @@ class OnSide {
   std::optional<StreamScope> scope_;
 };
 
-Event start_plainly(Communicator& comm, const BucketReduction& bucket, const Stream& side) {
-  if (bucket.own.defined())
-    return comm.reduce_scatter_async(bucket.gradient, bucket.op, bucket.own, side, bucket.tag);
-  return comm.all_reduce_async(bucket.gradient, bucket.op, side, bucket.tag);
+// The other ranks that keep the part into which the bucket is reduced; null: there are none.
+Communicator* keepers_of_part(const BatchRanks& ranks, const BucketReduction& bucket) {
+  return bucket.own.defined() ? ranks.across() : nullptr;
+}
+
+// The second half where other ranks keep the same part: what each has summed is weighted already.
+BucketReduction of_own_part(const BucketReduction& bucket) {
+  const bool is_mean = bucket.op.kind == comm::Reduction::kMean;
+  return {bucket.own,
+          {},
+          is_mean ? comm::Reduction::kMean : comm::Reduction::kSum,
+          bucket.tag,
+          bucket.travels_as};
+}
+
+Event start_plainly(const BatchRanks& ranks, const BucketReduction& bucket, const Stream& side) {
+  if (!bucket.own.defined())
+    return ranks.all().all_reduce_async(bucket.gradient, bucket.op, side, bucket.tag);
+  const Event end =
+      ranks.shard().reduce_scatter_async(bucket.gradient, bucket.op, bucket.own, side, bucket.tag);
+  Communicator* others = keepers_of_part(ranks, bucket);
+  if (others == nullptr) return end;
+  return others->all_reduce_async(bucket.own, of_own_part(bucket).op, side, bucket.tag);
+}
+
+void reduce_in_16_bits(const BatchRanks& ranks, const BucketReduction& bucket, const Stream& side) {
+  if (side.defined()) record_use(*bucket.gradient.storage(), side);
+  if (side.defined() && bucket.own.defined()) record_use(*bucket.own.storage(), side);
+  reduce_rounded(bucket.own.defined() ? ranks.shard() : ranks.all(), bucket);
+  if (Communicator* others = keepers_of_part(ranks, bucket))
+    reduce_rounded(*others, of_own_part(bucket));
+}
+
+// The bucket, in a group with what travels along.
+void reduce_together(const BatchRanks& ranks, const BucketReduction& bucket, const Stream& side,
+                     StepAgreement* agreement, const std::function<void()>& counts) {
+  const auto exchange = [&](const Array& sums) {
+    ranks.all().all_reduce_async(sums, comm::Reduction::kSum, side, agreement->tag());
+  };
+  if (bucket.travels_as || keepers_of_part(ranks, bucket)) {
+    bucket.travels_as ? reduce_in_16_bits(ranks, bucket, side)
+                      : void(start_plainly(ranks, bucket, side));
+    counts();
+    if (agreement != nullptr) agreement->exchange(exchange);
+    return;
+  }
+  const auto group = [&](const std::function<void()>& last) {
+    ranks.all().group([&] {
+      start_plainly(ranks, bucket, side);
+      counts();
+      last();
+    });
+  };
+  if (agreement == nullptr) return group([] {});
+  agreement->exchange([&](const Array& sums) { group([&] { exchange(sums); }); });
 }
 
 }  // namespace
 
-Event start_reduction(Communicator& comm, const BucketReduction& bucket, StepAgreement* agreement) {
+Event start_reduction(const BatchRanks& ranks, const BucketReduction& bucket,
+                      StepAgreement* agreement, LossWeight& losses) {
+  Communicator& comm = ranks.all();
   const Stream side = comm.side_stream();
-  if (agreement == nullptr && !bucket.travels_as) return start_plainly(comm, bucket, side);
-  const OnSide scope(comm, side);
-  const auto exchange = [&](const Array& sums) {
-    comm.all_reduce_async(sums, comm::Reduction::kSum, side, agreement->tag());
-  };
-  if (bucket.travels_as) {
-    if (side.defined()) record_use(*bucket.gradient.storage(), side);
-    if (side.defined() && bucket.own.defined()) record_use(*bucket.own.storage(), side);
-    reduce_rounded(comm, bucket);
-    if (agreement != nullptr) agreement->exchange(exchange);
-  } else {
-    agreement->exchange([&](const Array& sums) {
-      comm.group([&] {
-        start_plainly(comm, bucket, side);
-        exchange(sums);
-      });
-    });
+  // A rider is summed over the ranks of the call that it is on.
+  const bool counts = losses.is_pending();
+  const bool rides = counts && losses.rides() && keepers_of_part(ranks, bucket) == nullptr;
+  std::optional<comm::RiderScope> rider;
+  if (rides) rider.emplace(comm, losses.rider());
+  if (agreement == nullptr && !bucket.travels_as && (!counts || rides)) {
+    const Event end = start_plainly(ranks, bucket, side);
+    losses.counts_are_there();
+    return end;
   }
+  const OnSide scope(comm, side);
+  reduce_together(ranks, bucket, side, agreement, [&] {
+    if (counts && !rides)
+      comm.all_reduce_async(losses.counts(), comm::Reduction::kSum, side,
+                            {comm::TagKind::kAgreement, bucket.tag.owner, 1});
+  });
+  losses.counts_are_there();
   return scope.record();
 }
 

@@ -9,6 +9,7 @@
 
 namespace catena::parallel {
 
+class LossWeight;
 class StepAgreement;
 
 // Whether the gradients of the arena are reduced into the part that this rank updates. Those of
@@ -25,8 +26,10 @@ struct BucketReduction {
 };
 
 // Starts it on the communicator's side stream; the event completes with it, and is null on the CPU.
-// With `agreement` the sums of what the ranks must agree on travel along.
-Event start_reduction(Communicator& comm, const BucketReduction& bucket, StepAgreement* agreement);
+// With `agreement` the sums of what the ranks must agree on travel along, and in the first bucket
+// of a step what losses divided by.
+Event start_reduction(const BatchRanks& ranks, const BucketReduction& bucket,
+                      StepAgreement* agreement, LossWeight& losses);
 
 // The dtype in which gradients of this one are to travel; none where they are reduced as they are.
 std::optional<Dtype> travelling_dtype(Dtype gradient, const BucketOptions& options);

@@ -1,4 +1,4 @@
-// Whether all ranks hold the same parameters, persistent arrays, optimizer states and
+// Comparison of what ranks hold in common: parameters, persistent arrays, optimizer states and
 // hyper-parameters.
 #pragma once
 

@@ -14,6 +14,8 @@
 #include "catena/parallel/persistents.h"
 #include "core/compute_dtype.h"
 #include "equal_states.h"
+#include "gradient_slots.h"
+#include "loss_weight.h"
 #include "slice_run.h"
 #include "step_agreement.h"
 
@@ -21,24 +23,23 @@ namespace catena::parallel {
 namespace {
 
 constexpr int64_t kUpdatesBetweenChecks = 64;
-// How many buckets may be on their way whose memory is free when they are reduced. A pool uses it
-// again once the host sees that: a host that runs further ahead takes new memory for each bucket.
-constexpr size_t kFreedBuckets = 2;
 
 }  // namespace
 
-GradientReducer::GradientReducer(Communicator& comm, const BucketOptions& options)
-    : comm_(comm), keep_(comm.weak_from_this().lock()), options_(options) {
-  CATENA_CHECK(ValueError,
-               !options.reduce_dtype ||
-                   (is_float(*options.reduce_dtype) && itemsize(*options.reduce_dtype) == 2),
+GradientReducer::GradientReducer(const BatchRanks& ranks, const BucketOptions& options)
+    : ranks_(ranks),
+      comm_(ranks.all()),
+      options_(options),
+      whole_(std::make_shared<GradientSlots>()),
+      losses_(std::make_shared<LossWeight>(comm_)) {
+  CATENA_CHECK(ValueError, !options.reduce_dtype || is_narrow_float(*options.reduce_dtype),
                "multi-node optimizer: expected a reduce_dtype of float16 or bfloat16, got ",
                *options.reduce_dtype);
   if (options.slices == 0) return;
   CATENA_CHECK(ValueError, options.sharding <= Sharding::kStates && !options.reduce_dtype,
                "multi-node optimizer: slices keep gradients whole and add them in float32; use "
                "them with Sharding::kNone or kStates, and without a reduce_dtype");
-  slices_ = std::make_shared<SliceRun>(comm, options.slices);
+  slices_ = std::make_shared<SliceRun>(comm_, options.slices);
 }
 
 // Setup -------------------------------------------------------------------------------------------
@@ -46,18 +47,25 @@ GradientReducer::GradientReducer(Communicator& comm, const BucketOptions& option
 // Before arenas are made, which ranks do together where they share memory.
 void GradientReducer::before_setup(Optimizer&, const Parameters&) { check_options(); }
 
+// Before values are exchanged.
+void GradientReducer::before_values_move(const optimizers::ArenaSet& layout,
+                                         const NamedPersistents& persistents) {
+  check_options();
+  check_structure(layout, persistents);
+  check_devices(layout);
+}
+
 void GradientReducer::after_setup(Optimizer& optimizer) {
   stop_observing();
   if (number_ == 0) number_ = comm::internals(comm_).next_optimizer();
   optimizer_ = &optimizer;
   for (const Parameter& p : optimizer.layout().parameters()) observe(p);
-  check_options();
-  check_structure();
   cut_for_.clear();
   update_buckets();
   begin_round();
   prepare_sums();
   for (const auto& arena : optimizer.layout().arenas()) {
+    if (!arena.has_whole_data()) continue;  // made alike as it was cut
     comm_.broadcast(arena.data().memory, 0);
     arena.copy_data_to_master();
   }
@@ -68,17 +76,6 @@ void GradientReducer::after_setup(Optimizer& optimizer) {
   in_own_step_ = false;
   compare_ = compare_values_ = true;
   check_equal_states(comm_, optimizer, "setup");
-  free_gradients();
-}
-
-// They are made by the passes that need them.
-void GradientReducer::free_gradients() {
-  if (options_.sharding < Sharding::kGradients || anything_kept()) return;
-  for (size_t i = 0; i < optimizer_->layout().arenas().size(); ++i) {
-    optimizers::ParameterArena& arena = optimizer_->arena(i);
-    if (scatters(arena)) arena.keep_own_gradient(arena.own_gradient(true));
-  }
-  reopen();
 }
 
 void GradientReducer::update_buckets() {
@@ -89,12 +86,7 @@ void GradientReducer::update_buckets() {
     blocks.push_back(scatters(arena) ? arena.slots()[0].parameter.state()
                                      : arena.gradient().memory.raw_data());
   if (blocks == cut_for_) return;
-  for (const auto& arena : arenas) {
-    CATENA_CHECK(DeviceError, arena.device() == comm_.device(), "multi-node optimizer: parameter '",
-                 optimizer_->layout().name(size_t(arena.slots()[0].index)), "' is on ",
-                 arena.device(), ", this rank's communicator on ", comm_.device(),
-                 "; move the model with model.to(comm.device())");
-  }
+  check_devices(optimizer_->layout());
   cut_for_ = std::move(blocks);
   buckets_ = make_buckets(arenas, options_);
   bucket_of_.clear();
@@ -103,6 +95,11 @@ void GradientReducer::update_buckets() {
     for (size_t s = bucket.first; s < bucket.last; ++s)
       bucket_of_[arenas[bucket.arena].slots()[s].parameter.state()] = b;
   }
+  int64_t largest = 0;  // of those whose memory is given up
+  for (const auto& arena : arenas)
+    if (scatters(arena) && options_.sharding >= Sharding::kGradients)
+      largest = std::max(largest, arena.size() * int64_t(itemsize(arena.dtype())));
+  whole_->prepare(comm_.device(), largest);
   device_weights_.clear();
   for (const auto& arena : arenas) {
     if (!arena.device().is_cuda()) continue;
@@ -120,6 +117,12 @@ void GradientReducer::set_batch_weight(int64_t n_local, int64_t n_global) {
   CATENA_CHECK(ValueError, weight == weight_ || !cuda::is_capturing(comm_.device()),
                "set_batch_weight: called while a graph is captured; set it before the capture or "
                "between replays");
+  CATENA_CHECK(ValueError, !by_hand_ || weight == (weighted_ ? weight_ : 1.0 / comm_.size()),
+               "set_batch_weight: ", n_local, " of ", n_global,
+               " after a backward pass of this step with another weight, which would count with "
+               "the new one. To give each pass its samples, open accumulate() around all but the "
+               "last: { const auto passes = optimizer.accumulate(); ... }");
+  losses_->set_shares(n_local, n_global);
   weighted_ = true;
   n_local_ = n_local;
   n_global_ = n_global;
@@ -133,7 +136,7 @@ void GradientReducer::begin_round() {
   remaining_.clear();
   for (const Bucket& b : buckets_) remaining_.push_back(b.last - b.first);
   next_ = 0;
-  agreed_ = false;
+  agreed_ = counts_losses_ = false;
   round_ = Round::kOpen;
   declared_round_ = false;
   declared_.clear();
@@ -149,7 +152,9 @@ bool GradientReducer::anything_kept() const {
 // the pass is another optimizer's, of which other ranks need not make one. The model's zero_grads()
 // starts a step too. It is recognised because an update leaves no gradient marked as zero.
 bool GradientReducer::is_in_own_step() {
-  if (!in_own_step_) in_own_step_ = updates_ > 0 && !anything_kept();
+  if (in_own_step_) return true;
+  in_own_step_ = updates_ > 0 && !anything_kept();
+  if (in_own_step_) begin_losses();
   return in_own_step_;
 }
 
@@ -180,12 +185,44 @@ void GradientReducer::backward_begins() {
   const bool is_own = is_in_own_step() && optimizer_->layout().in_place();
   mixed_ = !is_own && (mixed_ || keeps_parts());
   reopen();
+  if (is_own && !synchronizes(comm_) && !losses_->accumulates() && !slices_) by_hand_ = true;
   if (!is_own || !synchronizes(comm_)) return;
   update_buckets();
   begin_round();
   round_ = Round::kReducing;
   collect(0);
   collect(1);
+}
+
+// Whether the pass that has begun is to be weighed by what its loss divided by. Passes whose sums
+// the caller weighs by hand are not.
+bool GradientReducer::weighs_losses() const {
+  if (comm_.size() == 1 && !losses_->accumulates() && !slices_) return false;
+  if (slices_ && slices_->index() < 0) return false;
+  if (by_hand_ || declared_round_ || !in_own_step_ || !optimizer_->layout().in_place())
+    return false;
+  return slices_ || losses_->accumulates() || round_ == Round::kReducing;
+}
+
+void GradientReducer::backward_starts(PassStart& start) {
+  const bool weighs = weighs_losses();
+  if (weighs && slices_) losses_->begin_slice(slices_->index(), slices_->rows().size());
+  if (weighs)
+    losses_->begin_pass(start);
+  else if (in_own_step_)
+    losses_->count_unweighed();
+}
+
+void GradientReducer::accumulate() {
+  constexpr const char* kWho = "accumulate";
+  CATENA_CHECK(ValueError, optimizer_ != nullptr, kWho,
+               ": the optimizer is not set up; call setup(model) first");
+  CATENA_CHECK(GradientError,
+               round_ == Round::kOpen && !by_hand_ && (losses_->accumulates() || is_in_own_step()),
+               kWho,
+               ": the step has had a backward pass already, or the last update's gradients are "
+               "still there; call zero_grads(), and open accumulate() before the first pass");
+  losses_->accumulate();
 }
 
 void GradientReducer::gradient_is_final(ParameterState& parameter) {
@@ -258,17 +295,15 @@ bool GradientReducer::scatters(const optimizers::ParameterArena& arena) const {
 bool GradientReducer::goes_by_copies(const optimizers::ParameterArena& arena) const {
   const size_t bytes = size_t(arena.size()) * itemsize(arena.dtype());
   return scatters(arena) && options_.sharding < Sharding::kGradients &&
-         comm::internals(comm_).moves_by_copies(bytes);
+         comm::internals(ranks_.shard()).moves_by_copies(bytes);
 }
 
 // Gives the gradients of a bucket one block, before passes make them elsewhere.
 void GradientReducer::collect(size_t bucket) {
   if (bucket >= buckets_.size()) return;
   optimizers::ParameterArena& arena = optimizer_->arena(buckets_[bucket].arena);
-  if (!scatters(arena) || arena.keeps_own_gradient()) return;
-  if (!cuda::is_capturing(comm_.device()))
-    for (; freed_.size() > kFreedBuckets; freed_.pop_front()) freed_.front().synchronize();
-  arena.collect_gradient();
+  if (!scatters(arena) || arena.keeps_own_gradient() || arena.has_whole_gradient()) return;
+  arena.collect_gradient(whole_->take(bucket, arena.size(), arena.dtype()));
 }
 
 bool GradientReducer::keeps_parts() const {
@@ -286,7 +321,7 @@ void GradientReducer::reopen() {
 // The operation by which this rank's gradients count. On a GPU their weight is a value that replays
 // of a graph can change.
 comm::Reduce GradientReducer::weighted(size_t arena, const Array& gradient) const {
-  if (!weighted_) return comm::Reduction::kMean;
+  if (!weighted_ || losses_->accumulates()) return comm::Reduction::kMean;
   const bool is_cuda = gradient.device().is_cuda();
   if (weight_ == 0) {
     gradient.fill(0);  // a mean over no samples is not a number, which no weight would remove
@@ -298,8 +333,6 @@ comm::Reduce GradientReducer::weighted(size_t arena, const Array& gradient) cons
 }
 
 void GradientReducer::start_next() {
-  const comm::CallTag tag{comm::TagKind::kBucket, static_cast<uint16_t>(number_),
-                          static_cast<int32_t>(next_)};
   const size_t index = next_++;
   const Bucket& bucket = buckets_[index];
   optimizers::ParameterArena& arena = optimizer_->arena(bucket.arena);
@@ -309,21 +342,31 @@ void GradientReducer::start_next() {
   for (size_t s = bucket.first; s < bucket.last; ++s)
     arena.slots()[s].parameter.state()->mark_written();
   if (bucket.begin == bucket.end) return;
+  const bool is_first = !std::exchange(counts_losses_, true);
+  if (is_first) losses_->before_reduction();
   if (slices_) {
-    is_started(bucket, reduce_slices(bucket));
+    is_started(bucket, reduce_slices(bucket, is_first));
     return;
   }
+  reduce(index);
+  if (scatters(arena)) collect(index + 2);
+}
+
+void GradientReducer::reduce(size_t index) {
+  const comm::CallTag tag{comm::TagKind::kBucket, static_cast<uint16_t>(number_),
+                          static_cast<int32_t>(index)};
+  const Bucket& bucket = buckets_[index];
+  optimizers::ParameterArena& arena = optimizer_->arena(bucket.arena);
   const Array gradient = arena.gradient().part({bucket.begin, bucket.end});
   BucketReduction reduction{gradient, {}, weighted(bucket.arena, gradient), tag, {}};
   if (!goes_by_copies(arena)) reduction.travels_as = travelling_dtype(arena.dtype(), options_);
-  const bool frees = options_.sharding >= Sharding::kGradients;
-  if (scatters(arena)) reduction.own = arena.own_gradient(frees);
-  is_started(bucket,
-             start_reduction(comm_, reduction, begin_agreement() ? agreement_.get() : nullptr));
+  if (scatters(arena))
+    reduction.own = arena.own_gradient(options_.sharding >= Sharding::kGradients);
+  is_started(bucket, start_reduction(ranks_, reduction,
+                                     begin_agreement() ? agreement_.get() : nullptr, *losses_));
   if (!scatters(arena)) return;
   arena.keep_own_gradient(reduction.own);
-  if (frees && last_ && !cuda::is_capturing(comm_.device())) freed_.push_back(last_);
-  collect(index + 2);
+  whole_->is_read_until(index, last_);
 }
 
 void GradientReducer::is_started(const Bucket& bucket, const Event& end) {
@@ -351,13 +394,14 @@ bool GradientReducer::begin_agreement() {
   return false;
 }
 
-Event GradientReducer::reduce_slices(const Bucket& bucket) {
+Event GradientReducer::reduce_slices(const Bucket& bucket, bool is_first) {
   const Stream side = comm_.side_stream();
   std::optional<StreamScope> scope;
   if (comm_.device().is_cuda()) {
     side.wait(current_stream(comm_.device()));
     scope.emplace(side);
   }
+  if (is_first) losses_->sum_slices(slices_->local());
   slices_->reduce(bucket.arena, {bucket.begin, bucket.end});
   if (begin_agreement())
     agreement_->exchange([&](const Array& sums) {
@@ -390,6 +434,7 @@ void GradientReducer::run(optimizers::UpdateContext& update) {
                "this rank keeps a part; call zero_grads() before the passes of a step");
   if (round_ == Round::kOpen) begin_round();
   if (round_ != Round::kReduced) flush();
+  scale_all(update, losses_->factor());
   if (options_.sharding != Sharding::kParameters) compare_values("update");
   if (!update.waits_by_arena()) wait();
 }
@@ -398,7 +443,8 @@ void GradientReducer::after_update(Optimizer&) {
   wait();
   begin_round();
   if (slices_) slices_->discard();
-  in_own_step_ = false;
+  in_own_step_ = by_hand_ = false;
+  losses_->end_step();
   comm::internals(comm_).set_updates(updates_ + 1);
   if (++updates_ % kUpdatesBetweenChecks == 0) compare_ = true;
   if (!compare_ || cuda::is_capturing(comm_.device())) return;
@@ -415,7 +461,7 @@ void GradientReducer::prepare_sums() {
   int64_t most = 0;
   for (const auto& arena : optimizer_->layout().arenas())
     if (scatters(arena)) most = std::max(most, arena.size() * int64_t(itemsize(arena.dtype())));
-  if (most > 0) comm::internals(comm_).prepare_scattered_sums(size_t(most));
+  if (most > 0) comm::internals(ranks_.shard()).prepare_scattered_sums(size_t(most));
 }
 
 void GradientReducer::discard(Optimizer&) {
@@ -425,6 +471,7 @@ void GradientReducer::discard(Optimizer&) {
   reopen();
   mixed_ = moved_ = false;
   begin_round();
+  begin_losses();
   in_own_step_ = true;
 }
 
@@ -433,6 +480,16 @@ void GradientReducer::before_accumulate(Optimizer&) {
                "accumulate_grads: the gradients were already averaged over the ranks; run the "
                "backward passes of all "
                "replicas inside no_sync(), then accumulate, then update()");
+  by_hand_ = true;
+}
+
+void GradientReducer::begin_losses() {
+  losses_->begin_step();
+  by_hand_ = false;
+}
+
+Array GradientReducer::gradient_factor(Device device) {
+  return losses_->factor().defined() ? losses_->factor().to(device) : Array();
 }
 
 }  // namespace catena::parallel

@@ -1,14 +1,12 @@
 // What the ranks of a GradientReducer compare: options and models in setup, values and states now
 // and then, and what travels with the sums of each step.
-#include <algorithm>
 #include <utility>
 
+#include "catena/comm/internals.h"
 #include "catena/core/graph.h"
 #include "catena/parallel/gradient_reducer.h"
-#include "core/text_hash.h"
-#include "equal_options.h"
 #include "equal_states.h"
-#include "rank_difference.h"
+#include "setup_agreement.h"
 #include "step_agreement.h"
 
 namespace catena::parallel {
@@ -17,25 +15,35 @@ namespace catena::parallel {
 
 void GradientReducer::check_options() {
   if (std::exchange(options_checked_, true)) return;
-  check_equal_options(comm_, options_, "setup");
+  const comm::PurposeScope purpose(&comm_, "setup");
+  comm::Agreement agreement;
+  add_options(agreement, options_);
+  if (const auto difference = agreement.compare(comm_))
+    difference->fail(comm_,
+                     message("setup: the ranks give different BucketOptions: ", difference->text(),
+                             "; give the multi-node optimizers of all ranks the same "
+                             "options"));
 }
 
-// Compares the models of all ranks and names the first difference.
-void GradientReducer::check_structure() const {
-  std::string text = optimizer_->layout().structure();
-  for (const auto& [path, p] : optimizer_->persistents())
-    text += message(path, " ", p.shape(), " ", p.dtype(), ", ", catena::name(p.over_ranks()),
-                    " over ranks\n");
-  const std::vector<uint64_t> hashes = comm_.all_gather_object(text_hash(text));
-  if (std::all_of(hashes.begin(), hashes.end(), [&](uint64_t h) { return h == hashes[0]; })) return;
-  const std::vector<RankGroup> groups = first_difference(comm_.all_gather_bytes(text));
-  const auto shown = [](const RankGroup& group) {
-    return group.line.empty() ? "no more parameters" : group.line;
-  };
-  fail_for_difference(
-      comm_, groups,
-      message("setup: the ranks have different models; the first difference is: rank 0 has ",
-              shown(groups[0]), ", rank ", groups[1].ranks[0], " has ", shown(groups[1])));
+// Compares the models of all ranks.
+void GradientReducer::check_structure(const optimizers::ArenaSet& layout,
+                                      const NamedPersistents& persistents) const {
+  comm::Agreement agreement;
+  for (size_t i = 0; i < layout.parameters().size(); ++i)
+    add_parameter(agreement, layout.name(i), layout.parameters()[i]);
+  for (const auto& [path, p] : persistents) add_persistent(agreement, path, p);
+  if (const auto difference = agreement.compare(comm_))
+    difference->fail(comm_, message("setup: the ranks have different models: ", difference->text(),
+                                    "; make the same model on all ranks"));
+}
+
+void GradientReducer::check_devices(const optimizers::ArenaSet& layout) const {
+  for (const auto& arena : layout.arenas()) {
+    CATENA_CHECK(DeviceError, arena.device() == comm_.device(), "multi-node optimizer: parameter '",
+                 layout.name(size_t(arena.slots()[0].index)), "' is on ", arena.device(),
+                 ", this rank's communicator on ", comm_.device(),
+                 "; move the model with model.to(comm.device())");
+  }
 }
 
 // Values and states -------------------------------------------------------------------------------

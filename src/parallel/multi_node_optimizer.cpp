@@ -12,16 +12,18 @@ namespace catena::parallel {
 namespace {
 
 // Whether setup may choose to spread states: alike on all ranks.
-bool may_spread(Communicator& comm, const BucketOptions& options) {
-  return comm.size() > 1 && options.slices == 0 &&
-         comm::internals(comm).moves_by_copies(size_t(options.bucket_bytes));
+bool may_spread(const BatchRanks& ranks, const BucketOptions& options) {
+  if (ranks.shard().size() == 1 || options.slices > 0) return false;
+  // Not all groups need have copy engines.
+  return ranks.across() != nullptr ||
+         comm::internals(ranks.shard()).moves_by_copies(size_t(options.bucket_bytes));
 }
 
 }  // namespace
 
-MultiNodeOptimizer::MultiNodeOptimizer(Optimizer& optimizer, Communicator& comm,
+MultiNodeOptimizer::MultiNodeOptimizer(Optimizer& optimizer, const BatchRanks& ranks,
                                        const BucketOptions& options)
-    : optimizer_(&optimizer), reducer_(std::make_shared<GradientReducer>(comm, options)) {
+    : optimizer_(&optimizer), reducer_(std::make_shared<GradientReducer>(ranks, options)) {
   for (const auto& stage : optimizer.stages())
     CATENA_CHECK(
         ValueError, stage->phase() != optimizers::UpdatePhase::kReduce,
@@ -32,31 +34,31 @@ MultiNodeOptimizer::MultiNodeOptimizer(Optimizer& optimizer, Communicator& comm,
       "a multi-node optimizer that is gone; make a new optimizer, and load what was saved");
   optimizer.add_stage(reducer_);
   try {
-    add_sharding(options);
+    add_sharding(ranks, options);
   } catch (...) {
     optimizer.remove_stage(*reducer_);
     throw;
   }
 }
 
-void MultiNodeOptimizer::add_sharding(const BucketOptions& options) {
+void MultiNodeOptimizer::add_sharding(const BatchRanks& ranks, const BucketOptions& options) {
   Optimizer& optimizer = *optimizer_;
-  Communicator& comm = this->comm();
+  Communicator& comm = options.sharding == Sharding::kNone ? ranks.all() : ranks.shard();
   const bool may_choose = !optimizer.is_set_up() && !optimizer.has_memory();
   // Sharding that lets blocks go in each step would ask all ranks for memory in each step.
   const bool keeps_blocks = options.sharding < Sharding::kGradients;
   if (comm.device().is_cuda() && keeps_blocks && may_choose)
     optimizer.set_memory(std::make_shared<SharedArenas>(comm));
   if (options.sharding == Sharding::kNone) return;
-  if (options.sharding == Sharding::kAuto && !(may_choose && may_spread(comm, options))) return;
-  sharded_ = optimizer.add_stage(std::make_shared<ShardedStates>(comm, options));
+  if (options.sharding == Sharding::kAuto && !(may_choose && may_spread(ranks, options))) return;
+  sharded_ = optimizer.add_stage(std::make_shared<ShardedStates>(ranks, options));
   if (options.gather_ahead || options.sharding == Sharding::kParameters)
     before_rule_ = optimizer.add_stage(ShardedStates::before_rule(sharded_));
 }
 
-MultiNodeOptimizer::MultiNodeOptimizer(std::unique_ptr<Optimizer> optimizer, Communicator& comm,
-                                       const BucketOptions& options)
-    : MultiNodeOptimizer(*optimizer, comm, options) {
+MultiNodeOptimizer::MultiNodeOptimizer(std::unique_ptr<Optimizer> optimizer,
+                                       const BatchRanks& ranks, const BucketOptions& options)
+    : MultiNodeOptimizer(*optimizer, ranks, options) {
   owned_ = std::move(optimizer);
 }
 

@@ -6,7 +6,6 @@
 #include "catena/comm/internals.h"
 #include "catena/core/graph.h"
 #include "catena/core/log.h"
-#include "catena/optimizers/moving_average.h"
 #include "catena/parallel/gradient_reducer.h"
 #include "parallel/gathers/parameter_gathers.h"
 #include "parallel/gathers/units.h"
@@ -23,13 +22,13 @@ BucketOptions uncut() {
 
 }  // namespace
 
-ShardedStates::ShardedStates(Communicator& comm) : ShardedStates(comm, uncut()) {}
-ShardedStates::ShardedStates(Communicator& comm, const BucketOptions& options)
-    : comm_(comm),
-      keep_(comm.weak_from_this().lock()),
+ShardedStates::ShardedStates(const BatchRanks& ranks) : ShardedStates(ranks, uncut()) {}
+ShardedStates::ShardedStates(const BatchRanks& ranks, const BucketOptions& options)
+    : ranks_(ranks),
+      comm_(ranks.shard()),
       options_(options),
       is_on_(options.sharding != Sharding::kAuto),
-      gathers_(ParameterGathers::create(comm, options)) {}
+      gathers_(ParameterGathers::create(comm_, options)) {}
 ShardedStates::~ShardedStates() = default;
 
 // One rank has nothing to cut for, but norms of slices are to be sums over the same arenas.
@@ -40,18 +39,18 @@ optimizers::ArenaCuts ShardedStates::cuts() const {
   return {[units = options_.units](const std::string& name) { return unit_of(name, units); }};
 }
 
+optimizers::Processes::Share ShardedStates::share() const {
+  if (!is_on_) return {};
+  return {comm_.rank(), comm_.size(), comm_.size() > 1 && options_.sharding >= Sharding::kGradients,
+          gathers_units(comm_, options_),
+          [this](const Array& whole) { ranks_.all().broadcast(whole, 0); }};
+}
+
 namespace {
 
 // Of the smallest size that copies move: from this many blocks on, 128 MiB, steps were measured to
 // be faster than with whole states.
 constexpr int64_t kLeastBlocks = 8;
-
-bool has_moving_average(const Optimizer& optimizer) {
-  const auto& stages = optimizer.stages();
-  return std::any_of(stages.begin(), stages.end(), [](const auto& stage) {
-    return dynamic_cast<const optimizers::MovingAverage*>(stage.get()) != nullptr;
-  });
-}
 
 }  // namespace
 
@@ -60,7 +59,7 @@ bool ShardedStates::is_worthwhile(const Optimizer& optimizer, const Parameters& 
   for (const Parameter& p : parameters)
     if (itemsize(p.dtype()) <= 4) bytes += p.size() * int64_t(itemsize(p.dtype()));
   return comm::internals(comm_).moves_by_copies(size_t(bytes / kLeastBlocks)) &&
-         optimizer.can_be_sharded() && !has_moving_average(optimizer);
+         optimizer.can_be_sharded();
 }
 
 void ShardedStates::before_setup(Optimizer& optimizer, const Parameters& parameters) {
@@ -68,8 +67,8 @@ void ShardedStates::before_setup(Optimizer& optimizer, const Parameters& paramet
   was_on_ = is_on_;
   if (options_.sharding != Sharding::kAuto) return;
   const auto here = int(is_worthwhile(optimizer, parameters));
-  is_on_ = comm_.all_reduce_value(here, comm::Reduction::kMin) == 1;
-  if (is_on_ && comm_.rank() == 0)
+  is_on_ = ranks_.all().all_reduce_value(here, comm::Reduction::kMin) == 1;
+  if (is_on_ && ranks_.all().rank() == 0)
     logging::info("create_multi_node_optimizer: the states of the optimizer are spread over ",
                   comm_.size(),
                   " ranks, which makes Optimizer::state() collective; .sharding = Sharding::kNone "
@@ -81,8 +80,6 @@ void ShardedStates::leave_last_setup() {
   if (optimizer_ == nullptr) return;
   optimizer_->layout().in_place() ? gathers_->gather_all() : gathers_->finish();
 }
-
-void ShardedStates::setup_failed(Optimizer&) { is_on_ = was_on_; }
 
 void ShardedStates::after_setup(Optimizer& optimizer) {
   optimizer_ = is_on_ ? &optimizer : nullptr;
@@ -123,7 +120,7 @@ bool ShardedStates::are_loaded_alike() {
     return arena.master().defined() || !arena.states().empty();
   });
   if (!has_any) return true;
-  const std::vector<int64_t> loads = comm_.all_gather_object(loads_);
+  const std::vector<int64_t> loads = ranks_.all().all_gather_object(loads_);
   const bool are_equal =
       std::all_of(loads.begin(), loads.end(), [&](int64_t count) { return count == loads[0]; });
   lacks_a_load_ = !are_equal || (lacks_a_load_ && loads[0] == 0);
@@ -137,18 +134,12 @@ int64_t ShardedStates::gathers() const { return gathers_->count(); }
 
 // Sums over ranks ---------------------------------------------------------------------------------
 
-Array ShardedStates::gather_parts(const Array& part) {
+Array ShardedStates::gather(const Array& part) {
   if (!is_on_) return {};
   const Array all = Array::uninitialized({part.size() * comm_.size()}, part.dtype(), part.device());
   comm_.all_gather_async(part, all, current_stream(part.device()),
                          {comm::TagKind::kStates, static_cast<uint16_t>(number_), 0});
   return all;
-}
-
-bool ShardedStates::sum_parts(const Array& sums) {
-  if (!is_on_) return false;
-  comm_.all_reduce(sums, {}, sums);
-  return true;
 }
 
 bool ShardedStates::has_parts_of_gradients() const {
@@ -158,12 +149,11 @@ bool ShardedStates::has_parts_of_gradients() const {
                      [](const auto& arena) { return !arena.has_whole_gradient(); });
 }
 
-void ShardedStates::finish_norm(const Array& total) {
-  if (has_parts_of_gradients()) comm_.all_reduce(total, {}, total);
-}
-
-void ShardedStates::finish_found(const Array& flag) {
-  if (has_parts_of_gradients()) comm_.all_reduce(flag, {}, flag);
+// Each has the sums of squares of whole parameters when they were summed over parts.
+void ShardedStates::sum(const Arrays& arrays, Sum of) {
+  const bool differ = of == Sum::kParts ? is_on_ : of != Sum::kSquares && has_parts_of_gradients();
+  if (!differ) return;
+  for (const Array& one : arrays) comm_.all_reduce(one, {}, one);
 }
 
 // Gradients of which parts were kept are gone: they are laid out as this rank had them.

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "catena/array/random.h"
-#include "catena/comm/internals.h"
+#include "comm/agreement.h"
 
 namespace catena::parallel {
 namespace {
@@ -45,17 +45,14 @@ RandomBits SliceNumbers::of(int slice) const {
 
 void SliceNumbers::check() {
   const RandomState::State own = generator().state();
-  const auto all = comm_.all_gather_object(own);
-  for (size_t r = 1; r < all.size(); ++r) {
-    if (all[r].seed == all[0].seed && all[r].offset == all[0].offset) continue;
-    const std::string text = message(
-        "multi-node optimizer with slices: the random generators of ranks 0 and ", r,
-        " have come apart (seed ", all[0].seed, ", position ", all[0].offset, " and seed ",
-        all[r].seed, ", position ", all[r].offset,
-        "); between the steps draw the same on all ranks, or from a RandomState of your own");
-    comm::internals(comm_).note_failure(text, true, comm::internals(comm_).rank_in_job(int(r)));
-    throw ValueError(text);
-  }
+  const auto difference =
+      comm::Agreement().add("the seed", own.seed).add("the position", own.offset).compare(comm_);
+  if (difference)
+    difference->fail(comm_, message("multi-node optimizer with slices: the random generators of "
+                                    "the ranks have come apart: ",
+                                    difference->text(),
+                                    "; between the steps draw the same on all ranks, or from a "
+                                    "RandomState of your own"));
 }
 
 }  // namespace catena::parallel

@@ -1,4 +1,4 @@
-// How a rank runs its slices of a batch (batch_slices.h).
+// Run of a rank over its slices of a batch (batch_slices.h).
 #pragma once
 
 #include <memory>
@@ -26,6 +26,7 @@ class SliceRun {
   SliceRun(Communicator& comm, int slices);
 
   int slices() const { return slices_; }
+  int local() const { return slices_ / comm_.size(); }  // of them on each rank
   // Collective. ValueError unless config().deterministic.
   void after_setup(Optimizer& optimizer);
 
@@ -37,6 +38,7 @@ class SliceRun {
   bool next();
   // Of the slice that runs.
   int number() const { return first() + index_; }
+  int index() const { return index_; }  // among this rank's
   SliceBounds rows() const;
   // Forgets the step: gradients were zeroed, or the parameters updated.
   void discard();
@@ -52,7 +54,6 @@ class SliceRun {
   void check() { numbers_.check(); }
 
  private:
-  int local() const { return slices_ / comm_.size(); }
   int first() const { return comm_.rank() * local(); }
   bool is_last() const { return index_ + 1 == local(); }
   SliceBounds bounds(int index) const;

@@ -9,7 +9,7 @@
 #include "catena/array/transfer.h"
 #include "catena/comm/internals.h"
 #include "catena/comm/transport.h"
-#include "rank_difference.h"
+#include "comm/agreement.h"
 
 namespace catena::parallel {
 namespace {
@@ -112,6 +112,14 @@ namespace {
 constexpr char kAlike[] =
     "; make the data set and its iterator alike on all ranks, with equal seeds, and give each rank "
     "its part by datasets::RankOf{comm.rank(), comm.size()}";
+constexpr char kUpdates[] = "the number of updates made before it";
+constexpr char kRate[] = "the learning rate";
+
+const char* advice_on(const std::string& name) {
+  return name == kUpdates ? "; every rank must call update() in every step"
+         : name == kRate  ? "; set the same rate on every rank"
+                          : kAlike;
+}
 
 }  // namespace
 
@@ -121,29 +129,26 @@ StepAgreement::Difference StepAgreement::first_difference_of(
   const int64_t first = steps_ - static_cast<int64_t>(history_.size()) + 1;
   for (size_t k = 0; k < history_.size(); ++k) {
     const std::string step = message("in step ", first + static_cast<int64_t>(k), " since setup, ");
-    std::vector<std::string> made, rates, texts;
+    std::vector<std::string> texts;
     int64_t sum = 0;
     std::string shares;
     for (size_t r = 0; r < ranks.size(); ++r) {
       const Facts& f = ranks[r].at(k);
-      made.push_back(message("the number of updates made before it\t", f.updates));
-      rates.push_back(message("the learning rate\t", f.rate));
-      texts.push_back(message("the size of the data set\t", f.order.samples, "\nthe batch size\t",
-                              f.order.batch, "\nthe seed of the order\t", f.order.seed,
-                              "\nthe epoch\t", f.order.epoch, "\nthe position in the epoch\t",
-                              f.order.position, "\nthe number of samples over all ranks\t",
-                              f.n_global));
+      texts.push_back(comm::Agreement()
+                          .add(kUpdates, f.updates)
+                          .add(kRate, f.rate)
+                          .add("the size of the data set", f.order.samples)
+                          .add("the batch size", f.order.batch)
+                          .add("the seed of the order", f.order.seed)
+                          .add("the epoch", f.order.epoch)
+                          .add("the position in the epoch", f.order.position)
+                          .add("the number of samples over all ranks", f.n_global)
+                          .text());
       sum += f.n_local;
       shares += message(r == 0 ? "" : ", ", f.n_local, " on rank ", r);
     }
-    if (const auto groups = first_difference(made); !groups.empty())
-      return {step + describe_values(groups) + "; every rank must call update() in every step",
-              odd_rank_of(groups)};
-    if (const auto groups = first_difference(rates); !groups.empty())
-      return {step + describe_values(groups) + "; set the same rate on every rank",
-              odd_rank_of(groups)};
-    if (const auto groups = first_difference(texts); !groups.empty())
-      return {step + describe_values(groups) + kAlike, odd_rank_of(groups)};
+    if (const auto difference = comm::Agreement::compare(texts))
+      return {step + difference->text() + advice_on(difference->name()), difference->odd_rank()};
     if (sum != ranks[0][k].n_global)
       return {message(step, "the samples of the ranks add up to ", sum, " (", shares,
                       "), but the batch has ", ranks[0][k].n_global,

@@ -1,4 +1,4 @@
-// What ranks must agree on in a step of data-parallel training, and how it travels.
+// Agreement of ranks on the facts of a data-parallel step, and the sums in which these travel.
 #pragma once
 
 #include <array>

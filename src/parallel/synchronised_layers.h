@@ -1,4 +1,4 @@
-// What code that runs models asks about layers whose statistics are those of several ranks.
+// Helpers of code that runs models with layers whose statistics are those of several ranks.
 #pragma once
 
 #include <vector>

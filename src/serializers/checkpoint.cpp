@@ -1,9 +1,9 @@
 #include "catena/serializers/checkpoint.h"
 
 #include <algorithm>
-#include <optional>
 #include <set>
 
+#include "catena/autograd/placement.h"
 #include "optimizers/state_problems.h"
 
 namespace catena::serializers {
@@ -55,8 +55,7 @@ TensorParts parts_of(const Parameterized& model) {
   TensorParts parts;
   std::set<const ParameterState*> seen;
   for (const auto& [path, parameter] : model.named_parameters())
-    if (seen.insert(parameter.state()).second)
-      parts.push_back(part_of(path, parameter.data(), parameter));
+    if (seen.insert(parameter.state()).second) parts.push_back(part_of(path, parameter));
   for (const auto& [path, persistent] : model.named_persistents())
     parts.push_back(part_of(path, persistent));
   CATENA_CHECK(ValueError, !parts.empty(),
@@ -65,37 +64,22 @@ TensorParts parts_of(const Parameterized& model) {
   return parts;
 }
 
-// What stages have for each parameter, by names that Optimizer::common_state has too.
-optimizers::ShardedArrays stage_states_of(const Optimizer& optimizer) {
-  optimizers::ShardedArrays states;
-  for (const auto& stage : optimizer.stages())
-    for (const optimizers::ShardedArray& each : stage->parameter_states()) states.push_back(each);
-  return states;
-}
-
-TensorParts parts_of(Optimizer& optimizer) {
+TensorParts parts_of(Optimizer& optimizer, const Checkpoint::SavedPath& saved_path) {
   TensorParts parts;
-  for (const optimizers::ShardedArray& state : optimizer.local_state())
-    parts.push_back(part_of(state.name, state));
-  for (const optimizers::ShardedArray& state : stage_states_of(optimizer))
-    parts.push_back(part_of(state.name, state));
+  for (const optimizers::ShardedArray& state : optimizer.local_state()) {
+    std::string name = state.name;
+    if (saved_path)
+      name = state.state + "/" + saved_path(name.substr(state.state.size() + 1), state.parameter);
+    parts.push_back(part_of(name, state));
+  }
   return parts;
 }
 
-// The rest: what is the same in all processes.
-NamedArrays values_of(Optimizer& optimizer) {
-  NamedArrays values = optimizer.common_state();
-  std::set<std::string> parts;
-  for (const optimizers::ShardedArray& state : stage_states_of(optimizer)) parts.insert(state.name);
-  std::erase_if(values, [&](const auto& value) { return parts.contains(value.first); });
+// The rest: what is the same in all processes. Earlier folders have states of stages among it.
+template <class T>
+std::map<std::string, T> without_parts(Optimizer& optimizer, std::map<std::string, T> values) {
+  for (const optimizers::ShardedArray& state : optimizer.local_state()) values.erase(state.name);
   return values;
-}
-
-// After the parts were written. Earlier folders have states of stages among the values.
-void load_values(Optimizer& optimizer, std::map<std::string, Array> values) {
-  for (const optimizers::ShardedArray& state : stage_states_of(optimizer))
-    values.insert_or_assign(state.name, state.local);
-  optimizer.load_common_state(values);
 }
 
 // What fits one file: all elements are here.
@@ -103,7 +87,7 @@ NamedArrays whole_arrays(const Checkpoint::Spread& spread) {
   NamedArrays arrays = spread.values ? spread.values() : NamedArrays();
   std::set<std::string> names;
   for (const TensorPart& part : spread.parts()) {
-    CATENA_CHECK(ValueError, part.local.shape() == part.slice.shape, "Checkpoint: of '",
+    CATENA_CHECK(ValueError, part.local.shape() == part.slice.extent, "Checkpoint: of '",
                  part.slice.name,
                  "' this process has a part only; training::CheckpointFolder saves and loads what "
                  "is spread over ranks");
@@ -134,22 +118,22 @@ void load_whole_arrays(const Checkpoint::Spread& spread,
 void check_values_of(Optimizer& optimizer,
                      const std::map<std::string, Checkpoint::SavedForm>& saved) {
   optimizers::StateForms expected, given;
-  for (const auto& [name, array] : values_of(optimizer))
+  for (const auto& [name, array] : optimizer.common_state())
     expected[name] = {array.dtype(), array.shape()};
-  for (const auto& [name, form] : saved) given[name] = {form.dtype, form.shape};
-  for (const optimizers::ShardedArray& state : stage_states_of(optimizer)) given.erase(state.name);
+  for (const auto& [name, form] : without_parts(optimizer, saved))
+    given[name] = {form.dtype, form.shape};
   const std::string problems = optimizers::state_problems(expected, given);
   CATENA_CHECK(IoError, problems.empty(), "these are not the numbers of this optimizer:", problems);
 }
 
 }  // namespace
 
-Checkpoint::Spread Checkpoint::spread_of(Optimizer& optimizer) {
-  return {.parts = [&optimizer] { return parts_of(optimizer); },
-          .values = [&optimizer] { return values_of(optimizer); },
+Checkpoint::Spread Checkpoint::spread_of(Optimizer& optimizer, const SavedPath& saved_path) {
+  return {.parts = [&optimizer, saved_path] { return parts_of(optimizer, saved_path); },
+          .values = [&optimizer] { return optimizer.common_state(); },
           .load_values =
               [&optimizer](const std::map<std::string, Array>& values) {
-                serializers::load_values(optimizer, values);
+                optimizer.load_common_state(without_parts(optimizer, values));
               },
           .check_values =
               [&optimizer](const std::map<std::string, SavedForm>& saved) {
@@ -159,38 +143,35 @@ Checkpoint::Spread Checkpoint::spread_of(Optimizer& optimizer) {
 
 namespace {
 
-// `what`: "a parameter" or "a persistent array", of this shape, or undefined.
-void check_slice(const char* what, const std::optional<Shape>& shape,
-                 const Checkpoint::AxisSlice& slice) {
-  CATENA_CHECK(ValueError, shape && slice.axis < shape->size(), "Checkpoint::declare_slice: axis ",
-               slice.axis, " of ", what, " ",
-               shape ? message("of shape ", *shape) : "that is undefined",
-               ", expected one of its axes");
-  CATENA_CHECK(ValueError, slice.index >= 0 && slice.index < slice.count,
-               "Checkpoint::declare_slice: slice ", slice.index, " of ", slice.count,
-               ", expected one of 0 to count - 1");
-}
-
+// `what`: "a parameter" or "a persistent array".
 template <class Handle>
-std::optional<Shape> shape_of(const Handle& handle) {
-  return handle.defined() ? std::optional<Shape>(handle.shape()) : std::nullopt;
+void place_slice(const char* what, const Handle& handle, const Checkpoint::AxisSlice& slice) {
+  const auto [axis, index, count] = slice;
+  CATENA_CHECK(ValueError, handle.defined() && axis < handle.shape().size(),
+               "Checkpoint::declare_slice: axis ", axis, " of ", what, " ",
+               handle.defined() ? message("of shape ", handle.shape()) : "that is undefined",
+               ", expected one of its axes");
+  CATENA_CHECK(ValueError, index >= 0 && index < count, "Checkpoint::declare_slice: slice ", index,
+               " of ", count, ", expected one of 0 to count - 1");
+  const int64_t own = handle.shape()[axis];
+  Placement placement = cut_along(handle.shape(), int(axis), index * own, count * own,
+                                  {.index = int(index), .count = int(count)});
+  if (const Placement* before = handle.placement()) {
+    placement.tied_to = before->tied_to;
+    for (const Placement::Over& over : before->over)
+      if (over.kind == Placement::Kind::kHeld) placement.over.push_back(over);
+  }
+  handle.place(placement);
 }
 
 }  // namespace
 
 void Checkpoint::declare_slice(const Parameter& parameter, const AxisSlice& slice) {
-  check_slice("a parameter", shape_of(parameter), slice);
-  declared_slices_.push_back({parameter, {}, slice});
+  place_slice("a parameter", parameter, slice);
 }
 
 void Checkpoint::declare_slice(const Persistent& persistent, const AxisSlice& slice) {
-  check_slice("a persistent array", shape_of(persistent), slice);
-  CATENA_CHECK(
-      ValueError, persistent.over_ranks() != OverRanks::kPerRank,
-      "Checkpoint::declare_slice: the persistent array '", persistent.path(),
-      "' is declared OverRanks::kPerRank, each rank's own; a slice of a whole is kEqual, or "
-      "kMean where it follows each rank's data");
-  declared_slices_.push_back({{}, persistent, slice});
+  place_slice("a persistent array", persistent, slice);
 }
 
 void Checkpoint::add(const std::string& name, Parameterized& model) {

@@ -1,4 +1,4 @@
-// What a file is, from its first bytes: for errors that name what was found.
+// Format of a file by its first bytes, for errors that name what was found.
 #pragma once
 
 #include <cstdint>

@@ -161,20 +161,14 @@ std::optional<std::string> NameMap::operator()(const std::string& name,
       case Rule::kPrefix:
         if (now.starts_with(rule.from)) now = rule.to + now.substr(rule.from.size());
         break;
-      case Rule::kRegex:
-        now = std::regex_replace(now, rule.expression, rule.to);
-        break;
+      case Rule::kRegex: now = std::regex_replace(now, rule.expression, rule.to); break;
       case Rule::kSkip:
         if (std::regex_match(now, rule.expression)) return {};
         break;
       case Rule::kKeep:  // of names of the model
         break;
-      case Rule::kFromPytorch:
-        now = from_pytorch_name(now, targets);
-        break;
-      case Rule::kToPytorch:
-        now = to_pytorch_name(now);
-        break;
+      case Rule::kFromPytorch: now = from_pytorch_name(now, targets); break;
+      case Rule::kToPytorch: now = to_pytorch_name(now); break;
     }
   }
   return now;

@@ -70,34 +70,21 @@ enum Opcode : uint8_t {
 
 std::string_view name_of(PickleKind kind) {
   switch (kind) {
-    case PickleKind::kNone:
-      return "None";
-    case PickleKind::kBool:
-      return "bool";
+    case PickleKind::kNone: return "None";
+    case PickleKind::kBool: return "bool";
     case PickleKind::kInt:
-    case PickleKind::kLongInt:
-      return "int";
-    case PickleKind::kFloat:
-      return "float";
-    case PickleKind::kText:
-      return "text";
-    case PickleKind::kBytes:
-      return "bytes";
-    case PickleKind::kTuple:
-      return "tuple";
-    case PickleKind::kList:
-      return "list";
-    case PickleKind::kDict:
-      return "dict";
-    case PickleKind::kObject:
-      return "object";
-    case PickleKind::kStorage:
-      return "storage";
-    case PickleKind::kTensor:
-      return "tensor";
+    case PickleKind::kLongInt: return "int";
+    case PickleKind::kFloat: return "float";
+    case PickleKind::kText: return "text";
+    case PickleKind::kBytes: return "bytes";
+    case PickleKind::kTuple: return "tuple";
+    case PickleKind::kList: return "list";
+    case PickleKind::kDict: return "dict";
+    case PickleKind::kObject: return "object";
+    case PickleKind::kStorage: return "storage";
+    case PickleKind::kTensor: return "tensor";
     case PickleKind::kGlobal:
-    case PickleKind::kOther:
-      break;
+    case PickleKind::kOther: break;
   }
   return "constant";
 }
@@ -220,8 +207,7 @@ const PickleValue& PickleMachine::run() {
 
 bool PickleMachine::step(uint8_t opcode) {
   switch (opcode) {
-    case kStop:
-      return false;
+    case kStop: return false;
     case kProto:
       if (const uint64_t version = number(1); version < 2 || version > 5)
         bad(message("protocol ", version, ", expected 2 to 5"));
@@ -241,22 +227,14 @@ bool PickleMachine::step(uint8_t opcode) {
       global(module.text, name.text);
       return true;
     }
-    case kReduce:
-      reduce();
-      return true;
+    case kReduce: reduce(); return true;
     case kNewObjEx:
       pop();  // arguments by name
       new_object();
       return true;
-    case kNewObj:
-      new_object();
-      return true;
-    case kBuild:
-      build();
-      return true;
-    case kBinPersId:
-      persistent();
-      return true;
+    case kNewObj: new_object(); return true;
+    case kBuild: build(); return true;
+    case kBinPersId: persistent(); return true;
     default:
       if (!constant(opcode) && !container(opcode)) memory(opcode);
       return true;
@@ -266,60 +244,31 @@ bool PickleMachine::step(uint8_t opcode) {
 // Opcodes that push a constant. false: it is another.
 bool PickleMachine::constant(uint8_t opcode) {
   switch (opcode) {
-    case kNoneOpcode:
-      push(make(PickleKind::kNone));
-      return true;
+    case kNoneOpcode: push(make(PickleKind::kNone)); return true;
     case kNewTrue:
     case kNewFalse:
       push(make(PickleKind::kBool));
       top().integer = opcode == kNewTrue;
       return true;
-    case kBinInt:
-      push_int(static_cast<int32_t>(number(4)));
-      return true;
-    case kBinInt1:
-      push_int(static_cast<int64_t>(number(1)));
-      return true;
-    case kBinInt2:
-      push_int(static_cast<int64_t>(number(2)));
-      return true;
-    case kLong1:
-      push_long(number(1));
-      return true;
-    case kLong4:
-      push_long(number(4));
-      return true;
+    case kBinInt: push_int(static_cast<int32_t>(number(4))); return true;
+    case kBinInt1: push_int(static_cast<int64_t>(number(1))); return true;
+    case kBinInt2: push_int(static_cast<int64_t>(number(2))); return true;
+    case kLong1: push_long(number(1)); return true;
+    case kLong4: push_long(number(4)); return true;
     case kBinFloat:
       take(8);
       push(make(PickleKind::kFloat));
       return true;
-    case kBinUnicode:
-      push_text(PickleKind::kText, take(number(4)));
-      return true;
-    case kShortBinUnicode:
-      push_text(PickleKind::kText, take(number(1)));
-      return true;
-    case kBinUnicode8:
-      push_text(PickleKind::kText, take(number(8)));
-      return true;
-    case kBinString:
-      push_text(PickleKind::kText, take(number(4)));
-      return true;
-    case kShortBinString:
-      push_text(PickleKind::kText, take(number(1)));
-      return true;
-    case kBinBytes:
-      push_text(PickleKind::kBytes, take(number(4)));
-      return true;
-    case kShortBinBytes:
-      push_text(PickleKind::kBytes, take(number(1)));
-      return true;
+    case kBinUnicode: push_text(PickleKind::kText, take(number(4))); return true;
+    case kShortBinUnicode: push_text(PickleKind::kText, take(number(1))); return true;
+    case kBinUnicode8: push_text(PickleKind::kText, take(number(8))); return true;
+    case kBinString: push_text(PickleKind::kText, take(number(4))); return true;
+    case kShortBinString: push_text(PickleKind::kText, take(number(1))); return true;
+    case kBinBytes: push_text(PickleKind::kBytes, take(number(4))); return true;
+    case kShortBinBytes: push_text(PickleKind::kBytes, take(number(1))); return true;
     case kBinBytes8:
-    case kByteArray8:
-      push_text(PickleKind::kBytes, take(number(8)));
-      return true;
-    default:
-      return false;
+    case kByteArray8: push_text(PickleKind::kBytes, take(number(8))); return true;
+    default: return false;
   }
 }
 
@@ -339,38 +288,23 @@ bool PickleMachine::container(uint8_t opcode) {
       push(tuple);
       return true;
     }
-    case kEmptyList:
-      push(make(PickleKind::kList));
-      return true;
-    case kEmptyDict:
-      push(make(PickleKind::kDict));
-      return true;
-    case kEmptySet:
-      push(make_other("set"));
-      return true;
-    case kAddItems:
-      pop_marked();
-      return true;
+    case kEmptyList: push(make(PickleKind::kList)); return true;
+    case kEmptyDict: push(make(PickleKind::kDict)); return true;
+    case kEmptySet: push(make_other("set")); return true;
+    case kAddItems: pop_marked(); return true;
     case kFrozenSet:
       pop_marked();
       push(make_other("frozenset"));
       return true;
-    case kAppend:
-      append({&pop()});
-      return true;
-    case kAppends:
-      append(pop_marked());
-      return true;
+    case kAppend: append({&pop()}); return true;
+    case kAppends: append(pop_marked()); return true;
     case kSetItem: {
       PickleValue &value = pop(), &key = pop();
       set_items({&key, &value});
       return true;
     }
-    case kSetItems:
-      set_items(pop_marked());
-      return true;
-    default:
-      return false;
+    case kSetItems: set_items(pop_marked()); return true;
+    default: return false;
   }
 }
 
@@ -381,25 +315,14 @@ void PickleMachine::memory(uint8_t opcode) {
       budget_.charge_bytes(sizeof(size_t));
       marks_.push_back(stack_.size());
       return;
-    case kPop:
-      pop();
-      return;
-    case kPopMark:
-      pop_marked();
-      return;
-    case kDup:
-      push(top());
-      return;
-    case kBinPut:
-      return remember(number(1));
-    case kLongBinPut:
-      return remember(number(4));
-    case kMemoize:
-      return remember(memo_.size());
-    case kBinGet:
-      return recall(number(1));
-    case kLongBinGet:
-      return recall(number(4));
+    case kPop: pop(); return;
+    case kPopMark: pop_marked(); return;
+    case kDup: push(top()); return;
+    case kBinPut: return remember(number(1));
+    case kLongBinPut: return remember(number(4));
+    case kMemoize: return remember(memo_.size());
+    case kBinGet: return recall(number(1));
+    case kLongBinGet: return recall(number(4));
     default:
       bad(message("opcode ", int{opcode},
                   ", which state dicts of tensors do not need; nothing was executed"));

@@ -1,4 +1,4 @@
-// What the names in a pickle mean: dicts, storages, tensors and modules. Calls only gather their
+// Meanings of the names in a pickle: dicts, storages, tensors and modules. Calls only gather their
 // arguments.
 #include <algorithm>
 #include <string_view>
@@ -143,15 +143,10 @@ PickleValue& PickleMachine::call(const PickleValue& function,
                   " arguments that are not those of a tensor; nothing was executed"));
   };
   switch (static_cast<Role>(function.integer)) {
-    case Role::kDict:
-      return make_dict(arguments);
-    case Role::kTensorOf4:
-      return make_tensor(arguments, 0);
-    case Role::kTensorWithDtype:
-      return make_tensor(arguments, 6);
-    case Role::kFirst:
-      expect(!arguments.empty());
-      return *arguments[0];
+    case Role::kDict: return make_dict(arguments);
+    case Role::kTensorOf4: return make_tensor(arguments, 0);
+    case Role::kTensorWithDtype: return make_tensor(arguments, 6);
+    case Role::kFirst: expect(!arguments.empty()); return *arguments[0];
     case Role::kFromType: {
       expect(arguments.size() >= 3 && arguments[0]->kind == PickleKind::kGlobal &&
              arguments[2]->kind == PickleKind::kTuple);
@@ -159,10 +154,8 @@ PickleValue& PickleMachine::call(const PickleValue& function,
       expect(inner != Role::kFromType);
       return call(*arguments[0], arguments[2]->items);
     }
-    case Role::kIgnored:
-      return make_other(function.text);
-    case Role::kInert:
-      break;
+    case Role::kIgnored: return make_other(function.text);
+    case Role::kInert: break;
   }
   bad(message("it calls '", function.text, "', which tensors do not need; nothing was executed"));
 }

@@ -80,16 +80,12 @@ void PytorchFile::Archive::skip(const std::string& name, const PickleValue& valu
 void PytorchFile::Archive::walk(const PickleValue& value, const std::string& name, int depth) {
   budget.check_depth(depth);
   switch (value.kind) {
-    case PickleKind::kTensor:
-      return add_tensor(value, name.empty() ? "tensor" : name);
+    case PickleKind::kTensor: return add_tensor(value, name.empty() ? "tensor" : name);
     case PickleKind::kDict:
-    case PickleKind::kObject:
-      return walk_pairs(value, name, depth);
+    case PickleKind::kObject: return walk_pairs(value, name, depth);
     case PickleKind::kList:
-    case PickleKind::kTuple:
-      return walk_list(value, name, depth);
-    default:
-      skip(name, value);
+    case PickleKind::kTuple: return walk_list(value, name, depth);
+    default: skip(name, value);
   }
 }
 
@@ -157,7 +153,7 @@ void PytorchFile::Archive::add_tensor(const PickleValue& value, const std::strin
   const bool has_own_dtype = value.items.size() > 4;
   const std::string_view type = value.items[0]->items[0]->text;
   const std::string_view asked = has_own_dtype ? value.items[4]->text : type;
-  const TorchDtype* dtype =
+  const std::optional<TorchDtype> dtype =
       has_own_dtype ? find_torch_dtype(last_part(asked)) : find_torch_storage(last_part(asked));
   if (!dtype) bad(name, message("is of ", asked, ", which is not known"));
   TensorInfo info{name, message("torch.", dtype->name), dtype->dtype, {}, 0, {}};
@@ -217,7 +213,7 @@ void PytorchFile::Archive::find_storage(const TensorInfo& info, Placed& placed,
                                         const PickleValue& value, int64_t item) const {
   const PickleValue& storage = *value.items[0];
   const std::string_view type = last_part(storage.items[0]->text);
-  const TorchDtype* typed = find_torch_storage(type);
+  const std::optional<TorchDtype> typed = find_torch_storage(type);
   const bool untyped = type == kUntypedStorage;
   if (!untyped && !typed)
     bad(info.name, message("is stored in a ", storage.items[0]->text, ", which is not known"));

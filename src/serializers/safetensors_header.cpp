@@ -12,31 +12,23 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The format's names of dtypes, and the bits of an element.
-struct ElementType {
+// Types of elements that catena does not have.
+struct ForeignType {
   const char* name;
-  std::optional<Dtype> dtype;
   uint64_t bits;
 };
-constexpr ElementType kTypes[] = {{"F64", Dtype::kFloat64, 64}, {"F32", Dtype::kFloat32, 32},
-                                  {"F16", Dtype::kFloat16, 16}, {"BF16", Dtype::kBFloat16, 16},
-                                  {"I64", Dtype::kInt64, 64},   {"I32", Dtype::kInt32, 32},
-                                  {"I16", Dtype::kInt16, 16},   {"I8", Dtype::kInt8, 8},
-                                  {"U64", Dtype::kUInt64, 64},  {"U32", Dtype::kUInt32, 32},
-                                  {"U16", Dtype::kUInt16, 16},  {"U8", Dtype::kUInt8, 8},
-                                  {"BOOL", Dtype::kBool, 8},    {"C64", {}, 64},
-                                  {"F8_E4M3", {}, 8},           {"F8_E5M2", {}, 8},
-                                  {"F8_E8M0", {}, 8},           {"F8_E4M3FNUZ", {}, 8},
-                                  {"F8_E5M2FNUZ", {}, 8},       {"F6_E2M3", {}, 6},
-                                  {"F6_E3M2", {}, 6},           {"F4", {}, 4}};
+constexpr ForeignType kForeign[] = {{"C64", 64},    {"F8_E4M3", 8},     {"F8_E5M2", 8},
+                                    {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8},
+                                    {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"F4", 4}};
 // So that sizes and strides in bytes fit 63 bits, of shapes with an extent of 0 as well.
 constexpr uint64_t kMostBits = uint64_t{INT64_MAX} / 2;
 constexpr char kMetadata[] = "__metadata__";
 
-const ElementType* find_type(std::string_view name) {
-  for (const ElementType& type : kTypes)
-    if (name == type.name) return &type;
-  return nullptr;
+// Bits of an element; 0: not known.
+uint64_t foreign_bits(std::string_view name) {
+  for (const ForeignType& type : kForeign)
+    if (name == type.name) return type.bits;
+  return 0;
 }
 
 // Follows the events of the JSON reader through the one structure that a header may have, so that
@@ -168,10 +160,9 @@ class HeaderReader {
                                               "] that end before they begin"));
     tensor.offset = offsets_[0];
     tensor.bytes = offsets_[1] - offsets_[0];
-    const ElementType* type = find_type(tensor.type);
-    if (type == nullptr) return;  // listed with its offsets; reading it is an error
-    tensor.dtype = type->dtype;
-    uint64_t bits = type->bits;
+    tensor.dtype = find_dtype(&DtypeRow::safetensors, tensor.type);
+    uint64_t bits = tensor.dtype ? 8 * itemsize(*tensor.dtype) : foreign_bits(tensor.type);
+    if (bits == 0) return;  // listed with its offsets; reading it is an error
     bool overflow = false, empty = false;
     for (const int64_t extent : tensor.shape) {
       empty = empty || extent == 0;
@@ -255,11 +246,13 @@ std::string make_safetensors_header(const std::string& path, const SafetensorsHe
     text += "}";
   }
   for (const TensorInfo& tensor : header.tensors) {
-    const auto type = std::find_if(std::begin(kTypes), std::end(kTypes),
-                                   [&](const auto& t) { return t.dtype == tensor.dtype; });
+    const char* const type = row_of(*tensor.dtype).safetensors;
+    CATENA_CHECK(DtypeError, *type, "save_safetensors('", path,
+                 "'): the format has no elements of ", *tensor.dtype, "; convert '", tensor.name,
+                 "' by astype");
     std::string shape;
     for (const int64_t extent : tensor.shape) shape += message(shape.empty() ? "" : ",", extent);
-    text += message(text.size() == 1 ? "" : ",", quoted(tensor.name), ":{\"dtype\":\"", type->name,
+    text += message(text.size() == 1 ? "" : ",", quoted(tensor.name), ":{\"dtype\":\"", type,
                     "\",\"shape\":[", shape, "],\"data_offsets\":[", *tensor.offset, ",",
                     *tensor.offset + tensor.bytes, "]}");
   }

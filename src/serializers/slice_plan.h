@@ -1,4 +1,4 @@
-// Which process writes which elements of a checkpoint.
+// Plan of a checkpoint: which process writes which elements.
 #pragma once
 
 #include <string>

@@ -152,10 +152,8 @@ void TensorFile::read_together(const std::vector<size_t>& indices, NamedArrays& 
 std::unique_ptr<TensorFile> open_tensor_file(const std::string& path) {
   const io::InputFile file(path);
   switch (format_of(file)) {
-    case FileFormat::kSafetensors:
-      return std::make_unique<SafetensorsFile>(path);
-    case FileFormat::kLegacyPytorch:
-      return std::make_unique<PytorchFile>(path);
+    case FileFormat::kSafetensors: return std::make_unique<SafetensorsFile>(path);
+    case FileFormat::kLegacyPytorch: return std::make_unique<PytorchFile>(path);
     case FileFormat::kZip:
       if (is_pytorch(file)) return std::make_unique<PytorchFile>(path);
       return std::make_unique<NpzTensorFile>(path);

@@ -15,41 +15,36 @@ namespace {
 constexpr uint64_t kLongestPickle = uint64_t{64} << 20;
 constexpr uint64_t kLongestOrder = 20;  // of the text that names the order of bytes
 
-constexpr TorchDtype kTorchDtypes[] = {{"float64", "DoubleStorage", Dtype::kFloat64, 8},
-                                       {"float32", "FloatStorage", Dtype::kFloat32, 4},
-                                       {"float16", "HalfStorage", Dtype::kFloat16, 2},
-                                       {"bfloat16", "BFloat16Storage", Dtype::kBFloat16, 2},
-                                       {"int64", "LongStorage", Dtype::kInt64, 8},
-                                       {"int32", "IntStorage", Dtype::kInt32, 4},
-                                       {"int16", "ShortStorage", Dtype::kInt16, 2},
-                                       {"int8", "CharStorage", Dtype::kInt8, 1},
-                                       {"uint8", "ByteStorage", Dtype::kUInt8, 1},
-                                       {"bool", "BoolStorage", Dtype::kBool, 1},
-                                       {"uint64", "", Dtype::kUInt64, 8},
-                                       {"uint32", "", Dtype::kUInt32, 4},
-                                       {"uint16", "", Dtype::kUInt16, 2},
-                                       {"complex128", "ComplexDoubleStorage", {}, 16},
-                                       {"complex64", "ComplexFloatStorage", {}, 8},
-                                       {"complex32", "", {}, 4},
-                                       {"float8_e4m3fn", "", {}, 1},
-                                       {"float8_e5m2", "", {}, 1},
-                                       {"float8_e4m3fnuz", "", {}, 1},
-                                       {"float8_e5m2fnuz", "", {}, 1},
-                                       {"float8_e8m0fnu", "", {}, 1}};
+// Dtypes that catena does not have, and the classes of their storages.
+struct OtherTorchDtype {
+  std::string_view name, storage;
+  int64_t bytes;
+};
+constexpr OtherTorchDtype kOtherTorchDtypes[] = {{"complex128", "ComplexDoubleStorage", 16},
+                                                 {"complex64", "ComplexFloatStorage", 8},
+                                                 {"complex32", "", 4},
+                                                 {"float8_e4m3fn", "", 1},
+                                                 {"float8_e5m2", "", 1},
+                                                 {"float8_e4m3fnuz", "", 1},
+                                                 {"float8_e5m2fnuz", "", 1},
+                                                 {"float8_e8m0fnu", "", 1}};
 
-const TorchDtype* find_dtype(std::string_view TorchDtype::*member, std::string_view text) {
-  const auto found = std::find_if(std::begin(kTorchDtypes), std::end(kTorchDtypes),
-                                  [&](const TorchDtype& known) { return known.*member == text; });
-  return text.empty() || found == std::end(kTorchDtypes) ? nullptr : found;
-}
+TorchDtype torch_dtype(Dtype d) { return {row_of(d).torch, d, int64_t(itemsize(d))}; }
 
 }  // namespace
 
-const TorchDtype* find_torch_dtype(std::string_view name) {
-  return find_dtype(&TorchDtype::name, name);
+std::optional<TorchDtype> find_torch_dtype(std::string_view name) {
+  if (const auto dtype = find_dtype(&DtypeRow::torch, name)) return torch_dtype(*dtype);
+  for (const OtherTorchDtype& known : kOtherTorchDtypes)
+    if (name == known.name) return TorchDtype{known.name, {}, known.bytes};
+  return {};
 }
-const TorchDtype* find_torch_storage(std::string_view storage) {
-  return find_dtype(&TorchDtype::storage, storage);
+std::optional<TorchDtype> find_torch_storage(std::string_view storage) {
+  if (const auto dtype = find_dtype(&DtypeRow::torch_storage, storage)) return torch_dtype(*dtype);
+  for (const OtherTorchDtype& known : kOtherTorchDtypes)
+    if (!storage.empty() && storage == known.storage)
+      return TorchDtype{known.name, {}, known.bytes};
+  return {};
 }
 std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
@@ -206,7 +201,7 @@ void LegacyTorchFile::place_storages(const PickleValue& keys, const PickleMachin
     CATENA_CHECK(IoError, found != known.end(), "reading '", file_.path(), "': storage '",
                  key->text.substr(0, 100), "' belongs to no tensor: the file is damaged");
     const std::string_view type = last_part(found->second->items[0]->text);
-    const TorchDtype* typed = find_torch_storage(type);
+    const std::optional<TorchDtype> typed = find_torch_storage(type);
     CATENA_CHECK(IoError, typed || type == kUntypedStorage, "reading '", file_.path(),
                  "': storage '", key->text, "' is a ", type, ", which is not known");
     const auto item = static_cast<uint64_t>(typed ? typed->bytes : 1);

@@ -14,15 +14,15 @@
 
 namespace catena::serializers {
 
-// A dtype of PyTorch and the class of its storages; "" where there is none.
+// A dtype of PyTorch.
 struct TorchDtype {
-  std::string_view name, storage;
+  std::string_view name;
   std::optional<Dtype> dtype;  // none where catena does not have it
   int64_t bytes;
 };
-// By its name "float32", or by a storage "FloatStorage"; nullptr: not known.
-const TorchDtype* find_torch_dtype(std::string_view name);
-const TorchDtype* find_torch_storage(std::string_view storage);
+// By its name "float32", or by a class of storages "FloatStorage"; none: not known.
+std::optional<TorchDtype> find_torch_dtype(std::string_view name);
+std::optional<TorchDtype> find_torch_storage(std::string_view storage);
 // What is behind the last point: "FloatStorage" of "torch.FloatStorage".
 std::string_view last_part(std::string_view name);
 

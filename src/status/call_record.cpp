@@ -16,15 +16,20 @@ const char* name_at(const char* const (&names)[kCount], Enum value) {
 // What the call was made for, where that is not the operation itself.
 std::string called_as(const CallSignature& call) {
   switch (call.kind) {
-    case CallKind::kObject:
-      return std::string(name(call.op)) + "_object";
-    case CallKind::kSplit:
-      return "split";
-    case CallKind::kClose:
-      return "close";
-    default:
-      return name(call.op);
+    case CallKind::kObject: return std::string(name(call.op)) + "_object";
+    case CallKind::kSplit: return "split";
+    case CallKind::kClose: return "close";
+    default: return name(call.op);
   }
+}
+
+// " (over axis 2 of mesh 1)", " (over axes 0, 2 of mesh 1)". Records hold no names.
+std::string axes_text(const CallTag& tag) {
+  std::string axes;
+  for (int axis = 0; axis < 31; ++axis)
+    if ((tag.part >> axis & 1) != 0) axes += (axes.empty() ? "" : ", ") + std::to_string(axis);
+  const char* const noun = axes.find(',') == std::string::npos ? "axis " : "axes ";
+  return " (over " + (noun + axes) + " of mesh " + std::to_string(tag.owner) + ")";
 }
 
 // " (bucket 0 of optimizer 2)"; "" for no tag.
@@ -35,8 +40,7 @@ std::string tag_text(const CallTag& tag) {
       return " (bucket " + part + " of optimizer " + std::to_string(tag.owner) + ")";
     case TagKind::kFollowing:
       return " (bucket " + part + " of optimizer " + std::to_string(tag.owner) + ", in a batch)";
-    case TagKind::kAgreement:
-      return " (agreement of optimizer " + std::to_string(tag.owner) + ")";
+    case TagKind::kAgreement: return " (agreement of optimizer " + std::to_string(tag.owner) + ")";
     case TagKind::kLayout:
       return " (its parameters moved, of optimizer " + std::to_string(tag.owner) + ")";
     case TagKind::kStates:
@@ -47,10 +51,9 @@ std::string tag_text(const CallTag& tag) {
       std::snprintf(number, sizeof(number), " (of type %08x)", static_cast<unsigned>(tag.part));
       return number;
     }
-    case TagKind::kUpdates:
-      return " after " + part + (tag.part == 1 ? " update" : " updates");
-    default:
-      return {};
+    case TagKind::kUpdates: return " after " + part + (tag.part == 1 ? " update" : " updates");
+    case TagKind::kMesh: return axes_text(tag);
+    default: return {};
   }
 }
 
@@ -66,14 +69,6 @@ const char* name(CommOp op) {
 const char* name(Reduction reduction) {
   static constexpr const char* kNames[] = {"sum", "mean", "min", "max", "product", "weighted"};
   return name_at(kNames, reduction);
-}
-
-const char* recorded_dtype_name(Dtype dtype) {
-  static constexpr const char* kNames[] = {"bool",     "int8",    "int16",  "int32",  "int64",
-                                           "uint8",    "uint16",  "uint32", "uint64", "float16",
-                                           "bfloat16", "float32", "float64"};
-  static_assert(sizeof(kNames) / sizeof(kNames[0]) == kDtypeCount);
-  return name_at(kNames, dtype);
 }
 
 std::uint64_t fold_call(std::uint64_t previous, const CallRecord& record) {
@@ -110,7 +105,8 @@ std::string format_call(const CallSignature& call, std::uint64_t sequence) {
   const bool is_object = call.kind == CallKind::kObject;
   if (reduces(call.op) && !is_object) text.append(" ").append(name(call.reduction));
   if (call.op != CommOp::kBarrier && !is_object) {
-    text.append(" ").append(recorded_dtype_name(call.dtype));
+    // Records come from other processes, perhaps from one that died while it wrote.
+    text.append(" ").append(int(call.dtype) < kDtypeCount ? name(call.dtype) : "unknown");
     text.append("[").append(std::to_string(call.count)).append("]");
   }
   text += tag_text(call.tag);

@@ -23,10 +23,6 @@ static_assert(sizeof(CallRecord) == 48 && std::is_trivially_copyable_v<CallRecor
 
 inline bool is_message(const CallRecord& record) { return is_message(record.call); }
 
-// "bool", "int8", ...; "unknown" for a number that is not a dtype. Records come from other
-// processes, perhaps from one that died while it wrote.
-const char* recorded_dtype_name(Dtype dtype);
-
 // The hash of a call after calls that hashed to `previous`; record.hash is not read. A send and its
 // recv have the same, and so have a call inside a group and one outside.
 std::uint64_t fold_call(std::uint64_t previous, const CallRecord& record);

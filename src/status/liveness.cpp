@@ -1,4 +1,4 @@
-// Whether a rank lives and can continue, judged by its slot and its process. See status_board.h.
+// Liveness of a rank: whether it can continue, by its slot and its process. See status_board.h.
 #include <signal.h>
 
 #include <cerrno>
@@ -23,16 +23,13 @@ std::string who(const SlotSnapshot& slot) { return "rank " + std::to_string(slot
 
 const char* describe_stage(ExitStage stage) {
   switch (stage) {
-    case ExitStage::leaving:
-      return "has been in its exit handlers for ";
+    case ExitStage::leaving: return "has been in its exit handlers for ";
     case ExitStage::waiting:
       return "has waited at the end of the program, for ranks that do not reach it, for ";
-    case ExitStage::ending:
-      return "has been inside MPI_Finalize, which does not return, for ";
+    case ExitStage::ending: return "has been inside MPI_Finalize, which does not return, for ";
     case ExitStage::released:
       return "has been in destructors or exit handlers of the program, after the end of MPI, for ";
-    case ExitStage::none:
-      break;
+    case ExitStage::none: break;
   }
   return nullptr;
 }

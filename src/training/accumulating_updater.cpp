@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
-#include "catena/functions/math/elementwise.h"
+#include "catena/array/creation.h"
+#include "catena/array/math.h"
+#include "catena/autograd/backward.h"
+#include "core/compute_dtype.h"
+#include "parallel/loss_weight.h"
 
 namespace catena::training {
 
@@ -37,7 +42,7 @@ AccumulatingUpdater::AccumulatingUpdater(datasets::BatchIterator& batches,
     : AccumulatingUpdater(batches, batches_an_update, optimizer.actual_optimizer(), &optimizer,
                           std::move(score)) {}
 
-// All at once: the weight of each loss is its share of the samples of all.
+// All at once: in one process the weight of each loss is its share of all samples.
 std::vector<datasets::Batch> AccumulatingUpdater::take_batches() {
   std::vector<datasets::Batch> taken;
   do {
@@ -50,41 +55,79 @@ std::vector<datasets::Batch> AccumulatingUpdater::take_batches() {
   return taken;
 }
 
-void AccumulatingUpdater::learn(const datasets::Batch& batch, int64_t samples, Means& means) {
+Variables AccumulatingUpdater::score_of(const datasets::Batch& batch, Means& means) {
   const Variables numbers = score_(batch);
   CATENA_CHECK(ValueError, !numbers.empty(),
                "training: the score of a batch is empty; return the loss as its first number");
-  const double share = samples > 0 ? double(batch.size()) / double(samples) : 0;
-  const bool counts = batch.size() > 0;
-  optimizer_.scaled(numbers[0] * share).backward({.drop_parameter_gradients = !counts});
-  if (!counts) return;
-  Arrays values;
-  for (const Variable& number : numbers) values.push_back(number.data());
-  means.add(values, double(batch.size()));
+  if (batch.size() > 0) means.add_counted(Numbers(numbers), double(batch.size()));
+  return numbers;
 }
 
 void AccumulatingUpdater::update(Means& means) {
   std::vector<datasets::Batch> taken = take_batches();
-  int64_t own = 0, all = 0;
-  for (const datasets::Batch& batch : taken) {
-    own += batch.size();
-    all += batch.global_count;
-  }
-  const datasets::BatchPlace place = taken.back().place;
-  if (!ranks_ || !ranks_->gathers_in_use())
-    std::erase_if(taken, [](const datasets::Batch& batch) { return batch.size() == 0; });
   optimizer_.zero_grads();
-  if (ranks_) {
-    ranks_->set_batch_weight(own, all);
-    ranks_->set_batch_order(order_of(place));
+  if (ranks_)
+    learn_over_ranks(taken, means);
+  else
+    learn_alone(taken, means);
+}
+
+// The last backward pass of this rank averages the sums. Ranks have as many batches, some of which
+// may be empty.
+void AccumulatingUpdater::learn_over_ranks(std::vector<datasets::Batch>& taken, Means& means) {
+  ranks_->set_batch_order(order_of(taken.back().place));
+  for (datasets::Batch& batch : taken) {
+    std::optional<parallel::NoSync> more;
+    if (&batch != &taken.back()) more.emplace(ranks_->accumulate());
+    const bool counts = batch.size() > 0;
+    ranks_->set_batch_weight(batch.size(), batch.global_count);
+    if (counts || ranks_->gathers_in_use())
+      optimizer_.scaled(score_of(batch, means)[0]).backward({.drop_parameter_gradients = !counts});
+    batch.arrays.clear();
   }
-  for (size_t i = 0; i < taken.size(); ++i) {
-    // The last backward pass of this rank averages the sums.
-    std::optional<parallel::NoSync> local;
-    if (ranks_ && i + 1 < taken.size()) local.emplace(ranks_->comm());
-    learn(taken[i], own, means);
-    taken[i].arrays.clear();
+  optimizer_.update();
+}
+
+namespace {
+
+// Adds a stage for one update.
+class FactorInUpdate {
+ public:
+  explicit FactorInUpdate(Optimizer& optimizer)
+      : optimizer_(optimizer), stage_(std::make_shared<parallel::FactorStage>()) {
+    optimizer_.add_stage(stage_);
   }
+  ~FactorInUpdate() { optimizer_.remove_stage(*stage_); }
+  void set(const Array& factor) { stage_->set_factor(factor); }
+
+ private:
+  Optimizer& optimizer_;
+  std::shared_ptr<parallel::FactorStage> stage_;
+};
+
+}  // namespace
+
+// As over ranks (parallel/loss_weight.h), with one of them. A pass begins with D / (k n) instead of
+// n_m / n, and the update multiplies by k n / C.
+void AccumulatingUpdater::learn_alone(std::vector<datasets::Batch>& taken, Means& means) {
+  double samples = 0, scale = 0;
+  for (const datasets::Batch& batch : taken) samples += double(batch.size());
+  Array counted;
+  for (datasets::Batch& batch : taken) {
+    const Variable loss = optimizer_.scaled(score_of(batch, means)[0]);
+    batch.arrays.clear();
+    const Mean* mean = mean_of(loss);
+    if (mean == nullptr) require_countable("AccumulatingUpdater", loss);
+    if (scale == 0) scale = parallel::scale_of(mean, double(batch.size()));
+    const Array own = mean ? mean->counted.reshape({1}).to(loss.device())
+                           : full({1}, scale * double(batch.size()),
+                                  {compute_dtype(loss.dtype()), loss.device()});
+    backward({loss}, {divide(own, scale * samples).astype(loss.dtype()).reshape(loss.shape())});
+    const Array wide = own.astype(dtype::float64);
+    counted = counted.defined() ? counted + wide : wide;
+  }
+  FactorInUpdate stage(optimizer_);
+  stage.set(parallel::factor_over(counted, scale * samples));
   optimizer_.update();
 }
 

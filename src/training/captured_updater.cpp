@@ -4,6 +4,7 @@
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/math.h"
+#include "training/number_sums.h"
 
 namespace catena::training {
 namespace {
@@ -17,7 +18,8 @@ CapturedUpdater::CapturedUpdater(datasets::ResidentIterator& batches, Optimizer&
     : StandardUpdater(batches, std::move(step)),
       data_(batches),
       optimizer_(optimizer),
-      ranks_(ranks) {
+      ranks_(ranks),
+      sums_(std::make_shared<NumberSums>()) {
   const Device device = data_.device();
   CATENA_CHECK(DeviceError, device.is_cuda(),
                "CapturedUpdater: CUDA graphs need a GPU, training runs on ", device);
@@ -46,12 +48,9 @@ void CapturedUpdater::step_at_cursor() {
   batch.global_count = data_.batch_size();
   batch.weight = share_.weight;
   batch.place = data_.place();
-  const Arrays numbers = run_step(batch);
-  if (sums_.empty()) {
-    for (const Array& number : numbers)
-      sums_.push_back(zeros(number.shape(), {dtype::float32, number.device()}));
-  }
-  for (size_t i = 0; i < sums_.size(); ++i) sums_[i] += numbers[i];
+  const Numbers numbers = run_step(batch);
+  if (sums_->empty()) sums_->begin(numbers);
+  sums_->add(numbers);
   cursor_ += data_.batch_size();
 }
 
@@ -97,12 +96,8 @@ void CapturedUpdater::update(Means& means) {
 
 void CapturedUpdater::settle(Means& means) {
   if (summed_ == 0) return;
-  Arrays numbers;
-  for (const Array& sum : sums_) {
-    numbers.push_back(sum / double(summed_));
-    sum.fill(0);
-  }
-  means.add(numbers, double(summed_ * share_.size()));
+  means.add_counted(sums_->means(double(summed_)), double(summed_ * share_.size()));
+  sums_->clear();
   summed_ = 0;
 }
 

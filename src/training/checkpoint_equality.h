@@ -1,4 +1,4 @@
-// Whether ranks hold the same bits of what a checkpoint takes for one tensor that they share.
+// Comparison of what ranks hold, bit for bit, where a checkpoint takes it for one shared tensor.
 #pragma once
 
 #include <string>

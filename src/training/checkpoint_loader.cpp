@@ -5,7 +5,7 @@
 #include <set>
 
 #include "catena/core/log.h"
-#include "training/checkpoint_names.h"
+#include "comm/agreement.h"
 
 namespace catena::training {
 
@@ -30,6 +30,11 @@ std::unique_ptr<SliceReader> open_folder(const std::string& folder) {
   return reader;
 }
 
+// What to compare: which checkpoint the ranks want.
+std::string to_load(const std::string& which) {
+  return comm::Agreement().add("the checkpoint to load", which).text();
+}
+
 }  // namespace
 
 // The newest folder that is whole, as far as its index and the sizes of its files tell, and why
@@ -38,12 +43,12 @@ std::unique_ptr<SliceReader> open_folder(const std::string& folder) {
 std::string CheckpointLoader::newest(const Damaged& damaged,
                                      std::vector<std::string>& skipped) const {
   skipped.clear();
-  for (const std::string& unfinished : unfinished_in(path_))
+  for (const std::string& unfinished : names_.all_unfinished())
     skipped.push_back("'" + unfinished + "': its save did not end");
-  std::vector<int64_t> steps = steps_in(path_);
+  std::vector<int64_t> steps = names_.steps();
   std::reverse(steps.begin(), steps.end());
   for (const int64_t step : steps) {
-    const std::string folder = path_ + "/" + name_of_step(step);
+    const std::string folder = names_.path_of(step);
     const auto known = damaged.find(folder);
     try {
       CATENA_CHECK(serializers::DamageError, known == damaged.end(), known->second);
@@ -57,7 +62,7 @@ std::string CheckpointLoader::newest(const Damaged& damaged,
 
 int64_t CheckpointLoader::load(const Checkpoint& state) const {
   constexpr const char* kWho = "CheckpointFolder::load";
-  require_alike(kWho, ranks_.gather("the checkpoint to load\tthe newest"));
+  require_alike(kWho, ranks_.gather(to_load("the newest")));
   Damaged damaged;
   std::vector<std::string> skipped;  // on rank 0
   std::set<std::string> warned;
@@ -66,8 +71,8 @@ int64_t CheckpointLoader::load(const Checkpoint& state) const {
       const std::string whole = newest(damaged, skipped);
       std::string list;
       for (const std::string& each : skipped) list += "\n  " + each;
-      CATENA_CHECK(IoError, !whole.empty(), "there is no complete checkpoint in '", path_, "'",
-                   list.empty() ? "; start without one, or give another folder" : ":" + list);
+      CATENA_CHECK(IoError, !whole.empty(), "there is no complete checkpoint in '", names_.path(),
+                   "'", list.empty() ? "; start without one, or give another folder" : ":" + list);
       return whole;
     });
     for (const std::string& each : skipped)
@@ -85,13 +90,12 @@ int64_t CheckpointLoader::load(const Checkpoint& state) const {
 }
 
 void CheckpointLoader::load(const Checkpoint& state, int64_t step) const {
-  require_alike("CheckpointFolder::load",
-                ranks_.gather(message("the checkpoint to load\tthat of step ", step)));
+  require_alike("CheckpointFolder::load", ranks_.gather(to_load(message("that of step ", step))));
   CATENA_CHECK(ValueError, step >= 0, "CheckpointFolder::load: expected a step of at least 0, got ",
                step);
   constexpr const char* kHint =
       "; nothing was loaded; load(state) takes the newest checkpoint that is whole";
-  const Opened opened = open(state, path_ + "/" + name_of_step(step), kHint);
+  const Opened opened = open(state, names_.path_of(step), kHint);
   const std::string damage = damage_of(*opened.reader);
   CATENA_CHECK(IoError, damage.empty(), "CheckpointFolder::load: ", damage, kHint);
   restore(opened);
@@ -102,15 +106,13 @@ void CheckpointLoader::load(const Checkpoint& state, int64_t step) const {
 CheckpointLoader::Opened CheckpointLoader::open(const Checkpoint& state, const std::string& folder,
                                                 const char* hint) const {
   Opened opened;
-  std::string error = error_of_call([&] { opened.reader = open_folder(folder); });
-  if (!error.empty()) error += hint;
-  std::vector<std::string> errors = ranks_.gather(error);
+  const RankError error = error_of_call([&] { opened.reader = open_folder(folder); }) += hint;
+  std::vector<RankError> errors = ranks_.gather_errors(error);
   if (errors.front().empty())
-    for (std::string& each : errors)
-      if (!each.empty()) each += "; rank 0 reads it: " + advice_on_sharing(path_);
+    for (RankError& each : errors) each += "; rank 0 reads it: " + advice_on_sharing(names_.path());
   ranks_.throw_first("CheckpointFolder::load", errors);
-  error = error_of_call([&] { opened.parts = std::make_unique<PartsToLoad>(state); });
-  ranks_.throw_first("CheckpointFolder::load", ranks_.gather(error));
+  ranks_.throw_if_any("CheckpointFolder::load",
+                      error_of_call([&] { opened.parts = std::make_unique<PartsToLoad>(state); }));
   std::vector<std::string> names;
   std::string own_names;
   for (const std::string& name : opened.parts->names()) own_names += name + "\n";
@@ -120,12 +122,16 @@ CheckpointLoader::Opened CheckpointLoader::open(const Checkpoint& state, const s
   const serializers::SliceIndex& index = opened.reader->index();
   const std::string unknown = unknown_in(index, entries_of(state), names);
   std::string own_problems;
-  error = error_of_call([&] { own_problems = opened.parts->problems(index); });
-  ranks_.throw_first("CheckpointFolder::load", ranks_.gather(error));
-  std::vector<std::string> problems = ranks_.gather(own_problems);
-  for (std::string& each : problems)
-    if (!(each += unknown).empty())
-      each = message("I'", folder, "' is not a checkpoint of this program:", each);
+  ranks_.throw_if_any("CheckpointFolder::load",
+                      error_of_call([&] { own_problems = opened.parts->problems(index); }));
+  std::vector<RankError> problems;
+  for (const std::string& each : ranks_.gather(own_problems))
+    problems.push_back(
+        each.empty() && unknown.empty()
+            ? RankError()
+            : RankError{
+                  RankError::Kind::kIo,
+                  message("'", folder, "' is not a checkpoint of this program:", each, unknown)});
   ranks_.throw_first("CheckpointFolder::load", problems);
   return opened;
 }
@@ -135,17 +141,16 @@ CheckpointLoader::Opened CheckpointLoader::open(const Checkpoint& state, const s
 // rank cannot read them.
 std::string CheckpointLoader::damage_of(const SliceReader& reader) const {
   std::string damage;
-  std::string error = error_of_call([&] {
+  RankError error = error_of_call([&] {
     try {
       reader.check_pieces(ranks_.rank(), ranks_.size());
     } catch (const DamageError& found) {
       damage = found.what();
     }
   });
-  if (!error.empty())
-    error +=
-        message("; '", reader.folder(), "' may be whole, but cannot be read; nothing was loaded");
-  ranks_.throw_first("CheckpointFolder::load", ranks_.gather(error));
+  error +=
+      message("; '", reader.folder(), "' may be whole, but cannot be read; nothing was loaded");
+  ranks_.throw_if_any("CheckpointFolder::load", error);
   const std::vector<std::string> all = ranks_.gather(damage);
   const int first = first_with_error(all);
   return first < 0 ? "" : ranks_.named(first, all[size_t(first)]);
@@ -153,13 +158,10 @@ std::string CheckpointLoader::damage_of(const SliceReader& reader) const {
 
 // What fails from here on, on any rank, leaves a state that is neither the old nor the new one.
 void CheckpointLoader::restore(const Opened& opened) const {
-  std::vector<std::string> errors =
-      ranks_.gather(error_of_call([&] { opened.parts->load(*opened.reader); }));
-  for (std::string& each : errors)
-    if (!each.empty())
-      each += message("; a part of '", opened.reader->folder(),
-                      "' was loaded: load another checkpoint before the state is used");
-  ranks_.throw_first("CheckpointFolder::load", errors);
+  RankError error = error_of_call([&] { opened.parts->load(*opened.reader); });
+  error += message("; a part of '", opened.reader->folder(),
+                   "' was loaded: load another checkpoint before the state is used");
+  ranks_.throw_if_any("CheckpointFolder::load", error);
 }
 
 }  // namespace catena::training

@@ -1,5 +1,5 @@
-// How the ranks of a CheckpointFolder load a checkpoint: which one, whether it is whole and fits,
-// and only then what is in it.
+// Loader of the checkpoints of a CheckpointFolder on all ranks: which one, whether it is whole and
+// fits, and only then what is in it.
 #pragma once
 
 #include <map>
@@ -8,15 +8,15 @@
 #include <vector>
 
 #include "training/checkpoint_parts.h"
-#include "training/folder_ranks.h"
+#include "training/folder_names.h"
+#include "training/rank_talk.h"
 
 namespace catena::training {
 
 class CheckpointLoader {
  public:
-  // Of the folder of all checkpoints.
-  CheckpointLoader(const std::string& path, const FolderRanks& ranks)
-      : path_(path), ranks_(ranks) {}
+  CheckpointLoader(const FolderNames& names, const RankTalk& ranks)
+      : names_(names), ranks_(ranks) {}
 
   // CheckpointFolder::load. Collective.
   int64_t load(const serializers::Checkpoint& state) const;
@@ -36,8 +36,8 @@ class CheckpointLoader {
   std::string damage_of(const serializers::SliceReader& reader) const;
   void restore(const Opened& opened) const;
 
-  const std::string& path_;
-  const FolderRanks& ranks_;
+  const FolderNames& names_;
+  const RankTalk& ranks_;
 };
 
 }  // namespace catena::training

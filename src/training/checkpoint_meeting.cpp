@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 
 namespace catena::training {
 
 std::string Arrival::text() const {
   return message(int(is_busy), " ", hash, " ", save_error.size(), " ", alike.size(), " ",
-                 save_error, alike, error);
+                 save_error, alike, error.packed());
 }
 
 Arrival Arrival::of(const std::string& text) {
@@ -20,22 +21,21 @@ Arrival Arrival::of(const std::string& text) {
   arrival.hash = hash;
   arrival.save_error = text.substr(size_t(used) + 1, size);
   arrival.alike = text.substr(size_t(used) + 1 + size, alike);
-  arrival.error = text.substr(size_t(used) + 1 + size + alike);
+  arrival.error = RankError::unpacked(text.substr(size_t(used) + 1 + size + alike));
   return arrival;
 }
 
 std::string Ending::text(bool gives_up) const {
-  return message(int(has_ended), int(gives_up), int(has_part), written, " ", error);
+  return message(int(state), int(gives_up), written, " ", error);
 }
 
 std::vector<Ending> endings_of(const std::vector<std::string>& texts) {
   std::vector<Ending> all;
   for (const std::string& text : texts) {
     const size_t space = text.find(' ');
-    all.push_back({.has_ended = text.at(0) == '1',
+    all.push_back({.state = CheckpointWriter::State(text.at(0) - '0'),
                    .gives_up = text.at(1) == '1',
-                   .has_part = text.at(2) == '1',
-                   .written = std::stoll(text.substr(3, space - 3)),
+                   .written = std::stoll(text.substr(2, space - 2)),
                    .error = text.substr(space + 1)});
   }
   return all;
@@ -43,15 +43,19 @@ std::vector<Ending> endings_of(const std::vector<std::string>& texts) {
 
 int first_late(const std::vector<Ending>& all) {
   for (size_t rank = 1; rank < all.size(); ++rank)
-    if (!all[rank].has_ended) return int(rank);
-  return all[0].has_ended ? -1 : 0;
+    if (!all[rank].has_ended()) return int(rank);
+  return all[0].has_ended() ? -1 : 0;
 }
 
 std::string text_of_late(int late, const std::vector<Ending>& all, const SavePlan& plan) {
-  if (late == 0 && all[0].has_part) return late_completion(plan);
-  if (std::any_of(all.begin(), all.end(), [](const Ending& one) { return one.has_part; }))
+  const bool is_completing = late == 0 && all[0].has_part();
+  if (!is_completing && std::any_of(all.begin(), all.end(), std::mem_fn(&Ending::has_part)))
     return late_part(late, plan);
-  return late_writing(plan);
+  return message(is_completing
+                     ? "rank 0 has written its part, but not completed the checkpoint within "
+                     : "no rank has written anything for ",
+                 plan.timeout, " s; does the file system of '", plan.names.path(),
+                 "' answer? If it is slower, raise CheckpointFolderOptions::timeout");
 }
 
 double seconds_since(CheckpointWriter::Clock::time_point start) {
@@ -64,7 +68,7 @@ void Patience::look(const std::vector<Ending>& all, bool has_failed) {
   constexpr double kAfterAFailure = 10;
   if (has_failed) seconds_ = std::min(seconds_, kAfterAFailure);
   int64_t signs = 0;
-  for (const Ending& one : all) signs += one.written + int(one.has_part) + int(one.has_ended);
+  for (const Ending& one : all) signs += one.written + int64_t(one.state);
   if (signs == signs_) return;
   signs_ = signs;
   since_ = CheckpointWriter::Clock::now();

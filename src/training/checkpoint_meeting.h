@@ -1,4 +1,4 @@
-// What the ranks exchange when they meet in a save of a CheckpointFolder.
+// Messages of the ranks when they meet in a save of a CheckpointFolder.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "training/checkpoint_writer.h"
+#include "training/rank_talk.h"
 
 namespace catena::training {
 
@@ -13,9 +14,9 @@ namespace catena::training {
 struct Arrival {
   bool is_busy = false;    // still writes the last one
   std::string save_error;  // of the last one
-  std::string error;       // of this one
+  RankError error;         // of this one
   uint64_t hash = 0;       // of its slices
-  std::string alike;       // what must be alike on all ranks, "name\tvalue" lines
+  std::string alike;       // the text of an Agreement
 
   std::string text() const;
   static Arrival of(const std::string& text);
@@ -23,11 +24,13 @@ struct Arrival {
 
 // How a save goes on one rank. Exchanged as text.
 struct Ending {
-  bool has_ended = false;
+  CheckpointWriter::State state = CheckpointWriter::State::kPart;
   bool gives_up = false;  // of rank 0: nobody waits any longer
-  bool has_part = true;   // its part is written
-  int64_t written = 0;    // bytes of it
+  int64_t written = 0;    // bytes of its part
   std::string error;
+
+  bool has_ended() const { return state == CheckpointWriter::State::kEnded; }
+  bool has_part() const { return state != CheckpointWriter::State::kPart; }
 
   std::string text(bool gives_up) const;
 };

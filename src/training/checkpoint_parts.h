@@ -1,4 +1,4 @@
-// What the entries of a checkpoint are as slices of global tensors, and how they are read back.
+// Entries of a checkpoint as slices of global tensors, and functions that read them back.
 #pragma once
 
 #include <algorithm>

@@ -12,7 +12,6 @@
 #include "array/io/file_io.h"
 #include "catena/array/io.h"
 #include "catena/core/log.h"
-#include "training/checkpoint_names.h"
 
 namespace catena::training {
 namespace {
@@ -46,49 +45,33 @@ void lower_priority() {
 
 std::string late_part(int rank, const SavePlan& plan) {
   return message("rank ", rank, " has not written its part within ", plan.timeout,
-                 " s of the others; does it share the file system of '", plan.folder,
+                 " s of the others; does it share the file system of '", plan.names.path(),
                  "'? If its disk is slower, raise CheckpointFolderOptions::timeout");
 }
 
-namespace {
-std::string advice_on_silence(const SavePlan& plan) {
-  return message(plan.timeout, " s; does the file system of '", plan.folder,
-                 "' answer? If it is slower, raise CheckpointFolderOptions::timeout");
-}
-}  // namespace
-
-std::string late_completion(const SavePlan& plan) {
-  return "rank 0 has written its part, but not completed the checkpoint within " +
-         advice_on_silence(plan);
-}
-
-std::string late_writing(const SavePlan& plan) {
-  return "no rank has written anything for " + advice_on_silence(plan);
-}
-
-CheckpointWriter::CheckpointWriter(SavePlan plan, std::shared_ptr<serializers::StagedSlices> staged)
-    : plan_(std::move(plan)), staged_(std::move(staged)), thread_([this] { run(); }) {}
-
-CheckpointWriter::CheckpointWriter(SavePlan plan, const std::string& error)
-    : plan_(std::move(plan)), given_error_(error), thread_([this] { run(); }) {}
+CheckpointWriter::CheckpointWriter(SavePlan plan, std::shared_ptr<serializers::StagedSlices> staged,
+                                   RankError staging_error)
+    : plan_(std::move(plan)),
+      staged_(std::move(staged)),
+      error_(std::move(staging_error.text)),
+      thread_([this] { run(); }) {}
 
 CheckpointWriter::~CheckpointWriter() { thread_.join(); }
 
 void CheckpointWriter::run() {
   if (plan_.is_behind) lower_priority();
-  std::string error = given_error_;
-  try {
-    if (error.empty()) write_part();
-  } catch (const std::exception& e) {
-    error = explained(e.what());
-  }
+  std::string error = error_;
+  const auto go_on = [&](auto step) {
+    try {
+      if (error.empty()) step();
+    } catch (const std::exception& e) {
+      error = explained(e.what());
+    }
+  };
+  go_on([&] { write_part(); });
   end_part(error);
-  has_part_ = true;
-  try {
-    if (error.empty() && plan_.rank == 0) complete();
-  } catch (const std::exception& e) {
-    error = explained(e.what());
-  }
+  state_ = State::kCompletion;
+  if (plan_.rank == 0) go_on([&] { complete(); });
   if (!error.empty() && plan_.rank == 0) {
     std::error_code ignored;
     std::filesystem::remove_all(plan_.unfinished, ignored);
@@ -97,8 +80,7 @@ void CheckpointWriter::run() {
   seconds_ = std::chrono::duration<double>(Clock::now() - start_).count();
   const std::lock_guard lock(mutex_);
   error_ = error;
-  ended_ = true;
-  done_ = true;
+  state_ = State::kEnded;
   changed_.notify_all();
 }
 
@@ -107,7 +89,7 @@ std::string CheckpointWriter::explained(const std::string& error) const {
   std::error_code ignored;
   if (std::filesystem::exists(plan_.unfinished, ignored) || ignored) return error;
   return message(error, "; '", plan_.unfinished, "' was removed while it was written",
-                 advice_on_two_folders(plan_.folder));
+                 advice_on_two_folders(plan_.names.path()));
 }
 
 void CheckpointWriter::write_part() {
@@ -140,9 +122,9 @@ void CheckpointWriter::complete() {
   gather_parts(index);
   write_index(index);
   require_not_cancelled();  // the ranks were told that it failed
-  publish(plan_.folder, plan_.unfinished, plan_.step);
-  SaveOwner::remove_from(plan_.folder + "/" + name_of_step(plan_.step));
-  remove_others(plan_.folder, plan_.step, plan_.keep);
+  plan_.names.publish(plan_.unfinished, plan_.step);
+  SaveOwner::remove_from(plan_.names.path_of(plan_.step));
+  plan_.names.remove_others(plan_.step, plan_.keep);
 }
 
 void CheckpointWriter::require_not_cancelled() {
@@ -212,16 +194,10 @@ void CheckpointWriter::write_index(const SliceIndex& index) const {
 
 // From other threads ------------------------------------------------------------------------------
 
-std::string CheckpointWriter::wait_for_end() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return ended_; });
-  return error_;
-}
-
 std::optional<std::string> CheckpointWriter::wait_for_end(double seconds) {
   std::unique_lock lock(mutex_);
-  const bool has_ended =
-      changed_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return ended_; });
+  const bool has_ended = changed_.wait_for(lock, std::chrono::duration<double>(seconds),
+                                           [this] { return !is_running(); });
   return has_ended ? std::optional(error_) : std::nullopt;
 }
 

@@ -14,13 +14,15 @@
 #include <vector>
 
 #include "serializers/slice_writer.h"
+#include "training/folder_names.h"
+#include "training/rank_talk.h"
 #include "training/save_owner.h"
 
 namespace catena::training {
 
 // What a save is to write, and where.
 struct SavePlan {
-  std::string folder;      // of all checkpoints
+  FolderNames names;       // of all checkpoints
   std::string unfinished;  // path of the one that is written
   std::string id;
   int64_t step = 0;
@@ -32,34 +34,35 @@ struct SavePlan {
   std::shared_ptr<SaveOwner> owner = {};  // of the unfinished one, on rank 0
 };
 
-// The error of a rank that is late with its part; and that of rank 0 where its part is written and
-// the checkpoint is not complete.
+// The error of a rank that is late with its part.
 std::string late_part(int rank, const SavePlan& plan);
-std::string late_completion(const SavePlan& plan);
-// That of a save in which no rank has a part.
-std::string late_writing(const SavePlan& plan);
 
 // One save of one rank.
 class CheckpointWriter {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Begins to write what was staged, which must stay until the end.
-  CheckpointWriter(SavePlan plan, std::shared_ptr<serializers::StagedSlices> staged);
-  // Begins with a failure: there is nothing to write, and the other ranks are told.
-  CheckpointWriter(SavePlan plan, const std::string& error);
+  // How far it is, in this order.
+  enum class State : uint8_t {
+    kPart,        // writes this rank's part
+    kCompletion,  // the part is there, or has failed; rank 0 waits for the others' and completes
+    kEnded,       // error() says whether well
+  };
+
+  // Begins to write what was staged, which must stay until the end; or, where staging has failed,
+  // to tell the other ranks so.
+  CheckpointWriter(SavePlan plan, std::shared_ptr<serializers::StagedSlices> staged,
+                   RankError staging_error);
   // Waits for the end.
   ~CheckpointWriter();
 
-  // Waits until the checkpoint is complete, on rank 0; on others until this rank's part is written.
-  // Why it is not; empty if it is.
-  std::string wait_for_end();
-  // The same for so many seconds; nothing where it has not ended.
+  // Waits so many seconds until the checkpoint is complete, on rank 0; on others until this rank's
+  // part is written. Why it is not, empty if it is; nothing where it has not ended.
   std::optional<std::string> wait_for_end(double seconds);
-  bool is_running() const { return !done_; }
-  // Signs of life: the bytes of this rank's part that are written, and whether it is there.
-  int64_t written() const { return staged_ ? staged_->written() : 0; }
-  bool has_part() const { return has_part_; }
+  State state() const { return state_; }
+  bool is_running() const { return state_ != State::kEnded; }
+  // Bytes of this rank's part that are written: a sign of life, as a new state is.
+  int64_t written() const { return staged_->written(); }
   const SavePlan& plan() const { return plan_; }
   // Another rank has failed: waits no longer for it.
   void cancel(const std::string& reason);
@@ -80,15 +83,15 @@ class CheckpointWriter {
 
   SavePlan plan_;
   std::shared_ptr<serializers::StagedSlices> staged_;
-  std::string given_error_;
+  std::string error_;
   std::atomic<double> patience_{plan_.timeout};
   Clock::time_point start_ = Clock::now();
-  std::atomic<bool> cancelled_{false}, has_part_{false}, done_{false};
+  std::atomic<State> state_{State::kPart};
   std::atomic<double> seconds_{0};
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool ended_ = false;
-  std::string error_, cancel_reason_;
+  std::string cancel_reason_;
+  std::atomic<bool> cancelled_{false};
   std::thread thread_;
 };
 

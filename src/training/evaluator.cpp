@@ -11,9 +11,19 @@
 #include "catena/comm/internals.h"
 #include "catena/parallel/persistents.h"
 #include "catena/parallel/sum_over_ranks.h"
-#include "core/text_hash.h"
+#include "comm/agreement.h"
 
 namespace catena::training {
+
+Numbers::Numbers(const Variables& values) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    push_back(values[i].data());
+    const Mean* mean = mean_of(values[i]);
+    if (mean == nullptr) continue;
+    counted.resize(values.size());
+    counted[i] = mean->counted;
+  }
+}
 
 Means::Means(std::vector<std::string> names) : names_(std::move(names)), metrics_(names_.size()) {
   CATENA_CHECK(ValueError,
@@ -46,11 +56,23 @@ void Means::add(const std::string& name, double mean, double count) {
 }
 
 void Means::add(const std::string& name, const Array& mean, double count) {
+  add(name, mean, Array(), count);
+}
+
+void Means::add(const std::string& name, const Variable& mean, double count) {
+  const Mean* known = mean_of(mean);
+  add(name, mean.data(), known ? known->counted : Array(), count);
+}
+
+void Means::add(const std::string& name, const Array& mean, const Array& counted, double count) {
   CATENA_CHECK(ShapeError, mean.size() == 1, "Means::add: '", name, "' has shape ", mean.shape(),
                ", expected one element");
-  if (mean.device().is_cpu()) return add(name, mean.item<double>(), count);
+  const bool counts_here = !counted.defined() || counted.device().is_cpu();
+  if (counts_here && counted.defined()) count = counted.item<double>();
+  if (mean.device().is_cpu() && counts_here) return add(name, mean.item<double>(), count);
   add(name, 0.0, 0);  // the checks
-  if (count > 0) metric(name).pending.push_back({mean.reshape({1}), count});
+  if (count > 0 || !counts_here)
+    metric(name).pending.push_back({mean.reshape({1}), count, counts_here ? Array() : counted});
 }
 
 // One transfer to the host for all results that wait on devices, added in the order in which they
@@ -59,20 +81,31 @@ void Means::add_pending(Metric& m) {
   if (m.pending.empty()) return;
   std::vector<Array> arrays;
   const Device first = m.pending.front().mean.device();
-  for (const Pending& pending : m.pending) arrays.push_back(pending.mean.to(first));
+  const auto there = [&](const Array& a) {
+    return a.reshape({1}).to(first).astype(Dtype::kFloat64, false);
+  };
+  for (const Pending& pending : m.pending) arrays.push_back(there(pending.mean));
+  for (const Pending& pending : m.pending)
+    if (pending.counted.defined()) arrays.push_back(there(pending.counted));
   const std::vector<double> values = concatenate(arrays).to_cpu().to_vector<double>();
-  for (size_t i = 0; i < values.size(); ++i) {
-    m.sum += values[i] * m.pending[i].count;
-    m.count += m.pending[i].count;
+  size_t next = m.pending.size();
+  for (size_t i = 0; i < m.pending.size(); ++i) {
+    const bool counts = m.pending[i].counted.defined();
+    const double count = counts ? values[next++] : m.pending[i].count;
+    if (count > 0) m.sum += values[i] * count;
+    m.count += count;
   }
   m.pending.clear();
 }
 
-void Means::add(const Arrays& means, double count) {
-  CATENA_CHECK(ValueError, means.size() == names_.size(), "Means::add: got ", means.size(),
+void Means::add(const Arrays& means, double count) { add_counted(Numbers(means), count); }
+
+void Means::add_counted(const Numbers& numbers, double samples) {
+  CATENA_CHECK(ValueError, numbers.size() == names_.size(), "Means::add: got ", numbers.size(),
                " numbers for ", names_.size(), " names, the first of which is '",
                names_.empty() ? std::string() : names_[0], "'");
-  for (size_t i = 0; i < means.size(); ++i) add(names_[i], means[i], count);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    add(names_[i], numbers[i], numbers.counted.empty() ? Array() : numbers.counted[i], samples);
 }
 
 Means::Sum Means::sum(const std::string& name) {
@@ -91,53 +124,23 @@ void Means::add(const std::string& name, const Sum& sum) {
 
 namespace {
 
-// The names with a zero behind each.
-std::string join(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += name + '\0';
-  return text;
-}
-
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> names;
-  for (size_t from = 0; from < text.size();) {
-    const size_t end = text.find('\0', from);
-    names.push_back(text.substr(from, end - from));
-    from = end + 1;
-  }
-  return names;
-}
-
-// "'loss'", or "none" behind the last one: the name at a position.
-std::string name_at(const std::vector<std::string>& names, size_t i) {
-  return i < names.size() ? message("'", names[i], "'") : std::string("none");
-}
-
-// Collective: the ranks have found that their names differ. The same error on all of them.
-[[noreturn]] void fail_names(const std::vector<std::string>& names, Communicator& comm) {
-  const std::vector<std::string> texts = comm.all_gather_object(join(names));
-  const std::vector<std::string> first = split(texts[0]);
-  size_t rank = 1;
-  while (rank + 1 < texts.size() && texts[rank] == texts[0]) ++rank;
-  const std::vector<std::string> other = split(texts[rank]);
-  size_t at = 0;
-  while (at < first.size() && at < other.size() && first[at] == other[at]) ++at;
-  fail<ValueError>("Means::reduce: the names differ between ranks: name ", at + 1, " is ",
-                   name_at(first, at), " on rank 0, ", name_at(other, at), " on rank ", rank,
-                   "; give the same names in the same order on all ranks, also on those without "
-                   "samples");
-}
-
 // Adds up the numbers of all ranks, in their order, if all have the same names. The names go along
 // as a hash, so that it is one exchange.
 void sum_by_names(std::vector<double>& numbers, const std::vector<std::string>& names,
                   Communicator& comm) {
-  numbers.push_back(double(text_hash(join(names)) >> 11));  // as many bits as a double holds
+  comm::Agreement agreement;
+  for (size_t i = 0; i < names.size(); ++i)
+    agreement.add(message("name ", i + 1), "'" + names[i] + "'");
+  numbers.push_back(double(agreement.hash() >> 11));  // as many bits as a double holds
   const auto all = comm.all_gather_object(numbers);
   const auto has_other_names = [&](const std::vector<double>& one) {
     return one.size() != all[0].size() || one.back() != all[0].back();
   };
-  if (std::any_of(all.begin(), all.end(), has_other_names)) fail_names(names, comm);
+  if (std::any_of(all.begin(), all.end(), has_other_names))
+    if (const auto difference = agreement.exchange(comm))
+      fail<ValueError>("Means::reduce: the names differ between ranks: ", difference->text(),
+                       "; give the same names in the same order on all ranks, also on those "
+                       "without samples");
   numbers.assign(2 * names.size(), 0.0);
   for (const std::vector<double>& one : all)
     for (size_t i = 0; i < numbers.size(); ++i) numbers[i] += one[i];
@@ -177,7 +180,8 @@ std::map<std::string, double> Means::values() {
 double Means::count(const std::string& name) const {
   const Metric& m = metric(name);
   double count = m.count;
-  for (const Pending& pending : m.pending) count += pending.count;
+  for (const Pending& pending : m.pending)
+    count += pending.counted.defined() ? pending.counted.item<double>() : pending.count;
   return count;
 }
 
@@ -223,9 +227,7 @@ std::map<std::string, double> reduced(Means means, Communicator* comm) {
 std::function<void(const datasets::Batch&, Means&)> measure_of(const Score& score) {
   CATENA_CHECK(ValueError, score != nullptr, "evaluate: the score is an empty function");
   return [&score](const datasets::Batch& batch, Means& means) {
-    Arrays numbers;
-    for (const Variable& number : score(batch)) numbers.push_back(number.data());
-    means.add(numbers, double(batch.size()));
+    means.add_counted(Numbers(score(batch)), double(batch.size()));
   };
 }
 
@@ -247,9 +249,7 @@ std::map<std::string, double> evaluate(
 std::map<std::string, double> evaluate(Parameterized& model, datasets::BatchIterator& batches,
                                        const std::vector<std::string>& names, const Score& score,
                                        Communicator* comm) {
-  const auto measure = measure_of(score);
-  const TestScope scope(model);
-  return evaluate(batches, names, measure, comm);
+  return evaluate(model, batches, names, measure_of(score), comm);
 }
 
 Evaluator::Evaluator(Parameterized& model, datasets::BatchIterator& batches,

@@ -3,17 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <ostream>
 #include <set>
-#include <string_view>
+#include <utility>
 
 #include "catena/array/random.h"
 #include "catena/autograd/function_call.h"
 #include "catena/autograd/grad_mode.h"
+#include "catena/autograd/placement.h"
 #include "catena/core/printable.h"
-#include "catena/functions/activation/lstm.h"
-#include "catena/functions/connection/stateful_gru.h"
 
 namespace catena::training {
 namespace {
@@ -29,7 +27,9 @@ class MovedState {
       note(persistent.device());
       persistents_.push_back({persistent, persistent.data().copy(), persistent.samples()});
     }
-    take_states(model);
+    // Recurrent layers begin anew.
+    model.visit_states(
+        [this](Variable& state) { states_.emplace_back(&state, std::exchange(state, {})); });
   }
   void bring_back() const {
     for (const auto& [persistent, values, samples] : persistents_) {
@@ -38,8 +38,7 @@ class MovedState {
       persistent.count_samples(samples);
     }
     for (const auto& [device, state] : random_) random::default_state(device).set_state(state);
-    for (const auto& [layer, c, h] : lstm_) layer->set_state(c, h);
-    for (const auto& [layer, h] : gru_) layer->set_state(h);
+    for (const auto& [state, before] : states_) *state = before;
   }
 
  private:
@@ -48,33 +47,12 @@ class MovedState {
     Array values;
     int64_t samples;
   };
-  // Recurrent layers begin anew.
-  void take_states(Parameterized& part) {
-    if (auto* const lstm = dynamic_cast<functions::LSTM*>(&part)) {
-      lstm_.push_back({lstm, lstm->c, lstm->h});
-      lstm->reset_state();
-    } else if (auto* const gru = dynamic_cast<functions::StatefulGRU*>(&part)) {
-      gru_.push_back({gru, gru->h});
-      gru->reset_state();
-    }
-    part.visit_functions(
-        [&](const std::string&, Parameterized& function) { take_states(function); });
-  }
   void note(Device device) {
     for (const auto& [known, state] : random_)
       if (known == device) return;
     random_.emplace_back(device, random::default_state(device).state());
   }
-  struct LstmStates {
-    functions::LSTM* layer;
-    Variable c, h;
-  };
-  struct GruState {
-    functions::StatefulGRU* layer;
-    Variable h;
-  };
-  std::vector<LstmStates> lstm_;
-  std::vector<GruState> gru_;
+  std::vector<std::pair<Variable*, Variable>> states_;
   std::vector<Kept> persistents_;
   std::vector<std::pair<Device, RandomState::State>> random_;
 };
@@ -90,45 +68,6 @@ const ParameterState* parameter_of(const Variable& v) {
   return node->parameter;
 }
 
-int64_t elements(const Shape& shape) {
-  int64_t n = 1;
-  for (const int64_t extent : shape) n *= extent;
-  return n;
-}
-
-// Sum over the weights of the products of their elements by which each position is multiplied.
-int64_t weight_elements(const FunctionCall& call) {
-  int64_t n = 0;
-  for (size_t i = 1; i < call.size(); ++i)
-    if (call[i].ndim() >= 2 && parameter_of(call[i])) n += call[i].size();
-  return n;
-}
-
-int64_t matrix_product(const Shape& a, const Shape& b, const Shape& y, bool is_batch) {
-  const double matrices = is_batch ? double(std::max<int64_t>(1, y[0])) : 1;
-  // (m k)(k n)(m n) is the square of the multiply-adds of one product.
-  const double square = double(elements(a)) * double(elements(b)) * double(elements(y));
-  return std::llround(std::sqrt(square / matrices));
-}
-
-// What the call multiplies and adds, or nothing where that is the sum over the calls in it.
-std::optional<int64_t> multiply_adds(const FunctionCall& call) {
-  const std::string_view name = call.name();
-  if (call.outputs().empty() || call.size() < 2) return {};
-  const Array& y = call.outputs()[0];
-  const Shape& w = call[1].shape();
-  const auto per_row = [&] { return w.empty() || w[0] == 0 ? 0 : call[1].size() / w[0]; };
-  if (name == "MatMul" || name == "BatchMatMul")
-    return matrix_product(call[0].shape(), w, y.shape(), name == "BatchMatMul");
-  if (name.starts_with("Deconvolution")) return call[0].size() * per_row();
-  if (name.starts_with("Linear") || name.starts_with("Convolution")) return y.size() * per_row();
-  if (name == "NStepLSTM") {
-    const Shape& ys = call.outputs().back().shape();
-    return ys.empty() || ys.back() == 0 ? 0 : elements(ys) / ys.back() * weight_elements(call);
-  }
-  return {};
-}
-
 // Notes the outermost calls of functions and layers.
 class Observer : public FunctionHook {
  public:
@@ -137,6 +76,8 @@ class Observer : public FunctionHook {
       if (!paths_.emplace(parameter.state(), path).second) continue;  // tied
       result_.parameters += parameter.size();
       result_.parameter_bytes += parameter.size() * itemsize(parameter.dtype());
+      if (const Placement* placement = parameter.placement(); placement && placement->boxes() > 1)
+        result_.slices.push_back(path + ": " + placement->text(parameter.shape()));
     }
     for (const auto& [path, persistent] : model.named_persistents())
       result_.persistents += persistent.size();
@@ -146,11 +87,10 @@ class Observer : public FunctionHook {
   }
   void forward_ends(const FunctionCall& call) override {
     for (size_t i = 0; i < call.size(); ++i) used_.insert(parameter_of(call[i]));
-    const std::optional<int64_t> costs = multiply_adds(call);
     if (--depth_ == 0)
-      add(call, costs.value_or(inner_));
+      add(call, call.work().value_or(inner_));
     else
-      inner_ += costs.value_or(0);
+      inner_ += call.work().value_or(0);
   }
   ModelSummary result() {
     for (const LayerSummary& layer : result_.layers) {
@@ -260,6 +200,7 @@ std::string ModelSummary::to_string() const {
   std::string text = table(lines);
   if (parameters > 0) text += "parameters: " + bytes_text(parameter_bytes) + '\n';
   if (persistents > 0) text += "not trained: " + grouped(persistents) + " elements\n";
+  for (const std::string& slice : slices) text += printable_line(slice) + '\n';
   for (size_t i = 0; i < unused.size(); ++i)
     text += (i == 0 ? "not used by this call: " : ", ") + printable_line(unused[i]);
   return unused.empty() ? text : text + '\n';

@@ -6,6 +6,7 @@
 
 #include "catena/comm/internals.h"
 #include "catena/training/scatter_dataset.h"
+#include "comm/agreement.h"
 
 namespace catena::training {
 namespace {
@@ -177,25 +178,23 @@ void MultiNodeIterator::set_state(const IteratorState& state) {
 
 namespace {
 
+void require_alike(const char* who, const comm::Agreement& agreement, Communicator& comm,
+                   const char* advice) {
+  if (const auto difference = agreement.compare(comm))
+    fail<ValueError>(who, ": ", difference->text(), advice);
+}
+
 // The state of the root, in whose size and batches all ranks agree.
 IteratorState root_state(const char* who, const IteratorState& state, int64_t batch,
                          Communicator& comm, int root) {
-  struct Place {
-    IteratorState state;
-    int64_t batch;
-  };
   check_root(who, comm, root);
   const comm::PurposeScope purpose(&comm, who);
-  const auto all = comm.all_gather_object(Place{state, batch});
-  const Place& of_root = all[size_t(root)];
-  for (size_t r = 0; r < all.size(); ++r) {
-    CATENA_CHECK(ValueError, all[r].state.size == of_root.state.size, who, ": rank ", r, " has ",
-                 all[r].state.size, " samples in an epoch, rank ", root, " has ",
-                 of_root.state.size, "; one order needs data sets of one size");
-    CATENA_CHECK(ValueError, all[r].batch == of_root.batch, who, ": rank ", r, " has batches of ",
-                 all[r].batch, " samples, rank ", root, " of ", of_root.batch);
-  }
-  return of_root.state;
+  const auto agreement = comm::Agreement()
+                             .add("the number of samples in an epoch", state.size)
+                             .add("the batch size", batch);
+  require_alike(who, agreement, comm,
+                "; one order needs data sets of one size, and batches of one size");
+  return comm.broadcast_object(state, root);
 }
 
 // FNV-1a over positions.
@@ -215,12 +214,9 @@ datasets::PositionIterator create_synchronized_iterator(datasets::PositionIterat
   iterator.set_state(root_state(kName, iterator.state(), iterator.batch(), *comm, root));
   const comm::PurposeScope purpose(comm.get(), kName);
   const IteratorState& state = iterator.state();
-  const auto digests =
-      comm->all_gather_object(digest_of(iterator.order().of_epoch(state.seed, state.epoch)));
-  for (size_t r = 0; r < digests.size(); ++r)
-    CATENA_CHECK(ValueError, digests[r] == digests[size_t(root)], kName, ": with one seed rank ", r,
-                 " has another order than rank ", root,
-                 "; give all ranks the same kind of iterator (all shuffled, or none)");
+  const uint64_t digest = digest_of(iterator.order().of_epoch(state.seed, state.epoch));
+  require_alike(kName, comm::Agreement().add_digest("the order of one seed", digest), *comm,
+                "; give all ranks the same kind of iterator (all shuffled, or none)");
   return iterator;
 }
 

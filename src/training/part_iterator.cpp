@@ -5,6 +5,7 @@
 #include "catena/array/indexing.h"
 #include "catena/comm/internals.h"
 #include "catena/training/scatter_dataset.h"
+#include "comm/agreement.h"
 
 namespace catena::training {
 namespace {
@@ -14,17 +15,6 @@ using datasets::Batch;
 using datasets::IteratorState;
 
 constexpr const char* kPartIterator = "PartIterator";
-
-// What a rank brings.
-struct Part {
-  int64_t samples, batch;
-  uint64_t seed;
-  bool shuffle, repeat;
-  bool agrees(const Part& other) const {
-    return batch == other.batch && seed == other.seed && shuffle == other.shuffle &&
-           repeat == other.repeat;
-  }
-};
 
 datasets::PositionIterator order_of(int64_t samples, int64_t batch, const PartOptions& options) {
   datasets::OrderPtr order;
@@ -43,21 +33,20 @@ struct PartIterator::Plan {
   std::vector<int64_t> begins{0};
   int ranks = 1;
 
-  explicit Plan(const std::vector<Part>& parts) : batch(parts[0].batch), ranks(int(parts.size())) {
+  // Of the numbers of samples of all parts.
+  Plan(int64_t batch_size, const std::vector<int64_t>& parts)
+      : batch(batch_size), ranks(int(parts.size())) {
     int64_t longest = 0;
-    for (size_t r = 0; r < parts.size(); ++r) {
-      CATENA_CHECK(ValueError, parts[r].agrees(parts[0]), kPartIterator, ": rank ", r,
-                   " was given another batch size, seed, shuffle or repeat than rank 0; all ranks "
-                   "must give the same");
-      samples += parts[r].samples;
-      longest = std::max(longest, parts[r].samples);
+    for (const int64_t part : parts) {
+      samples += part;
+      longest = std::max(longest, part);
     }
     CATENA_CHECK(ValueError, batch > 0, kPartIterator, ": the batch size is ", batch,
                  ", expected at least 1");
     CATENA_CHECK(ValueError, samples > 0, kPartIterator, ": the parts of all ranks are empty");
     for (int64_t begin = 0; begin < longest; begin += batch) {
       int64_t of_all = 0;
-      for (const Part& part : parts) of_all += std::clamp<int64_t>(part.samples - begin, 0, batch);
+      for (const int64_t part : parts) of_all += std::clamp<int64_t>(part - begin, 0, batch);
       begins.push_back(begins.back() + of_all);
     }
   }
@@ -65,21 +54,28 @@ struct PartIterator::Plan {
 
 namespace {
 
-std::vector<Part> parts_of_all(const datasets::DatasetPtr& part, int64_t batch,
-                               const CommunicatorPtr& comm, const PartOptions& options) {
+std::vector<int64_t> parts_of_all(const datasets::DatasetPtr& part, int64_t batch,
+                                  const CommunicatorPtr& comm, const PartOptions& options) {
   CATENA_CHECK(ValueError, part != nullptr, kPartIterator,
                ": no part was given; a rank without samples gives an empty one");
-  const Part own{part->size(), batch, options.seed, options.shuffle, options.repeat};
-  if (comm == nullptr) return {own};
+  if (comm == nullptr) return {part->size()};
   const comm::PurposeScope purpose(comm.get(), kPartIterator);
-  return comm->all_gather_object(own);
+  const auto difference = comm::Agreement()
+                              .add("the batch size", batch)
+                              .add(".seed", options.seed)
+                              .add(".shuffle", options.shuffle)
+                              .add(".repeat", options.repeat)
+                              .compare(*comm);
+  if (difference)
+    fail<ValueError>(kPartIterator, ": ", difference->text(), "; all ranks must give the same");
+  return comm->all_gather_object(part->size());
 }
 
 }  // namespace
 
 PartIterator::PartIterator(datasets::DatasetPtr part, int64_t batch, Device device,
                            const CommunicatorPtr& comm, const PartOptions& options)
-    : PartIterator(part, device, Plan(parts_of_all(part, batch, comm, options)), options) {}
+    : PartIterator(part, device, Plan(batch, parts_of_all(part, batch, comm, options)), options) {}
 
 PartIterator::PartIterator(datasets::DatasetPtr part, Device device, const Plan& plan,
                            const PartOptions& options)

@@ -1,4 +1,4 @@
-// What each rank of a run has for itself, for checkpoints that rank 0 writes and reads for all.
+// Own states of each rank of a run, for checkpoints that rank 0 writes and reads for all.
 #pragma once
 
 #include <map>

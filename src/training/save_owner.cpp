@@ -11,7 +11,6 @@
 
 #include "array/io/file_io.h"
 #include "catena/core/error.h"
-#include "training/checkpoint_names.h"
 
 namespace catena::training {
 namespace {
@@ -61,11 +60,11 @@ std::string owner_of(const std::string& unfinished) {
   }
 }
 
-void require_no_other_save(const std::string& folder) {
-  for (const std::string& unfinished : unfinished_in(folder)) {
+void require_no_other_save(const FolderNames& folder) {
+  for (const std::string& unfinished : folder.all_unfinished()) {
     const std::string owner = owner_of(unfinished);
     CATENA_CHECK(IoError, owner.empty(), "'", unfinished, "' is being written by ", owner,
-                 advice_on_two_folders(folder));
+                 advice_on_two_folders(folder.path()));
   }
 }
 

@@ -1,10 +1,11 @@
-// Who writes the folder of a save: a locked file in it, which other CheckpointFolders of the same
+// Owner of the folder of a save: a locked file in it, which other CheckpointFolders of the same
 // path see, in this job or in another one.
 #pragma once
 
 #include <string>
 
 #include "core/lock_file.h"
+#include "training/folder_names.h"
 
 namespace catena::training {
 
@@ -27,7 +28,7 @@ class SaveOwner {
 std::string owner_of(const std::string& unfinished);
 
 // IoError while another CheckpointFolder saves to the folder of all checkpoints.
-void require_no_other_save(const std::string& folder);
+void require_no_other_save(const FolderNames& folder);
 
 // What to do about two of them; ends an error.
 std::string advice_on_two_folders(const std::string& folder);

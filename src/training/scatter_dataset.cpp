@@ -9,6 +9,7 @@
 #include "catena/datasets/order.h"
 #include "catena/datasets/scatter.h"
 #include "catena/datasets/views.h"
+#include "comm/agreement.h"
 
 namespace catena::training {
 namespace {
@@ -16,41 +17,32 @@ namespace {
 using datasets::Arrays;
 using datasets::DatasetPtr;
 
-// What the ranks must agree on.
-struct Request {
-  int64_t samples;  // -1: this rank has no data set
-  uint64_t seed;
-  int32_t root;
-  bool shuffle, equal_length;
-  bool operator==(const Request&) const = default;
-};
-
-// "5 on rank 0, none on rank 1"
-std::string list_samples(const std::vector<Request>& all) {
+// "5 on rank 0, none on rank 1", of numbers that are -1 where a rank has no data set.
+std::string list_samples(const std::vector<int64_t>& all) {
   std::string text;
   for (size_t r = 0; r < all.size(); ++r) {
-    const std::string samples = all[r].samples < 0 ? "none" : message(all[r].samples);
+    const std::string samples = all[r] < 0 ? "none" : message(all[r]);
     text += message(r == 0 ? "" : ", ", samples, " on rank ", r);
   }
   return text;
 }
 
-std::vector<Request> requests_of(const char* who, int64_t samples, Communicator& comm,
-                                 const ScatterOptions& options) {
+// The numbers of samples of all ranks, whose options are equal.
+std::vector<int64_t> samples_of_all(const char* who, int64_t samples, Communicator& comm,
+                                    const ScatterOptions& options) {
   CATENA_CHECK(ValueError, options.root >= 0 && options.root < comm.size(), who, ": root ",
                options.root, " is not a rank of this communicator, expected 0 to ",
                comm.size() - 1);
   const comm::PurposeScope purpose(&comm, who);
-  const auto all = comm.all_gather_object(
-      Request{samples, options.seed, options.root, options.shuffle, options.equal_length});
-  for (size_t r = 1; r < all.size(); ++r) {
-    Request one = all[r];
-    one.samples = all[0].samples;
-    CATENA_CHECK(ValueError, one == all[0], who, ": rank ", r,
-                 " was given other options (shuffle, seed, equal_length, root) than rank 0; all "
-                 "ranks must give the same");
-  }
-  return all;
+  const auto difference = comm::Agreement()
+                              .add(".root", options.root)
+                              .add(".shuffle", options.shuffle)
+                              .add(".seed", options.seed)
+                              .add(".equal_length", options.equal_length)
+                              .compare(comm);
+  if (difference)
+    fail<ValueError>(who, ": ", difference->text(), "; give all ranks the same options");
+  return comm.all_gather_object(samples);
 }
 
 // The samples in the order that is cut.
@@ -143,10 +135,10 @@ std::vector<int64_t> scatter_index(int64_t samples, const CommunicatorPtr& comm,
   constexpr const char* kWho = "scatter_index";
   CATENA_CHECK(ValueError, samples >= 0, kWho, ": expected at least 0 samples, got ", samples);
   if (comm == nullptr) return positions_of(samples, {}, options);
-  const auto all = requests_of(kWho, samples, *comm, options);
-  for (const Request& one : all)
-    CATENA_CHECK(ValueError, one.samples == all[0].samples, kWho,
-                 ": the ranks gave different numbers of samples (", list_samples(all), ")");
+  const auto all = samples_of_all(kWho, samples, *comm, options);
+  for (const int64_t one : all)
+    CATENA_CHECK(ValueError, one == all[0], kWho, ": the ranks gave different numbers of samples (",
+                 list_samples(all), ")");
   return positions_of(samples, {comm->rank(), comm->size()}, options);
 }
 
@@ -157,14 +149,14 @@ DatasetPtr scatter_dataset(const DatasetPtr& data, const CommunicatorPtr& comm,
     CATENA_CHECK(ValueError, data != nullptr, kWho, ": no data set was given");
     return datasets::subset(data, positions_of(data->size(), {}, options));
   }
-  const auto all = requests_of(kWho, data ? data->size() : -1, *comm, options);
-  const Request& root = all[size_t(options.root)];
-  CATENA_CHECK(ValueError, root.samples >= 0, kWho, ": rank ", options.root,
+  const auto all = samples_of_all(kWho, data ? data->size() : -1, *comm, options);
+  const int64_t of_root = all[size_t(options.root)];
+  CATENA_CHECK(ValueError, of_root >= 0, kWho, ": rank ", options.root,
                ", the root, has no data set; give it one, or name the rank that has one as root");
   bool everywhere = true, nowhere_else = true;
   for (size_t r = 0; r < all.size(); ++r) {
-    everywhere &= all[r].samples == root.samples;
-    nowhere_else &= int(r) == options.root || all[r].samples < 0;
+    everywhere &= all[r] == of_root;
+    nowhere_else &= int(r) == options.root || all[r] < 0;
   }
   CATENA_CHECK(ValueError, everywhere || nowhere_else, kWho,
                ": the ranks have data sets of different size (", list_samples(all),
@@ -183,8 +175,8 @@ DatasetPtr broadcast_dataset(const DatasetPtr& data, const CommunicatorPtr& comm
     CATENA_CHECK(ValueError, has, kWho, ": no data set was given");
     return data;
   }
-  const auto all = requests_of(kWho, has ? data->size() : -1, *comm, {.root = root});
-  CATENA_CHECK(ValueError, all[size_t(root)].samples >= 0, kWho, ": rank ", root,
+  const auto all = samples_of_all(kWho, has ? data->size() : -1, *comm, {.root = root});
+  CATENA_CHECK(ValueError, all[size_t(root)] >= 0, kWho, ": rank ", root,
                ", the root, has no data set; give it one, or name the rank that has one as root");
   const comm::PurposeScope purpose(comm.get(), kWho);
   const bool is_root = comm->rank() == root;

@@ -58,15 +58,6 @@ void Trainer::check_options() const {
                  "Trainer: the optimizers have different communicators; give them one");
 }
 
-Trainer::Trainer(Updater& updater, Parameterized& model, Optimizer& optimizer,
-                 TrainerOptions options)
-    : Trainer(updater, model, List<Optimizer>{optimizer}, {}, std::move(options)) {}
-
-Trainer::Trainer(Updater& updater, Parameterized& model, parallel::MultiNodeOptimizer& optimizer,
-                 TrainerOptions options)
-    : Trainer(updater, model, List<Optimizer>{optimizer.actual_optimizer()},
-              List<parallel::MultiNodeOptimizer>{optimizer}, std::move(options)) {}
-
 Trainer::Trainer(Updater& updater, Parameterized& model, const List<Optimizer>& optimizers,
                  TrainerOptions options)
     : Trainer(updater, model, optimizers, {}, std::move(options)) {}
@@ -115,24 +106,20 @@ void Trainer::add_extension(std::unique_ptr<Extension> extension) {
   const std::string& name = extension->name();
   CATENA_CHECK(ValueError, !name.empty() && name.find('/') == std::string::npos,
                "Trainer::extend: expected a name without '/', got '", name, "'");
-  const auto is_later = [&](const Added& other) {
-    return other.extension->priority() < extension->priority();
-  };
   for (const Added& other : extensions_)
     CATENA_CHECK(ValueError, other.extension->name() != name,
-                 "Trainer::extend: there is an "
-                 "extension '",
-                 name, "' already; give another name");
+                 "Trainer::extend: there is an extension '", name, "' already; give another name");
   Added added;
   extension->add_state(added.state);
-  const auto place = std::find_if(extensions_.begin(), extensions_.end(), is_later);
+  const auto place = std::find_if(extensions_.begin(), extensions_.end(), [&](const Added& other) {
+    return other.extension->priority() < extension->priority();
+  });
   added.extension = std::move(extension);
   extensions_.insert(place, std::move(added));
 }
 
 void Trainer::keep_best(const std::string& column, Best best, const std::string& file) {
-  folder("Trainer::keep_best", file);
-  require_whole_model("Trainer::keep_best");
+  path_for_model("Trainer::keep_best", file);
   extend(std::make_unique<KeepBest>(column, best, file));
 }
 
@@ -186,8 +173,7 @@ void Trainer::start_extensions() {
 
 void Trainer::run() {
   check_slices();
-  check_overwrite();
-  if (options_.overwrite && !resumed_ && iteration_ == 0) remove_checkpoints();
+  take_folder();
   since_ = Clock::now();
   if (resumed_ && !stopped_ && is_done()) say_that_it_has_ended("; nothing is left to do");
   start_extensions();
@@ -202,14 +188,22 @@ void Trainer::run() {
   }
   bar.clear();
   for (const Added& added : extensions_) added.extension->end(*this);
-  if (options_.snapshot.is_set() && iteration_ > saved_) save_last_snapshot();
+  if (options_.snapshot.is_set() && iteration_ > saved_) {
+    if (folder_) folder_->wait();  // WhenBusy::kSkip must not leave out the last one
+    save_snapshot();
+  }
   if (folder_) folder_->wait();
 }
 
 void Trainer::update(ProgressBar& bar) {
   const datasets::BatchIterator& batches = updater_.batches();
   const int64_t running = epoch();
-  update_and_find_nan();
+  {
+    NanFinder finder;
+    std::optional<FunctionHookScope> scope;
+    if (options_.find_nan) scope.emplace(finder);
+    updater_.update(means_);
+  }
   ++iteration_;
   epoch_ended_ = epoch() != running;
   bar.update(epoch() * batches.size() + batches.position(), running + 1);
@@ -218,13 +212,6 @@ void Trainer::update(ProgressBar& bar) {
   run_extensions(bar, [this](const Trigger& trigger) { return is_due(trigger); });
   // The last one follows the last row, whose records it holds.
   if (is_due(options_.snapshot) && !is_done()) save_snapshot();
-}
-
-void Trainer::update_and_find_nan() {
-  if (!options_.find_nan) return updater_.update(means_);
-  NanFinder finder;
-  const FunctionHookScope scope(finder);
-  updater_.update(means_);
 }
 
 void Trainer::run_extensions(ProgressBar& bar, const std::function<bool(const Trigger&)>& due) {
@@ -275,38 +262,33 @@ void Trainer::finish_row(ProgressBar& bar) {
   report_.add(row);
   row_ = std::move(row);
   reported_ = iteration_;
-  if (!options_.allow_nonfinite_loss) check_loss();
-}
-
-void Trainer::check_loss() const {
-  const std::string column = "train_" + options_.metrics[0];
-  CATENA_CHECK(ValueError, std::isfinite(value(column)), "Trainer: ", column, " is ", value(column),
-               " after ", iteration_, " updates (epoch ", epoch_detail(), ")", end_of_loss_error());
+  const double loss = value("train_" + options_.metrics[0]);
+  require_finite_loss(options_.allow_nonfinite_loss || std::isfinite(loss), message(" is ", loss));
 }
 
 // Of losses that no row has looked at: a checkpoint must not replace a good one by such a state.
 void Trainer::check_losses_since_row() {
-  const std::string& loss = options_.metrics[0];
-  int is_finite = std::isfinite(means_.sum(loss).sum);
+  int is_finite = std::isfinite(means_.sum(options_.metrics[0]).sum);
   if (all_) is_finite = all_->all_reduce_value(is_finite, comm::Reduction::kMin);
-  CATENA_CHECK(ValueError, is_finite != 0, "Trainer: train_", loss,
-               " of an update since the last row is not finite, at a checkpoint after ", iteration_,
-               " updates (epoch ", epoch_detail(), ")", end_of_loss_error());
+  require_finite_loss(is_finite != 0,
+                      " of an update since the last row is not finite, at a checkpoint");
 }
 
-std::string Trainer::end_of_loss_error() const {
-  return message("; the run ends here and does not save this state",
-                 saved_ > 0 && !options_.out.empty()
-                     ? message(", the last checkpoint is of update ", saved_)
-                     : "",
-                 "; try a lower learning rate or clipped gradients, or set .allow_nonfinite_loss "
-                 "to go on all the same");
+void Trainer::require_finite_loss(bool is_finite, const std::string& what) const {
+  CATENA_CHECK(
+      ValueError, is_finite, "Trainer: train_", options_.metrics[0], what, " after ", iteration_,
+      " updates (epoch ", epoch_detail(), "); the run ends here and does not save this state",
+      saved_ > 0 && !options_.out.empty() ? message(", the last checkpoint is of update ", saved_)
+                                          : "",
+      "; try a lower learning rate or clipped gradients, or set .allow_nonfinite_loss "
+      "to go on all the same");
 }
 
 std::map<std::string, double> Trainer::evaluate() {
   CATENA_CHECK(ValueError, test_batches_ != nullptr,
                "Trainer::evaluate: there are no test batches; call evaluate_on first");
   // Of models that collect statistics all ranks test one, which the checkpoint then has.
+  gather_values();
   average_statistics();
   return training::evaluate(model_, *test_batches_, options_.metrics, test_score_, comm_);
 }

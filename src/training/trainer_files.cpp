@@ -3,11 +3,13 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 #include "catena/core/log.h"
 #include "catena/parallel/from_rank0.h"
 #include "catena/parallel/persistents.h"
 #include "catena/training/trainer.h"
+#include "parallel/equal_states.h"
 #include "training/checkpoint_parts.h"
 #include "training/rank_states.h"
 
@@ -75,17 +77,19 @@ void Trainer::check_slices() const {
                "training::CheckpointFolderOptions{}, for checkpoints that all ranks write");
 }
 
-void Trainer::require_whole_model(const char* who) const {
-  const int64_t count = slices_over(checkpoint_).most();
-  CATENA_CHECK(ValueError, count == 1, who, ": the model has slices of its tensors over ", count,
-               " ranks, and the file would have those of rank 0 only; save it with a "
-               "CheckpointFolder of all ranks");
-}
-
 std::string Trainer::folder(const char* who, const std::string& file) const {
   CATENA_CHECK(ValueError, !options_.out.empty(), who, ": there is no folder for '", file,
                "'; set .out");
   return options_.out + "/" + file;
+}
+
+std::string Trainer::path_for_model(const char* who, const std::string& file) const {
+  const std::string path = folder(who, file);
+  const int64_t count = slices_over(checkpoint_).most();
+  CATENA_CHECK(ValueError, count == 1, who, ": the model has slices of its tensors over ", count,
+               " ranks, and the file would have those of rank 0 only; save it with a "
+               "CheckpointFolder of all ranks");
+  return path;
 }
 
 std::string Trainer::file_path() const { return options_.out + "/checkpoint.npz"; }
@@ -147,8 +151,9 @@ bool is_restarted() {
 
 }  // namespace
 
-void Trainer::check_overwrite() const {
-  if (options_.out.empty() || options_.overwrite || resumed_ || iteration_ > 0) return;
+void Trainer::take_folder() {
+  if (options_.out.empty() || resumed_ || iteration_ > 0) return;
+  if (options_.overwrite) return remove_checkpoints();
   if (is_restarted() && !has_checkpoint()) return;  // it came to none
   std::string names;
   if (is_root())
@@ -166,7 +171,9 @@ void Trainer::read_checkpoint(std::vector<Row>& rows) {
   const auto share = parallel::from_rank_0(all_);
   int in_folder = is_root() && folder_is_newest();
   if (all_) in_folder = all_->broadcast_object(in_folder);
+  // Values are gathered to be written.
   if (in_folder) {
+    gather_values_for_folder();
     share([&] {
       rows = report_.read_log();
       return NamedArrays();
@@ -177,11 +184,12 @@ void Trainer::read_checkpoint(std::vector<Row>& rows) {
       CheckpointFolder(folder_path(), all_).load(checkpoint_);
     return;
   }
-  CATENA_CHECK(IoError, slices_over(checkpoint_).most() == 1, "Trainer::resume: '", path,
+  gather_values();
+  const int64_t count = slices_over(checkpoint_).most();
+  CATENA_CHECK(IoError, count == 1, "Trainer::resume: '", path,
                "' is the newest checkpoint and has what one rank has, while this model has slices "
                "over ",
-               slices_over(checkpoint_).most(),
-               " ranks; remove the file, and go on from out/checkpoints");
+               count, " ranks; remove the file, and go on from out/checkpoints");
   checkpoint_.load(path, [&](const auto& read) {
     return share([&] {
       CATENA_CHECK(IoError, std::filesystem::exists(path), "Trainer::resume: there is no '", path,
@@ -211,16 +219,10 @@ void Trainer::resume() {
 
 void Trainer::restore_row() {
   row_.clear();
-  std::string name;
-  size_t next = 0;
-  for (const char c : row_columns_) {
-    if (c != '\n') {
-      name += c;
-      continue;
-    }
-    row_.emplace_back(name, next < row_numbers_.size() ? row_numbers_[next] : std::nan(""));
-    name.clear();
-    ++next;
+  std::istringstream columns(row_columns_);
+  for (std::string name; std::getline(columns, name);) {
+    const size_t k = row_.size();
+    row_.emplace_back(name, k < row_numbers_.size() ? row_numbers_[k] : std::nan(""));
   }
 }
 
@@ -252,18 +254,25 @@ RankState Trainer::own_state() {
           draws_alike};
 }
 
-void Trainer::average_statistics() {
-  // Parameters may have changed since without an update: those of a checkpoint that was loaded,
-  // say.
+void Trainer::gather_values() {
   for (parallel::MultiNodeOptimizer& each : ranks_) each.gather_parameters();
+}
+
+// A folder takes the others in parts, from the ranks that keep them.
+void Trainer::gather_values_for_folder() {
+  for (parallel::MultiNodeOptimizer& each : ranks_)
+    if (!each.gathers_in_use()) each.gather_parameters();
+}
+
+void Trainer::average_statistics() {
   if (averaged_ == iteration_) return;
   parallel::average_persistents(model_, comm_);
   averaged_ = iteration_;
 }
 
 void Trainer::save_model(const std::string& file) {
-  const std::string path = folder("Trainer::save_model", file);
-  require_whole_model("Trainer::save_model");
+  const std::string path = path_for_model("Trainer::save_model", file);
+  gather_values();
   average_statistics();
   if (is_root()) serializers::save(path, model_);
 }
@@ -282,7 +291,9 @@ bool Trainer::write_checkpoint() {
 }
 
 void Trainer::save_snapshot() {
-  for (parallel::MultiNodeOptimizer& each : ranks_) each.check_state();
+  folder_ ? gather_values_for_folder() : gather_values();
+  for (parallel::MultiNodeOptimizer& each : ranks_)
+    parallel::check_equal_states(*comm_, each.actual_optimizer(), "check_state");
   if (options_.out.empty()) {
     saved_ = iteration_;
     return;
@@ -304,12 +315,6 @@ void Trainer::save_snapshot() {
   if (write_checkpoint()) saved_ = iteration_;
   rank_states_.clear();
   extension_states_.clear();
-}
-
-// Not left out where the one before it is still being written (WhenBusy::kSkip).
-void Trainer::save_last_snapshot() {
-  if (folder_) folder_->wait();
-  save_snapshot();
 }
 
 }  // namespace catena::training

@@ -1,44 +1,26 @@
 // Steps of training, eagerly.
 #include "catena/training/updater.h"
 
-#include "catena/array/math.h"
+#include "training/number_sums.h"
 
 namespace catena::training {
 namespace {
 
-Arrays data_of(const Variables& numbers) {
-  Arrays arrays;
-  for (const Variable& v : numbers) arrays.push_back(v.data());
-  return arrays;
-}
-
 // Forward and backward; the numbers, of which the loss is unscaled.
-Arrays learn(const Optimizer& optimizer, const Score& score, const datasets::Batch& batch) {
+Numbers learn(const Optimizer& optimizer, const Score& score, const datasets::Batch& batch) {
   const Variables numbers = score(batch);
   CATENA_CHECK(ValueError, !numbers.empty(),
                "training: the score of a batch is empty; return the loss as its first number");
   optimizer.scaled(numbers[0]).backward();
-  return data_of(numbers);
+  return Numbers(numbers);
 }
 
-// Adds share * numbers to the sums.
-void add_numbers(Arrays& sums, const Arrays& numbers, double share) {
-  if (sums.empty()) {
-    for (const Array& number : numbers) sums.push_back(number * share);
-    return;
-  }
-  CATENA_CHECK(ValueError, numbers.size() == sums.size(), "training: the score of a slice gave ",
-               numbers.size(), " numbers, that of the slices before it ", sums.size());
-  for (size_t k = 0; k < sums.size(); ++k) sums[k] = sums[k] + numbers[k] * share;
-}
-
-Arrays learn_slices(parallel::MultiNodeOptimizer& optimizer, const Score& score,
-                    const datasets::Batch& batch) {
-  Arrays means;
+Numbers learn_slices(parallel::MultiNodeOptimizer& optimizer, const Score& score,
+                     const datasets::Batch& batch) {
+  NumberSums sums;
   for (const auto& slice : optimizer.slices(batch.size(), batch.global_count))
-    add_numbers(means, learn(optimizer.actual_optimizer(), score, rows_of(batch, slice)),
-                slice.share());
-  return means;
+    sums.add(learn(optimizer.actual_optimizer(), score, rows_of(batch, slice)), slice.share());
+  return sums.means();
 }
 
 void check_score(const Score& score) {
@@ -66,7 +48,7 @@ Step make_step(Optimizer& optimizer, Score score) {
   check_score(score);
   return [&optimizer, score = std::move(score)](const datasets::Batch& batch) {
     optimizer.zero_grads();
-    Arrays numbers = learn(optimizer, score, batch);
+    Numbers numbers = learn(optimizer, score, batch);
     optimizer.update();
     return numbers;
   };
@@ -83,7 +65,7 @@ Step make_step(parallel::MultiNodeOptimizer& optimizer, Score score, EmptyBatche
     optimizer.zero_grads();
     optimizer.set_batch_order(order_of(batch.place));
     if (optimizer.slice_count() == 0) optimizer.set_batch_weight(batch.size(), batch.global_count);
-    Arrays numbers;
+    Numbers numbers;
     if (optimizer.slice_count() > 0)
       numbers = learn_slices(optimizer, score, batch);
     else if (batch.size() > 0 || runs_empty)
@@ -99,8 +81,8 @@ StandardUpdater::StandardUpdater(datasets::BatchIterator& batches, Step step)
                "StandardUpdater: the step is an empty function; make one with make_step()");
 }
 
-Arrays StandardUpdater::run_step(const datasets::Batch& batch) const {
-  Arrays numbers = step_(batch);
+Numbers StandardUpdater::run_step(const datasets::Batch& batch) const {
+  Numbers numbers = step_(batch);
   for (const Array& number : numbers)
     CATENA_CHECK(ShapeError, number.defined() && number.size() == 1,
                  "training: a step returned a number that is ",
@@ -114,8 +96,8 @@ void StandardUpdater::update(Means& means) {
   CATENA_CHECK(ValueError, batch.has_value(), "training: the batches have ended after ",
                batches().epoch(),
                " epoch(s); make their order with repeat = true (that of ShuffledIterator)");
-  const Arrays numbers = run_step(*batch);
-  if (batch->size() > 0) means.add(numbers, double(batch->size()));
+  const Numbers numbers = run_step(*batch);
+  if (batch->size() > 0) means.add_counted(numbers, double(batch->size()));
 }
 
 }  // namespace catena::training

@@ -121,7 +121,7 @@ TEST(Devices, CpuDevicesAreDistinct) {
     add(a, b);
     FAIL();
   } catch (const DeviceError& e) {
-    EXPECT_NE(std::string(e.what()).find("cpu:0 and cpu:1"), std::string::npos) << e.what();
+    expect_contains(e.what(), {"cpu:0 and cpu:1"});
   }
   EXPECT_EQ(values(a + b.to("cpu:0")), (V{2, 2, 2}));
   EXPECT_TRUE(a.to("cpu:0").same_body(a));

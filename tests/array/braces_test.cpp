@@ -6,7 +6,6 @@
 #include "catena/array/along_axis.h"
 #include "catena/array/calculus.h"
 #include "catena/array/creation.h"
-#include "catena/array/indexing.h"
 #include "catena/array/linalg.h"
 #include "catena/array/logic.h"
 #include "catena/array/manipulation.h"

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "catena/array/calculus.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/io.h"

@@ -8,6 +8,7 @@
 
 #include "catena/array/creation.h"
 #include "catena/testing.h"
+#include "error_text.h"
 
 namespace catena::test {
 
@@ -28,17 +29,6 @@ inline std::string device_name(const ::testing::TestParamInfo<Device>& info) {
   std::string name = info.param.name();
   name[name.find(':')] = '_';
   return name;
-}
-
-// What the call throws, as text; "no error" if nothing.
-template <class F>
-std::string failure_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 #define CATENA_ON_DEVICES(suite)                                                            \

@@ -84,17 +84,17 @@ TEST_P(AnyIndexing, Masks) {
 TEST_P(AnyIndexing, ErrorsCarryTheValues) {
   const Array a = counting({3, 4});
   auto has = [](const std::string& s, const char* part) { return s.find(part) != s.npos; };
-  std::string said = failure_of([&] { a(Slice(), ints({0, 4})); });
+  std::string said = error_of<Error>([&] { a(Slice(), ints({0, 4})); });
   EXPECT_TRUE(has(said, "position 4 is out of bounds for axis 1 of extent 4")) << said;
-  said = failure_of([&] { a(ints({-4}), ints({0})); });
+  said = error_of<Error>([&] { a(ints({-4}), ints({0})); });
   EXPECT_TRUE(has(said, "position -4 is out of bounds for axis 0 of extent 3")) << said;
-  said = failure_of([&] { a(I{0, 7}); });
+  said = error_of<Error>([&] { a(I{0, 7}); });
   EXPECT_TRUE(has(said, "position 7 is out of bounds for axis 0")) << said;
-  said = failure_of([&] { a(mask({true, false}, {2})); });
+  said = error_of<Error>([&] { a(mask({true, false}, {2})); });
   EXPECT_TRUE(has(said, "a mask of shape (2,) does not match axis 0")) << said;
-  said = failure_of([&] { a(ints({0, 1}), ints({0, 1, 2})); });
+  said = error_of<Error>([&] { a(ints({0, 1}), ints({0, 1, 2})); });
   EXPECT_TRUE(has(said, "(2,)") && has(said, "(3,)")) << said;
-  said = failure_of([&] { a(on(array({0.5}, cpu()))); });
+  said = error_of<Error>([&] { a(on(array({0.5}, cpu()))); });
   EXPECT_TRUE(has(said, "float64")) << said;
   EXPECT_THROW(a(ints({0}), 0, 0), IndexError);
   EXPECT_THROW(a(3, ints({0})), IndexError);

@@ -10,6 +10,7 @@
 #include "catena/array/random.h"
 #include "catena/array/reduction.h"
 #include "catena/testing.h"
+#include "error_text.h"
 
 namespace catena {
 namespace {
@@ -45,7 +46,7 @@ TEST_P(MemoryProfileOn, TellsWhoHoldsWhat) {
   EXPECT_GE(add.peak, 4000u);
   EXPECT_EQ(add.peak, add.total);
   EXPECT_EQ(profile.entries().front().call, "ones") << "what holds most comes first";
-  EXPECT_NE(profile.report().find("step/inner/multiply"), std::string::npos);
+  expect_contains(profile.report(), {"step/inner/multiply"});
 }
 
 TEST_P(MemoryProfileOn, NamesTheCalls) {

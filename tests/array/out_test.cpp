@@ -9,13 +9,11 @@
 #include "catena/array/math.h"
 #include "catena/array/scan.h"
 #include "catena/array/sorting.h"
-#include "error_text.h"
 
 namespace catena {
 namespace {
 
 using namespace test;
-using ::error_of;
 
 class OutArguments : public OnDevice {};
 

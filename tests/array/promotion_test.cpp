@@ -43,6 +43,7 @@ TEST(Promotion, Int64AndUint64CompareExactly) {
             (std::vector<bool>{true, false, false, true, true}));
   EXPECT_EQ(isin(b, a, true).to_vector<bool>(),
             (std::vector<bool>{true, true, false, false, false}));
+  EXPECT_EQ(union1d(most, array<double>({0.5})).dtype(), dtype::float64);
   const Array out = ones({1}, dtype::float32);
   EXPECT_EQ(equal(most, above, out).item<float>(), 0);
   EXPECT_THROW(equal(most, above, zeros({2}, dtype::bool_)), ShapeError);

@@ -14,7 +14,6 @@ namespace catena {
 namespace {
 
 using test::device_name;
-using test::failure_of;
 using test::V;
 using test::values;
 
@@ -66,7 +65,7 @@ TEST_P(Properties, SetShapeNeverCopies) {
   EXPECT_TRUE(handle.shares_memory_with(a));
   EXPECT_EQ(a.shape(), (Shape{2, 3}));
   Array turned = a.T();
-  const std::string said = failure_of([&] { turned.set_shape({6}); });
+  const std::string said = error_of<Error>([&] { turned.set_shape({6}); });
   EXPECT_EQ(said.find("set_shape: the strides"), 0u) << said;
   EXPECT_EQ(turned.shape(), (Shape{3, 2})) << "as it was";
   EXPECT_THROW(turned.set_shape({4}), ShapeError);
@@ -97,8 +96,7 @@ TEST_P(Properties, TruthOfOneElement) {
   EXPECT_TRUE(numbers({NAN}).truth());
   EXPECT_TRUE(scalar_array(true, GetParam()).truth());
   EXPECT_FALSE(zeros({1, 0, 4}, GetParam()).truth()) << "no elements";
-  const std::string said = failure_of([&] { numbers({0, 0}).truth(); });
-  EXPECT_NE(said.find("use all() or any()"), said.npos) << said;
+  expect_contains(error_of<Error>([&] { numbers({0, 0}).truth(); }), {"use all() or any()"});
   EXPECT_THROW(numbers({0, 0}).truth(), ValueError);
   EXPECT_THROW(Array().truth(), ValueError);
 }

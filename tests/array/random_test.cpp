@@ -181,39 +181,5 @@ TEST(RandomBlocks, DropoutTakesAWordForEachElement) {
   }
 }
 
-TEST(RandomDistributions, MomentsAndChiSquare) {
-  constexpr int64_t n = 1 << 18;
-  const auto moments = [](const std::vector<double>& v) {
-    double mean = 0, variance = 0, third = 0, fourth = 0;
-    for (double x : v) mean += x / double(v.size());
-    for (double x : v) {
-      const double c = x - mean;
-      variance += c * c / double(v.size());
-      third += c * c * c / double(v.size());
-      fourth += c * c * c * c / double(v.size());
-    }
-    return std::array<double, 4>{mean, variance, third, fourth};
-  };
-  const double sigma = 1 / std::sqrt(double(n));
-  for (Dtype d : {Dtype::kFloat32, Dtype::kFloat64}) {
-    const auto z = moments(draw(RandomKind::kNormal, d, 0, 1, 0, 0, n).to_vector<double>());
-    EXPECT_NEAR(z[0], 0, 5 * sigma);
-    EXPECT_NEAR(z[1], 1, 5 * std::sqrt(2.0) * sigma);
-    EXPECT_NEAR(z[2], 0, 5 * std::sqrt(15.0) * sigma);
-    EXPECT_NEAR(z[3], 3, 5 * std::sqrt(96.0) * sigma);
-    const std::vector<double> u = draw(RandomKind::kUniform, d, 0, 1, 0, 0, n).to_vector<double>();
-    EXPECT_GE(*std::min_element(u.begin(), u.end()), 0);
-    EXPECT_LT(*std::max_element(u.begin(), u.end()), 1);
-    std::vector<double> bins(256, 0);
-    for (double x : u) ++bins[size_t(x * 256)];
-    double chi = 0;
-    for (double count : bins) chi += (count - n / 256.0) * (count - n / 256.0) / (n / 256.0);
-    EXPECT_NEAR(chi, 255, 6 * std::sqrt(2 * 255.0));
-  }
-  const std::vector<bool> b =
-      draw(RandomKind::kBernoulli, Dtype::kBool, 0, 0.3, 0, 0, n).to_vector<bool>();
-  EXPECT_NEAR(double(std::count(b.begin(), b.end(), true)) / n, 0.3, 5 * std::sqrt(0.21) * sigma);
-}
-
 }  // namespace
 }  // namespace catena

@@ -12,13 +12,11 @@
 #include "catena/array/reduction.h"
 #include "catena/array/sorting.h"
 #include "catena/array/statistics.h"
-#include "error_text.h"
 
 namespace catena {
 namespace {
 
 using namespace test;
-using ::error_of;
 
 class ReductionForms : public OnDevice {};
 

@@ -55,8 +55,8 @@ TEST(CapturedParameters, MoveToAnotherArenaButNotWithinOne) {
   before = moves;
   optimizers::ParameterArena& arena = sgd.arena(0);
   arena.make_states({}, {0, 0});
-  arena.keep_data({0, 0});
-  arena.make_data_whole();
+  arena.keep_own_data(true);
+  arena.take_whole_data(arena.memory_for_data());
   EXPECT_EQ(moves, before);
 }
 

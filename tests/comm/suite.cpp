@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "catena/array/indexing.h"
+#include "catena/comm/mesh.h"
 #include "catena/comm/transport.h"
 
 namespace catena::comm_suite {
@@ -33,14 +34,10 @@ double seen(Dtype dtype, double v) { return dtype == Dtype::kBool ? double(v != 
 
 double combine(Reduction kind, double a, double b) {
   switch (kind) {
-    case Reduction::kMin:
-      return std::min(a, b);
-    case Reduction::kMax:
-      return std::max(a, b);
-    case Reduction::kProduct:
-      return a * b;
-    default:
-      return a + b;
+    case Reduction::kMin: return std::min(a, b);
+    case Reduction::kMax: return std::max(a, b);
+    case Reduction::kProduct: return a * b;
+    default: return a + b;
   }
 }
 
@@ -309,6 +306,25 @@ void asynchronous(Communicator& comm) {
   EXPECT_EQ(to_doubles(y), to_doubles(x));
 }
 
+// Two axes, of which one has what the ranks leave.
+void mesh(Communicator& comm) {
+  const int rows = comm.size() % 2 == 0 ? 2 : 1, columns = comm.size() / rows;
+  Mesh mesh(comm, {{"row", rows}, {"column", -1}});
+  const int row = comm.rank() / columns, column = comm.rank() % columns;
+  EXPECT_EQ(mesh.coordinate("row"), row);
+  EXPECT_EQ(mesh.size("column"), columns);
+  const auto sum_of = [&](Communicator& part) {
+    const Array x = full({3}, comm.rank(), {Dtype::kInt64, comm.device()});
+    return part.all_reduce(x).to_cpu().to_vector<int64_t>()[2];
+  };
+  EXPECT_EQ(sum_of(mesh["row"]), rows * column + columns * rows * (rows - 1) / 2);
+  EXPECT_EQ(sum_of(mesh["column"]), columns * columns * row + columns * (columns - 1) / 2);
+  EXPECT_EQ(sum_of(mesh.over({"column", "row"})), comm.size() * (comm.size() - 1) / 2);
+  EXPECT_EQ(sum_of(mesh.over({})), comm.rank());
+  EXPECT_EQ(mesh["row"].name(), rows == 1 ? "threads" : comm.name());
+  EXPECT_EQ(mesh["column"].axis().text(), "column");
+}
+
 void split(Communicator& comm) {
   // Odd and even ranks, each in reverse order.
   const int color = comm.rank() % 2;
@@ -461,6 +477,7 @@ std::vector<Case> collective_cases() {
                           {"group_of_collectives", group_of_collectives},
                           {"asynchronous", asynchronous},
                           {"split", split},
+                          {"mesh", mesh},
                           {"topology", topology},
                           {"argument_errors", argument_errors}};
   for (const Case& one : message_cases()) cases.push_back(one);

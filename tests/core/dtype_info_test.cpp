@@ -108,6 +108,34 @@ TEST(DtypeInfo, NamesAndCodes) {
   EXPECT_TRUE(issubdtype(Dtype::kBool, DtypeClass::kGeneric));
 }
 
+// Each reader takes the first row that has the text.
+TEST(DtypeInfo, NoTwoRowsShareAText) {
+  for (const auto column : {&DtypeRow::kernel_type, &DtypeRow::safetensors, &DtypeRow::torch,
+                            &DtypeRow::torch_storage}) {
+    for (int i = 0; i < kDtypeCount; ++i) {
+      const std::string_view text = kDtypeRows[i].*column;
+      EXPECT_TRUE(text.empty() || find_dtype(column, text) == static_cast<Dtype>(i)) << text;
+    }
+  }
+}
+
+// The bits of a row are those of its C++ type.
+TEST(DtypeInfo, FloatsHaveTheBitsOfTheirRows) {
+  for (int i = 0; i < kDtypeCount; ++i) {
+    const auto d = static_cast<Dtype>(i);
+    if (!is_float(d)) continue;
+    SCOPED_TRACE(name(d));
+    const FloatInfo f = finfo(d);
+    EXPECT_EQ(f.bits, 1 + f.exponent_bits + f.mantissa_bits);
+    EXPECT_EQ(round_to(d, 1 + f.eps), 1 + f.eps);
+    EXPECT_EQ(round_to(d, 1 + f.epsneg), 1);
+    EXPECT_EQ(round_to(d, f.max), f.max);
+    EXPECT_EQ(round_to(d, f.smallest_subnormal), f.smallest_subnormal);
+    EXPECT_EQ(round_to(d, f.tiny), f.smallest_subnormal * std::ldexp(1, f.mantissa_bits));
+    EXPECT_EQ(round_to(d, f.smallest_subnormal / 2), 0);
+  }
+}
+
 TEST(DtypeInfo, Digits) {
   EXPECT_EQ(binary_repr(-3, 5), "11101");
   EXPECT_EQ(binary_repr(5, 8), "00000101");

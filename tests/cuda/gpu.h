@@ -60,14 +60,10 @@ inline void expect_equal(const Array& actual, const Array& expected, const std::
 // What rounding to the dtype leaves uncertain.
 inline double rounding(Dtype dtype) {
   switch (dtype) {
-    case Dtype::kFloat16:
-      return 2e-3;
-    case Dtype::kBFloat16:
-      return 1.6e-2;
-    case Dtype::kFloat32:
-      return 1e-5;
-    default:
-      return 1e-12;
+    case Dtype::kFloat16: return 2e-3;
+    case Dtype::kBFloat16: return 1.6e-2;
+    case Dtype::kFloat32: return 1e-5;
+    default: return 1e-12;
   }
 }
 

@@ -47,12 +47,9 @@ Array samples(ElementwiseOp op, int operand, Dtype d, const Shape& shape) {
 
 Array run_op(ElementwiseOp op, const std::vector<Array>& x) {
   switch (x.size()) {
-    case 1:
-      return elementwise(op, {x[0]});
-    case 2:
-      return elementwise(op, {x[0], x[1]});
-    default:
-      return elementwise(op, {x[0], x[1], x[2]});
+    case 1: return elementwise(op, {x[0]});
+    case 2: return elementwise(op, {x[0], x[1]});
+    default: return elementwise(op, {x[0], x[1], x[2]});
   }
 }
 

@@ -185,6 +185,17 @@ TEST_F(PoolTest, KeepsTheLimit) {
   EXPECT_NO_THROW(get(4 * kMiB));
 }
 
+TEST_F(PoolTest, TheLimitIsForMemoryOutsideOfThePoolToo) {
+  pool->set_limit(30 * kMiB);
+  get(20 * kMiB);  // free again
+  EXPECT_TRUE(pool->count_outside(24 * kMiB));
+  EXPECT_EQ(device->held, 0u) << "given back for it";
+  EXPECT_FALSE(pool->count_outside(8 * kMiB));
+  EXPECT_THROW(get(8 * kMiB), OutOfMemoryError);
+  pool->discount_outside(24 * kMiB);
+  EXPECT_NO_THROW(get(8 * kMiB));
+}
+
 TEST_F(PoolTest, FreeAllBlocksKeepsLiveSegments) {
   StoragePtr live = get(512);
   get(30 * kMiB);

@@ -41,7 +41,7 @@ std::string problem(const Words& words) {
 struct Found {
   double loss, top1, top5;
 };
-Found found_in(const Finished& result) {
+[[maybe_unused]] Found found_in(const Finished& result) {
   EXPECT_EQ(result.status, 0) << result.all();
   const auto number = [&](const std::string& before) {
     const size_t at = result.out.find(before);
@@ -92,7 +92,7 @@ class PlainPictures {
   std::vector<int32_t> labels_;
 };
 
-void expect_near(const Found& found, const Found& expected) {
+[[maybe_unused]] void expect_near(const Found& found, const Found& expected) {
   EXPECT_NEAR(found.loss, expected.loss, 2e-3);
   EXPECT_NEAR(found.top1, expected.top1, 1e-4);
   EXPECT_NEAR(found.top5, expected.top5, 1e-4);

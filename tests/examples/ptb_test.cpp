@@ -7,6 +7,8 @@
 #include <set>
 
 #include "catena/array/io.h"
+#include "catena/array/math.h"
+#include "catena/comm/factory.h"
 #include "catena/testing.h"
 #include "common/corpus.h"
 #include "error_text.h"
@@ -99,6 +101,24 @@ TEST(PtbExample, WindowsGoOnWhereTheLastOnesEnded) {
             "");
   expect_contains(error_of<ValueError>([&] { ptb::windows_of(text, 5, 3, "the test text"); }),
                   {"the test text has 14 words", "5 streams of a window of 3 words"});
+}
+
+// Each window begins with the state in which the one before it ended.
+TEST(PtbExample, ThePerplexityDoesNotDependOnTheWindow) {
+  std::vector<int32_t> words(33);
+  for (size_t i = 0; i < words.size(); ++i) words[i] = static_cast<int32_t>(i * i % 5);
+  random::seed(1);
+  ptb::LanguageModel model({5, 4, 0}, 2);
+  for (Parameter& p : model.parameters()) p.copy_from(p.data() * 20);  // so that states count
+  comm::run_threads(1, [&](Communicator& comm) {
+    const auto perplexity_by = [&](int64_t window) {
+      const datasets::DatasetPtr windows = ptb::windows_of(words, 2, window, "it");
+      datasets::ResidentIterator batches(windows, datasets::SerialIterator(windows->size(), 2),
+                                         cpu(0));
+      return ptb::perplexity_of(model, batches, comm);
+    };
+    EXPECT_NEAR(perplexity_by(2) / perplexity_by(8), 1, 1e-5);
+  });
 }
 
 // By chance a word of 17 is right: the first of a line has four choices, the others none, so that

@@ -11,7 +11,6 @@
 #include "catena/array/reduction.h"
 #include "catena/autograd/function_call.h"
 #include "catena/autograd/function_set.h"
-#include "catena/functions/activation.h"
 #include "catena/functions/array.h"
 #include "catena/functions/connection/convolution_2d.h"
 #include "catena/functions/connection/linear.h"

@@ -1,21 +1,16 @@
 // Weights under autocast: cast at most once a step, by the update itself inside an optimizer, and
 // to the values that each use would have made.
-#include <gtest/gtest.h>
-
 #include <thread>
 
-#include "catena/array/random.h"
 #include "catena/autograd/autocast.h"
 #include "catena/autograd/function_set.h"
 #include "catena/core/graph.h"
-#include "catena/functions/activation.h"
 #include "catena/functions/array.h"
 #include "catena/functions/connection.h"
 #include "catena/functions/loss.h"
 #include "catena/kernels/copy.h"
 #include "catena/optimizers/adam.h"
 #include "catena/testing_markers.h"
-#include "error_text.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {

@@ -1,7 +1,7 @@
 // An axis out of range is an IndexError in every function that takes one, as it is of arrays.
 #include <functional>
 
-#include "catena/functions/activation/crelu.h"
+#include "catena/functions/activation/elementwise.h"
 #include "catena/functions/activation/maxout.h"
 #include "catena/functions/activation/softmax.h"
 #include "catena/functions/array.h"

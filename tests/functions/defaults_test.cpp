@@ -2,7 +2,6 @@
 #include "defaults.h"
 
 #include "catena/array/manipulation.h"
-#include "catena/array/random.h"
 #include "catena/functions/functions.h"
 #include "catena/functions/initializers.h"
 #include "functions/functions_test_util.h"
@@ -300,49 +299,26 @@ testing::DefaultRow start(const char* name, Array (*make)()) {
   return {name, [=](const Operands&) { return deviation(make()); }};
 }
 
+template <class Rule>
+testing::DefaultRow drawn(const char* name, const Rule& rule) {
+  return {name, [=](const Operands&) { return deviation(rule({300, 200})); }};
+}
+
 TEST(Defaults, OfStartValues) {
   using namespace initializers;
-  const Shape shape{300, 200};
   random::seed(1);
   testing::expect_defaults(
       "initializers",
       {
-          start("Uniform",
-                [] {
-                  return Uniform()({300, 200});
-                }),
-          start("Normal",
-                [] {
-                  return Normal()({300, 200});
-                }),
-          start("LeCunNormal",
-                [] {
-                  return LeCunNormal()({300, 200});
-                }),
-          start("LeCunUniform",
-                [] {
-                  return LeCunUniform()({300, 200});
-                }),
-          start("GlorotNormal",
-                [] {
-                  return GlorotNormal()({300, 200});
-                }),
-          start("GlorotUniform",
-                [] {
-                  return GlorotUniform()({300, 200});
-                }),
-          start("HeNormal",
-                [] {
-                  return HeNormal()({300, 200});
-                }),
-          start("HeUniform",
-                [] {
-                  return HeUniform()({300, 200});
-                }),
-          start("Orthogonal",
-                [] {
-                  return Orthogonal()({300, 200});
-                }),
+          drawn("Uniform", Uniform()),
+          drawn("Normal", Normal()),
+          drawn("LeCunNormal", LeCunNormal()),
+          drawn("LeCunUniform", LeCunUniform()),
+          drawn("GlorotNormal", GlorotNormal()),
+          drawn("GlorotUniform", GlorotUniform()),
+          drawn("HeNormal", HeNormal()),
+          drawn("HeUniform", HeUniform()),
+          drawn("Orthogonal", Orthogonal()),
           start("Linear", [] { return F::Linear(200, 300).W.data(); }),
           start("Convolution2D", [] { return F::Convolution2D(30, 60, 3).W.data(); }),
           start("Convolution1D", [] { return F::Convolution1D(30, 600, 9).W.data(); }),

@@ -6,7 +6,6 @@
 #include <thread>
 #include <vector>
 
-#include "catena/array/format.h"
 #include "catena/array/random.h"
 #include "catena/array/reduction.h"
 #include "catena/functions/connection/convolution_2d.h"

@@ -5,8 +5,6 @@
 
 #include <functional>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "functions/functions_test_util.h"
 
@@ -29,6 +27,22 @@ Plain plain_of(const Array& array);
 Plain plain(const Shape& shape, const std::function<double(const Shape& index)>& element);
 // A 0-d array.
 inline Plain plain(double value) { return {{}, {value}}; }
+
+// What references are made of.
+using Numbers = std::vector<double>;
+double added_up(const Numbers& x);
+double mean_of(const Numbers& x);
+double variance_of(const Numbers& x);  // divides by their number
+double largest_of(const Numbers& x);
+// The place of an axis that may be counted from the end.
+inline size_t place_of(int64_t axis, const Shape& shape) {
+  return size_t(axis < 0 ? axis + shape.ndim() : axis);
+}
+Plain mapped(const Plain& x, const std::function<double(double)>& f);
+// f of the elements along the axes, or of all where there are none, in C order.
+Plain over_axes(const Plain& x, const Axes& axes, bool keepdims,
+                const std::function<double(const Numbers&)>& f);
+Plain softmax_of(const Plain& x, int64_t axis);
 
 // Draws arrays on the device of the test; equal seeds give equal values everywhere.
 class Draw {
@@ -55,15 +69,16 @@ struct InputRange {
 };
 
 // A wrong call, and the whole text of its error.
+struct FunctionRecord;
 struct ErrorRecord {
-  std::function<std::string(const Draw&)> message_of_call;
+  std::function<std::string(const FunctionRecord&, const Draw&)> message_of_call;
   std::string text;
 };
-template <class Exception>
-ErrorRecord error(std::function<void(const Draw&)> call, std::string text) {
-  return {[call](const Draw& draw) -> std::string {
+template <class Exception, class Call>
+ErrorRecord error_of_call(Call call, std::string text) {
+  return {[call](const FunctionRecord& record, const Draw& draw) -> std::string {
             try {
-              call(draw);
+              call(record, draw);
             } catch (const Exception& e) {
               return e.what();
             } catch (const std::exception& e) {
@@ -73,9 +88,42 @@ ErrorRecord error(std::function<void(const Draw&)> call, std::string text) {
           },
           std::move(text)};
 }
+template <class Exception>
+ErrorRecord error(std::function<void(const Draw&)> call, std::string text) {
+  return error_of_call<Exception>([call](const FunctionRecord&, const Draw& draw) { call(draw); },
+                                  std::move(text));
+}
+
+// An input of a wrong call: {2, 3} or {{2, 3}, Dtype::kInt32}; integers are 0.
+struct WrongInput {
+  Shape shape;
+  Dtype dtype = Dtype::kFloat64;
+  WrongInput() = default;
+  WrongInput(std::initializer_list<int64_t> extents) : shape(extents) {}
+  WrongInput(Shape extents, Dtype its_dtype) : shape(std::move(extents)), dtype(its_dtype) {}
+};
+using WrongInputs = std::vector<WrongInput>;
+// Calls the function of a record with such inputs.
+void call_with(const WrongInputs& operands, const FunctionRecord& record, const Draw& draw);
+template <class Exception>
+ErrorRecord error(const WrongInputs& operands, std::string text) {
+  return error_of_call<Exception>(
+      [=](const FunctionRecord& record, const Draw& draw) { call_with(operands, record, draw); },
+      std::move(text));
+}
+
 // An InvalidType of a function with this label.
-ErrorRecord type_error(const std::string& label, std::function<void(const Draw&)> call,
-                       const std::string& expectation);
+template <class Call>
+ErrorRecord type_error(const std::string& label, const Call& call, const std::string& expectation) {
+  return error<InvalidType>(
+      call, "Invalid operation is performed in: " + label + " (Forward)\n\n" + expectation);
+}
+inline ErrorRecord type_error(const std::string& label, const WrongInputs& operands,
+                              const std::string& expectation) {
+  return type_error<WrongInputs>(label, operands, expectation);
+}
+// That of one input x of int32, for which the record's function takes floats.
+ErrorRecord integers_refused(const std::string& label, const Shape& x);
 
 struct FunctionRecord {
   std::string function;            // its name in catena::functions
@@ -119,10 +167,16 @@ inline std::function<Variables(const Variables&)> binary(
     std::function<Variable(const Variable&, const Variable&)> f) {
   return [f](const Variables& v) { return Variables{f(v[0], v[1])}; };
 }
+// Records of several groups, one behind the other.
+FunctionRecords joined(const std::vector<FunctionRecords>& groups);
 // The record of one, each of `inputs` a shape to call it with.
 using UnaryReference = std::function<Plain(const Plain&)>;
 FunctionRecord unary_record(std::string function, std::string variant, const Shapes& inputs,
                             std::function<Variable(const Variable&)> call,
                             UnaryReference reference);
+// A function of each element, which asks one slot each way.
+FunctionRecord elementwise_record(std::string function, const InputRange& range,
+                                  std::function<Variable(const Variable&)> call,
+                                  std::function<double(double)> reference);
 
 }  // namespace catena

@@ -355,7 +355,7 @@ TEST_P(Functions, LeaveNoGraphWhereNoGradientIsWanted) {
 
 TEST_P(Functions, SayWhatIsWrong) {
   for (const ErrorRecord& e : record().errors)
-    EXPECT_EQ(e.message_of_call(draw()), e.text) << record().name();
+    EXPECT_EQ(e.message_of_call(record(), draw()), e.text) << record().name();
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Functions, ::testing::ValuesIn(cases()), case_name);

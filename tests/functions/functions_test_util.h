@@ -14,6 +14,7 @@
 #include "catena/autograd/grad_mode.h"
 #include "catena/functions/math.h"
 #include "catena/testing.h"
+#include "error_text.h"
 
 namespace catena {
 
@@ -62,18 +63,6 @@ inline void expect_gradients(const VariableFunction& f, const Arrays& inputs,
 inline void expect_gradients(const std::function<Variable(const Variable&)>& f, const Array& x,
                              const std::string& what = "") {
   expect_gradients([&](const Variables& xs) { return Variables{f(xs[0])}; }, Arrays{x}, what);
-}
-
-// The message of the exception that f() throws.
-template <class Exception, class Call>
-std::string message_of(Call f) {
-  try {
-    f();
-  } catch (const Exception& e) {
-    return e.what();
-  }
-  ADD_FAILURE() << "no exception of the expected type";
-  return {};
 }
 
 }  // namespace catena

@@ -154,28 +154,6 @@ TEST(Initializers, FansAreThoseOfWeights) {
   EXPECT_EQ(window.out, 120);
 }
 
-TEST(Initializers, LayersTakeThem) {
-  random::seed(4);
-  const std::vector<double> expected = HeUniform()({3, 5}).to_vector<double>();
-  random::seed(4);
-  F::Linear linear(5, 3, {.initialW = HeUniform(), .initial_bias = Constant(0.5)});
-  EXPECT_EQ(linear.W.data().to_vector<double>(), expected);
-  EXPECT_EQ(linear.b.data().to_vector<double>(), (std::vector<double>{0.5, 0.5, 0.5}));
-
-  F::Convolution2D filters(4, 6, 3, {.groups = 2, .initialW = Orthogonal(1)});
-  EXPECT_EQ(filters.W.shape(), Shape({6, 2, 3, 3}));
-  expect_orthogonal(filters.W.data(), 1);
-
-  F::EmbedID table(7, 3, {.initialW = Uniform(0.01), .dtype = dtype::float16});
-  EXPECT_EQ(table.W.dtype(), dtype::float16);
-  for (const double v : table.W.data().to_vector<double>()) EXPECT_LE(std::abs(v), 0.011);
-
-  F::NStepLSTM lstm(1, 4, 6, {.upward_init = One(), .lateral_init = Orthogonal(1)});
-  EXPECT_EQ(lstm.layers[0].Wx.data().to_vector<double>(), std::vector<double>(96, 1.0));
-  for (int64_t k = 0; k < 4; ++k)
-    expect_orthogonal(lstm.layers[0].Wh.data()(Slice(6 * k, 6 * k + 6)), 1);
-}
-
 TEST(Initializers, LayersTakeFunctionsAndArrays) {
   const auto ramp = [](const Shape& shape, const ArrayOptions& options) {
     return arange(element_count(shape)).reshape(shape).astype(*options.dtype);
@@ -185,17 +163,6 @@ TEST(Initializers, LayersTakeFunctionsAndArrays) {
   const std::optional<Array> given = ones({2, 2}, dtype::float64);
   EXPECT_EQ(F::Linear(2, 2, {.initialW = given}).W.dtype(), dtype::float64);
   EXPECT_FALSE(bool(InitialValue(std::optional<Array>())));
-}
-
-TEST(Initializers, DefaultsOfLayersAreLeCuns) {
-  random::seed(9);
-  const F::Linear linear(16, 3);
-  random::seed(9);
-  EXPECT_EQ(linear.W.data().to_vector<double>(), LeCunNormal()({3, 16}).to_vector<double>());
-  random::seed(9);
-  const F::EmbedID table(4, 3);
-  random::seed(9);
-  EXPECT_EQ(table.W.data().to_vector<double>(), Normal(1)({4, 3}).to_vector<double>());
 }
 
 TEST(Initializers, ErrorsSayWhatWasGiven) {

@@ -1,13 +1,10 @@
 // The options for start values of all layers: what they start, and what is there without them.
-#include <cmath>
 #include <limits>
 
-#include "catena/array/random.h"
 #include "catena/functions/activation.h"
 #include "catena/functions/connection.h"
 #include "catena/functions/loss.h"
 #include "catena/functions/normalization.h"
-#include "error_text.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {
@@ -22,11 +19,19 @@ struct Started {
   Shape part;
 };
 
+using Parts = std::vector<Started>;
+using Given = const InitialValue&;
+
 struct Case {
-  const char* option;
-  std::function<std::vector<Started>(const InitialValue& given)> make;
-  double mean, deviation;  // without the option
-  const char* refused;     // how the error of another shape begins
+  std::string option;      // of which layer
+  double mean, deviation;  // without it
+  std::function<Parts(Given)> make;
+  std::string refused = "";  // what the error of another shape says, if it is not of this option
+  std::string error() const {
+    const std::string name = option.substr(0, option.find('.'));
+    return refused.empty() ? name + ": " + option.substr(name.size() + 1) + " has shape (7,)"
+                           : refused;
+  }
 };
 
 constexpr int64_t kIn = 40, kOut = 30;
@@ -43,277 +48,204 @@ double fan_in(int64_t n) { return std::sqrt(1 / double(n)); }
 
 std::vector<Case> recurrent_cases() {
   return {
-      {"LSTM.upward_init",
-       [](const InitialValue& v) {
-         return std::vector{gates(F::LSTM(kIn, kOut, {.upward_init = v}).upward.W)};
-       },
-       0, fan_in(kIn), "LSTM: upward_init has shape (7,), expected (out, in) = (30, 40)"},
-      {"LSTM.lateral_init",
-       [](const InitialValue& v) {
-         return std::vector{gates(F::LSTM(kIn, kOut, {.lateral_init = v}).lateral.W)};
-       },
-       0, fan_in(kOut), "LSTM: lateral_init has shape (7,)"},
-      {"LSTM.bias_init",
-       [](const InitialValue& v) {
-         return std::vector{gates(F::LSTM(kIn, kOut, {.bias_init = v}).upward.b)};
-       },
-       0, 0, "LSTM: bias_init has shape (7,)"},
-      {"LSTM.forget_bias_init",
-       [](const InitialValue& v) {
+      {"LSTM.upward_init", 0, fan_in(kIn),
+       [](Given v) { return Parts{gates(F::LSTM(kIn, kOut, {.upward_init = v}).upward.W)}; },
+       "LSTM: upward_init has shape (7,), expected (out, in) = (30, 40)"},
+      {"LSTM.lateral_init", 0, fan_in(kOut),
+       [](Given v) { return Parts{gates(F::LSTM(kIn, kOut, {.lateral_init = v}).lateral.W)}; }},
+      {"LSTM.bias_init", 0, 0,
+       [](Given v) { return Parts{gates(F::LSTM(kIn, kOut, {.bias_init = v}).upward.b)}; }},
+      {"LSTM.forget_bias_init", 0, 0,
+       [](Given v) {
          const F::LSTM lstm(kIn, kOut, {.forget_bias_init = v});
-         return std::vector<Started>{{forget_block(lstm.upward.b), {kOut}}};
+         return Parts{{forget_block(lstm.upward.b), {kOut}}};
        },
-       0, 0, "LSTM: forget_bias_init has shape (7,), expected (out) = (30,)"},
-      {"NStepLSTM.upward_init",
-       [](const InitialValue& v) {
+       "LSTM: forget_bias_init has shape (7,), expected (out) = (30,)"},
+      {"NStepLSTM.upward_init", 0, fan_in(kIn),
+       [](Given v) {
          const F::NStepLSTM lstm(1, kIn, kOut, {.upward_init = v});
-         return std::vector{gates(lstm.layers[0].Wx)};
-       },
-       0, fan_in(kIn), "NStepLSTM: upward_init has shape (7,)"},
-      {"NStepLSTM.lateral_init",
-       [](const InitialValue& v) {
+         return Parts{gates(lstm.layers[0].Wx)};
+       }},
+      {"NStepLSTM.lateral_init", 0, fan_in(kOut),
+       [](Given v) {
          const F::NStepLSTM lstm(2, kIn, kOut, {.lateral_init = v});
-         return std::vector{gates(lstm.layers[0].Wh), gates(lstm.layers[1].Wh)};
-       },
-       0, fan_in(kOut), "NStepLSTM: lateral_init has shape (7,)"},
-      {"NStepLSTM.bias_init",
-       [](const InitialValue& v) {
+         return Parts{gates(lstm.layers[0].Wh), gates(lstm.layers[1].Wh)};
+       }},
+      {"NStepLSTM.bias_init", 0, 0,
+       [](Given v) {
          const F::NStepLSTM lstm(2, kIn, kOut, {.bias_init = v});
-         return std::vector{gates(lstm.layers[0].b), gates(lstm.layers[1].b)};
-       },
-       0, 0, "NStepLSTM: bias_init has shape (7,)"},
-      {"NStepLSTM.forget_bias_init",
-       [](const InitialValue& v) {
+         return Parts{gates(lstm.layers[0].b), gates(lstm.layers[1].b)};
+       }},
+      {"NStepLSTM.forget_bias_init", 0, 0,
+       [](Given v) {
          const F::NStepLSTM lstm(2, kIn, kOut, {.forget_bias_init = v});
-         return std::vector<Started>{{forget_block(lstm.layers[0].b), {kOut}},
-                                     {forget_block(lstm.layers[1].b), {kOut}}};
-       },
-       0, 0, "NStepLSTM: forget_bias_init has shape (7,)"},
-      {"StatefulGRU.init",
-       [](const InitialValue& v) {
+         return Parts{{forget_block(lstm.layers[0].b), {kOut}},
+                      {forget_block(lstm.layers[1].b), {kOut}}};
+       }},
+      {"StatefulGRU.init", 0, fan_in(kIn),
+       [](Given v) {
          const F::StatefulGRU gru(kIn, kOut, {.init = v});
-         return std::vector{whole(gru.W_r.W), whole(gru.W_z.W), whole(gru.W.W)};
+         return Parts{whole(gru.W_r.W), whole(gru.W_z.W), whole(gru.W.W)};
        },
-       0, fan_in(kIn), "StatefulGRU: init has shape (7,), expected (out, in) = (30, 40)"},
-      {"StatefulGRU.inner_init",
-       [](const InitialValue& v) {
+       "StatefulGRU: init has shape (7,), expected (out, in) = (30, 40)"},
+      {"StatefulGRU.inner_init", 0, fan_in(kOut),
+       [](Given v) {
          const F::StatefulGRU gru(kIn, kOut, {.inner_init = v});
-         return std::vector{whole(gru.U_r.W), whole(gru.U_z.W), whole(gru.U.W)};
-       },
-       0, fan_in(kOut), "StatefulGRU: inner_init has shape (7,)"},
-      {"StatefulGRU.bias_init",
-       [](const InitialValue& v) {
+         return Parts{whole(gru.U_r.W), whole(gru.U_z.W), whole(gru.U.W)};
+       }},
+      {"StatefulGRU.bias_init", 0, 0,
+       [](Given v) {
          const F::StatefulGRU gru(kIn, kOut, {.bias_init = v});
-         return std::vector{whole(gru.W_r.b), whole(gru.W_z.b), whole(gru.W.b)};
-       },
-       0, 0, "StatefulGRU: bias_init has shape (7,)"},
+         return Parts{whole(gru.W_r.b), whole(gru.W_z.b), whole(gru.W.b)};
+       }},
   };
 }
 
 // GoogLeNet's blocks with convolutions that all have 40 numbers for each of theirs.
 std::vector<Case> block_cases() {
   return {
-      {"Inception.conv_init",
-       [](const InitialValue& v) {
+      {"Inception.conv_init", 0, fan_in(kIn),
+       [](Given v) {
          const F::Inception block(kIn, 20, kIn, 8, kIn, 8, 20, {.conv_init = v});
-         return std::vector{whole(block.conv1.W), whole(block.proj3.W), whole(block.proj5.W),
-                            whole(block.projp.W)};
+         return Parts{whole(block.conv1.W), whole(block.proj3.W), whole(block.proj5.W),
+                      whole(block.projp.W)};
        },
-       0, fan_in(kIn), "Convolution2D: initialW has shape (7,)"},
-      {"Inception.conv_init, windows",
-       [](const InitialValue& v) {
+       "Convolution2D: initialW has shape (7,)"},
+      {"Inception.conv_init, windows", 0, fan_in(9 * kIn),
+       [](Given v) {
          const F::Inception block(kIn, 20, kIn, 8, kIn, 8, 20, {.conv_init = v});
-         return std::vector{whole(block.conv3.W)};
+         return Parts{whole(block.conv3.W)};
        },
-       0, fan_in(9 * kIn), "Convolution2D: initialW has shape (7,)"},
-      {"Inception.bias_init",
-       [](const InitialValue& v) {
+       "Convolution2D: initialW has shape (7,)"},
+      {"Inception.bias_init", 0, 0,
+       [](Given v) {
          const F::Inception block(3, 2, 3, 4, 2, 3, 1, {.bias_init = v});
-         return std::vector{whole(block.conv1.b), whole(block.proj3.b), whole(block.conv3.b),
-                            whole(block.proj5.b), whole(block.conv5.b), whole(block.projp.b)};
+         return Parts{whole(block.conv1.b), whole(block.proj3.b), whole(block.conv3.b),
+                      whole(block.proj5.b), whole(block.conv5.b), whole(block.projp.b)};
        },
-       0, 0, "Convolution2D: initial_bias has shape (7,)"},
-      {"InceptionBN.conv_init",
-       [](const InitialValue& v) {
+       "Convolution2D: initial_bias has shape (7,)"},
+      {"InceptionBN.conv_init", 0, fan_in(kIn),
+       [](Given v) {
          const F::InceptionBN block(kIn, 20, kIn, 8, kIn, 8, "avg", 20, 1, {.conv_init = v});
-         return std::vector{whole(block.conv1->W), whole(block.proj3.W), whole(block.proj33.W),
-                            whole(block.poolp->W)};
+         return Parts{whole(block.conv1->W), whole(block.proj3.W), whole(block.proj33.W),
+                      whole(block.poolp->W)};
        },
-       0, fan_in(kIn), "Convolution2D: initialW has shape (7,)"},
-      {"InceptionBN.conv_init, windows",
-       [](const InitialValue& v) {
+       "Convolution2D: initialW has shape (7,)"},
+      {"InceptionBN.conv_init, windows", 0, fan_in(9 * kIn),
+       [](Given v) {
          const F::InceptionBN block(kIn, 20, kIn, kIn, kIn, kIn, "avg", 20, 1, {.conv_init = v});
-         return std::vector{whole(block.conv3.W), whole(block.conv33a.W), whole(block.conv33b.W)};
+         return Parts{whole(block.conv3.W), whole(block.conv33a.W), whole(block.conv33b.W)};
        },
-       0, fan_in(9 * kIn), "Convolution2D: initialW has shape (7,)"},
-      {"InceptionBN.initial_gamma",
-       [](const InitialValue& v) {
+       "Convolution2D: initialW has shape (7,)"},
+      {"InceptionBN.initial_gamma", 1, 0,
+       [](Given v) {
          const F::InceptionBN block(3, 2, 3, 4, 2, 3, "max", 1, 1, {.initial_gamma = v});
-         return std::vector{whole(block.conv1n->gamma),  whole(block.proj3n.gamma),
-                            whole(block.conv3n.gamma),   whole(block.proj33n.gamma),
-                            whole(block.conv33an.gamma), whole(block.conv33bn.gamma),
-                            whole(block.poolpn->gamma)};
+         return Parts{whole(block.conv1n->gamma),  whole(block.proj3n.gamma),
+                      whole(block.conv3n.gamma),   whole(block.proj33n.gamma),
+                      whole(block.conv33an.gamma), whole(block.conv33bn.gamma),
+                      whole(block.poolpn->gamma)};
        },
-       1, 0, "BatchNormalization: initial_gamma has shape (7,)"},
-      {"InceptionBN.initial_beta",
-       [](const InitialValue& v) {
+       "BatchNormalization: initial_gamma has shape (7,)"},
+      {"InceptionBN.initial_beta", 0, 0,
+       [](Given v) {
          const F::InceptionBN block(3, 2, 3, 4, 2, 3, "max", 1, 1, {.initial_beta = v});
-         return std::vector{whole(block.conv1n->beta), whole(block.conv33bn.beta),
-                            whole(block.poolpn->beta)};
+         return Parts{whole(block.conv1n->beta), whole(block.conv33bn.beta),
+                      whole(block.poolpn->beta)};
        },
-       0, 0, "BatchNormalization: initial_beta has shape (7,)"},
+       "BatchNormalization: initial_beta has shape (7,)"},
   };
 }
 
 std::vector<Case> weight_cases() {
   return {
-      {"Linear.initialW",
-       [](const InitialValue& v) {
-         return std::vector{whole(F::Linear(kIn, kOut, {.initialW = v}).W)};
-       },
-       0, fan_in(kIn), "Linear: initialW has shape (7,)"},
-      {"Linear.initial_bias",
-       [](const InitialValue& v) {
-         return std::vector{whole(F::Linear(kIn, kOut, {.initial_bias = v}).b)};
-       },
-       0, 0, "Linear: initial_bias has shape (7,)"},
-      {"Convolution2D.initialW",
-       [](const InitialValue& v) {
-         return std::vector{whole(F::Convolution2D(10, kOut, 3, {.initialW = v}).W)};
-       },
-       0, fan_in(90), "Convolution2D: initialW has shape (7,)"},
-      {"Convolution2D.initial_bias",
-       [](const InitialValue& v) {
-         return std::vector{whole(F::Convolution2D(2, kOut, 3, {.initial_bias = v}).b)};
-       },
-       0, 0, "Convolution2D: initial_bias has shape (7,)"},
-      {"ConvolutionND.initialW",
-       [](const InitialValue& v) {
-         return std::vector{whole(F::ConvolutionND(1, 10, kOut, 5, {.initialW = v}).W),
-                            whole(F::Convolution1D(10, kOut, 5, {.initialW = v}).W)};
-       },
-       0, fan_in(50), "ConvolutionND: initialW has shape (7,)"},
-      {"ConvolutionND.initial_bias",
-       [](const InitialValue& v) {
-         return std::vector{whole(F::Convolution3D(2, kOut, 3, {.initial_bias = v}).b)};
-       },
-       0, 0, "ConvolutionND: initial_bias has shape (7,)"},
-      {"Deconvolution2D.initialW",
-       [](const InitialValue& v) {
-         return std::vector{whole(F::Deconvolution2D(10, kOut, 3, {.initialW = v}).W)};
-       },
-       0, fan_in(90), "Deconvolution2D: initialW has shape (7,)"},
-      {"Deconvolution2D.initial_bias",
-       [](const InitialValue& v) {
-         return std::vector{whole(F::Deconvolution2D(2, kOut, 3, {.initial_bias = v}).b)};
-       },
-       0, 0, "Deconvolution2D: initial_bias has shape (7,)"},
-      {"Bilinear.initialW",
-       [](const InitialValue& v) {
-         return std::vector{whole(F::Bilinear(10, 12, kOut, {.initialW = v}).W)};
-       },
-       0, fan_in(120), "Bilinear: initialW has shape (7,)"},
-      {"Bilinear.initial_bias.V1",
-       [](const InitialValue& v) {
-         return std::vector{whole(F::Bilinear(kIn, 5, kOut, {.initial_bias = {.V1 = v}}).V1)};
-       },
-       0, fan_in(kIn), "Bilinear: initial_bias.V1 has shape (7,)"},
-      {"Bilinear.initial_bias.V2",
-       [](const InitialValue& v) {
-         return std::vector{whole(F::Bilinear(5, kIn, kOut, {.initial_bias = {.V2 = v}}).V2)};
-       },
-       0, fan_in(kIn), "Bilinear: initial_bias.V2 has shape (7,)"},
-      {"Bilinear.initial_bias.b",
-       [](const InitialValue& v) {
-         return std::vector{whole(F::Bilinear(2, 3, kOut, {.initial_bias = {.b = v}}).b)};
-       },
-       0, 0, "Bilinear: initial_bias.b has shape (7,)"},
-      {"EmbedID.initialW",
-       [](const InitialValue& v) {
-         return std::vector{whole(F::EmbedID(kIn, kOut, {.initialW = v}).W)};
-       },
-       0, 1, "EmbedID: initialW has shape (7,)"},
-      {"Maxout.initialW",
-       [](const InitialValue& v) {
-         return std::vector{whole(F::Maxout(kIn, kOut, 2, {.initialW = v}).linear.W)};
-       },
-       0, fan_in(kIn), "Linear: initialW has shape (7,)"},
-      {"Maxout.initial_bias",
-       [](const InitialValue& v) {
-         return std::vector{whole(F::Maxout(kIn, kOut, 2, {.initial_bias = v}).linear.b)};
-       },
-       0, 0, "Linear: initial_bias has shape (7,)"},
-      {"NegativeSampling.initialW",
-       [](const InitialValue& v) {
-         return std::vector{whole(F::NegativeSampling(kIn, {3, 1, 2}, 2, {.initialW = v}).W)};
-       },
-       0, 0, "NegativeSampling: initialW has shape (7,)"},
-      {"BinaryHierarchicalSoftmax.initialW",
-       [](const InitialValue& v) {
+      {"Linear.initialW", 0, fan_in(kIn),
+       [](Given v) { return Parts{whole(F::Linear(kIn, kOut, {.initialW = v}).W)}; }},
+      {"Linear.initial_bias", 0, 0,
+       [](Given v) { return Parts{whole(F::Linear(kIn, kOut, {.initial_bias = v}).b)}; }},
+      {"Convolution2D.initialW", 0, fan_in(90),
+       [](Given v) { return Parts{whole(F::Convolution2D(10, kOut, 3, {.initialW = v}).W)}; }},
+      {"Convolution2D.initial_bias", 0, 0,
+       [](Given v) { return Parts{whole(F::Convolution2D(2, kOut, 3, {.initial_bias = v}).b)}; }},
+      {"ConvolutionND.initialW", 0, fan_in(50),
+       [](Given v) {
+         return Parts{whole(F::ConvolutionND(1, 10, kOut, 5, {.initialW = v}).W),
+                      whole(F::Convolution1D(10, kOut, 5, {.initialW = v}).W)};
+       }},
+      {"ConvolutionND.initial_bias", 0, 0,
+       [](Given v) { return Parts{whole(F::Convolution3D(2, kOut, 3, {.initial_bias = v}).b)}; }},
+      {"Deconvolution2D.initialW", 0, fan_in(90),
+       [](Given v) { return Parts{whole(F::Deconvolution2D(10, kOut, 3, {.initialW = v}).W)}; }},
+      {"Deconvolution2D.initial_bias", 0, 0,
+       [](Given v) { return Parts{whole(F::Deconvolution2D(2, kOut, 3, {.initial_bias = v}).b)}; }},
+      {"Bilinear.initialW", 0, fan_in(120),
+       [](Given v) { return Parts{whole(F::Bilinear(10, 12, kOut, {.initialW = v}).W)}; }},
+      {"Bilinear.initial_bias.V1", 0, fan_in(kIn),
+       [](Given v) {
+         return Parts{whole(F::Bilinear(kIn, 5, kOut, {.initial_bias = {.V1 = v}}).V1)};
+       }},
+      {"Bilinear.initial_bias.V2", 0, fan_in(kIn),
+       [](Given v) {
+         return Parts{whole(F::Bilinear(5, kIn, kOut, {.initial_bias = {.V2 = v}}).V2)};
+       }},
+      {"Bilinear.initial_bias.b", 0, 0,
+       [](Given v) { return Parts{whole(F::Bilinear(2, 3, kOut, {.initial_bias = {.b = v}}).b)}; }},
+      {"EmbedID.initialW", 0, 1,
+       [](Given v) { return Parts{whole(F::EmbedID(kIn, kOut, {.initialW = v}).W)}; }},
+      {"Maxout.initialW", 0, fan_in(kIn),
+       [](Given v) { return Parts{whole(F::Maxout(kIn, kOut, 2, {.initialW = v}).linear.W)}; },
+       "Linear: initialW has shape (7,)"},
+      {"Maxout.initial_bias", 0, 0,
+       [](Given v) { return Parts{whole(F::Maxout(kIn, kOut, 2, {.initial_bias = v}).linear.b)}; },
+       "Linear: initial_bias has shape (7,)"},
+      {"NegativeSampling.initialW", 0, 0,
+       [](Given v) {
+         return Parts{whole(F::NegativeSampling(kIn, {3, 1, 2}, 2, {.initialW = v}).W)};
+       }},
+      {"BinaryHierarchicalSoftmax.initialW", 0, 1 / std::sqrt(3.0),
+       [](Given v) {
          const F::BinaryTree tree{{1, 2}, {3, 4}};
-         return std::vector{whole(F::BinaryHierarchicalSoftmax(300, tree, {.initialW = v}).W)};
-       },
-       0, 1 / std::sqrt(3.0), "BinaryHierarchicalSoftmax: initialW has shape (7,)"},
-      {"PReLU.init",
-       [](const InitialValue& v) { return std::vector{whole(F::PReLU({kOut}, {.init = v}).W)}; },
-       0.25, 0, "PReLU: init has shape (7,), expected shape = (30,)"},
+         return Parts{whole(F::BinaryHierarchicalSoftmax(300, tree, {.initialW = v}).W)};
+       }},
+      {"PReLU.init", 0.25, 0, [](Given v) { return Parts{whole(F::PReLU({kOut}, {.init = v}).W)}; },
+       "PReLU: init has shape (7,), expected shape = (30,)"},
   };
 }
 
 template <class Layer, class Options, class... Sizes>
-std::vector<Case> scale_cases(const char* gamma, const char* beta, const char* gamma_error,
-                              const char* beta_error, Sizes... sizes) {
-  return {{gamma,
-           [=](const InitialValue& v) {
+std::vector<Case> scale_cases(const std::string& layer, Sizes... sizes) {
+  return {{layer + ".initial_gamma", 1, 0,
+           [=](Given v) {
              Options options;
              options.initial_gamma = v;
-             return std::vector{whole(Layer(sizes..., options).gamma)};
-           },
-           1, 0, gamma_error},
-          {beta,
-           [=](const InitialValue& v) {
+             return Parts{whole(Layer(sizes..., options).gamma)};
+           }},
+          {layer + ".initial_beta", 0, 0, [=](Given v) {
              Options options;
              options.initial_beta = v;
-             return std::vector{whole(Layer(sizes..., options).beta)};
-           },
-           0, 0, beta_error}};
+             return Parts{whole(Layer(sizes..., options).beta)};
+           }}};
 }
 
 std::vector<Case> all_cases() {
   std::vector<Case> all;
-  const auto add = [&](const std::vector<Case>& some) {
+  for (const std::vector<Case>& some :
+       {recurrent_cases(), block_cases(), weight_cases(),
+        scale_cases<F::BatchNormalization, F::BatchNormalizationOptions>("BatchNormalization",
+                                                                         kOut),
+        scale_cases<F::GroupNormalization, F::GroupNormalizationOptions>("GroupNormalization", 2,
+                                                                         kOut),
+        scale_cases<F::InstanceNormalization, F::InstanceNormalizationOptions>(
+            "InstanceNormalization", kOut),
+        scale_cases<F::LayerNormalization, F::LayerNormalizationOptions>("LayerNormalization",
+                                                                         kOut)})
     all.insert(all.end(), some.begin(), some.end());
-  };
-  add(recurrent_cases());
-  add(block_cases());
-  add(weight_cases());
-  add(scale_cases<F::BatchNormalization, F::BatchNormalizationOptions>(
-      "BatchNormalization.initial_gamma", "BatchNormalization.initial_beta",
-      "BatchNormalization: initial_gamma has shape (7,)",
-      "BatchNormalization: initial_beta has shape (7,)", kOut));
-  add(scale_cases<F::GroupNormalization, F::GroupNormalizationOptions>(
-      "GroupNormalization.initial_gamma", "GroupNormalization.initial_beta",
-      "GroupNormalization: initial_gamma has shape (7,)",
-      "GroupNormalization: initial_beta has shape (7,)", 2, kOut));
-  add(scale_cases<F::InstanceNormalization, F::InstanceNormalizationOptions>(
-      "InstanceNormalization.initial_gamma", "InstanceNormalization.initial_beta",
-      "InstanceNormalization: initial_gamma has shape (7,)",
-      "InstanceNormalization: initial_beta has shape (7,)", kOut));
-  add(scale_cases<F::LayerNormalization, F::LayerNormalizationOptions>(
-      "LayerNormalization.initial_gamma", "LayerNormalization.initial_beta",
-      "LayerNormalization: initial_gamma has shape (7,)",
-      "LayerNormalization: initial_beta has shape (7,)", kOut));
-  add({{"RMSNormalization.initial_gamma",
-        [](const InitialValue& v) {
-          return std::vector{whole(F::RMSNormalization(kOut, {.initial_gamma = v}).gamma)};
-        },
-        1, 0, "RMSNormalization: initial_gamma has shape (7,)"},
-       {"BatchNormalization.initial_avg_var",
-        [](const InitialValue& v) {
-          const F::BatchNormalization bn(kOut, {.initial_avg_var = v});
-          return std::vector{Started{bn.avg_var.data(), {kOut}}};
-        },
-        1, 0, "BatchNormalization: initial_avg_var has shape (7,)"}});
+  all.push_back({"RMSNormalization.initial_gamma", 1, 0, [](Given v) {
+                   return Parts{whole(F::RMSNormalization(kOut, {.initial_gamma = v}).gamma)};
+                 }});
+  all.push_back({"BatchNormalization.initial_avg_var", 1, 0, [](Given v) {
+                   const F::BatchNormalization bn(kOut, {.initial_avg_var = v});
+                   return Parts{{bn.avg_var.data(), {kOut}}};
+                 }});
   return all;
 }
 
@@ -372,21 +304,47 @@ TEST_P(LayerInitializers, WithoutTheOptionStartsAsDocumented) {
   }
 }
 
+// Chainer's own options: a factor of the start values of W, and the number that b is filled with.
+template <class Layer>
+void expect_scaled(const std::function<Layer(double wscale, double bias)>& make, int64_t fan) {
+  random::seed(8);
+  const Layer layer = make(2, 0.5);
+  const double n = double(layer.W.size());
+  EXPECT_NEAR(catena::std(layer.W.data()).template item<double>(), 2 * fan_in(fan),
+              10 * fan_in(fan) / std::sqrt(2 * n));
+  EXPECT_EQ(layer.b.data().template to_vector<double>(), std::vector<double>(size_t(kOut), 0.5));
+}
+
+TEST_P(LayerInitializers, ScalesAndBiasesOfChainer) {
+  const DeviceScope scope(device());
+  expect_scaled<F::Linear>(
+      [](double w, double b) { return F::Linear(kIn, kOut, {.wscale = w, .bias = b}); }, kIn);
+  expect_scaled<F::Convolution2D>(
+      [](double w, double b) { return F::Convolution2D(10, kOut, 3, {.wscale = w, .bias = b}); },
+      90);
+  expect_scaled<F::Convolution1D>(
+      [](double w, double b) { return F::Convolution1D(10, kOut, 5, {.wscale = w, .bias = b}); },
+      50);
+  expect_scaled<F::Deconvolution2D>(
+      [](double w, double b) { return F::Deconvolution2D(10, kOut, 3, {.wscale = w, .bias = b}); },
+      90);
+}
+
 TEST_P(LayerInitializers, OtherShapesAreRefused) {
   const DeviceScope scope(device());
   const auto wrong = [](const Shape&, const ArrayOptions& options) { return ones({7}, options); };
   for (const Case& c : all_cases())
-    expect_contains(error_of<ShapeError>([&] { c.make(wrong); }), {c.refused});
+    expect_contains(error_of<ShapeError>([&] { c.make(wrong); }), {c.error()});
 }
 
 TEST_P(LayerInitializers, WhatIsNoStartIsRefused) {
   const DeviceScope scope(device());
   const auto nothing = [](const Shape&, const ArrayOptions&) { return Array(); };
-  EXPECT_EQ(message_of<ValueError>([&] { F::Linear(2, 3, {.initialW = nothing}); }),
+  EXPECT_EQ(error_of<ValueError>([&] { F::Linear(2, 3, {.initialW = nothing}); }),
             "Linear: initialW has given an undefined array");
-  EXPECT_EQ(message_of<ValueError>([&] { F::EmbedID(2, 3, {.initialW = Array()}); }),
+  EXPECT_EQ(error_of<ValueError>([&] { F::EmbedID(2, 3, {.initialW = Array()}); }),
             "EmbedID: initialW is an undefined array");
-  EXPECT_EQ(message_of<ValueError>([&] { F::LSTM(2, 3, {.upward_init = Array()}); }),
+  EXPECT_EQ(error_of<ValueError>([&] { F::LSTM(2, 3, {.upward_init = Array()}); }),
             "LSTM: upward_init is an undefined array");
   const int64_t large = int64_t{1} << 32;
   expect_contains(error_of<ShapeError>([&] { F::Bilinear(large, large, 2); }),

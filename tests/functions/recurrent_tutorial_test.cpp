@@ -1,6 +1,5 @@
 // The recurrent language model of Chainer's tutorial, trained by whole and by truncated
 // backpropagation through time; the names are those of the inventory's rows.
-#include "catena/core/memory_pool.h"
 #include "catena/functions/connection/embed_id.h"
 #include "catena/functions/connection/linear.h"
 #include "catena/functions/loss/softmax_cross_entropy.h"

@@ -5,7 +5,6 @@
 #include "catena/autograd/function_set.h"
 #include "catena/autograd/gradient_check.h"
 #include "catena/functions/connection/linear.h"
-#include "error_text.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {

@@ -200,14 +200,10 @@ inline double convolution_tolerance(Dtype dtype, const Expected& e) {
   double largest = 1;
   for (double v : e.values) largest = std::max(largest, std::abs(v));
   switch (dtype) {
-    case Dtype::kFloat64:
-      return 1e-14 * e.magnitude;
-    case Dtype::kFloat32:
-      return 2e-6 * e.magnitude;
-    case Dtype::kFloat16:
-      return 0x1p-10 * largest + 2e-6 * e.magnitude;
-    default:
-      return 0x1p-7 * largest + 2e-6 * e.magnitude;
+    case Dtype::kFloat64: return 1e-14 * e.magnitude;
+    case Dtype::kFloat32: return 2e-6 * e.magnitude;
+    case Dtype::kFloat16: return 0x1p-10 * largest + 2e-6 * e.magnitude;
+    default: return 0x1p-7 * largest + 2e-6 * e.magnitude;
   }
 }
 

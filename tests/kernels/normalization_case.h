@@ -210,14 +210,10 @@ inline std::string mismatch(const char* what, const Array& result,
 // Roundings of a batch array's elements, and of the numbers of channels.
 inline double batch_tolerance(const NormalizationCase& c) {
   switch (c.dtype) {
-    case Dtype::kFloat64:
-      return 1e-11;
-    case Dtype::kFloat32:
-      return 2e-5;
-    case Dtype::kFloat16:
-      return 0x1p-10 + 2e-5;
-    default:
-      return 0x1p-7 + 2e-5;
+    case Dtype::kFloat64: return 1e-11;
+    case Dtype::kFloat32: return 2e-5;
+    case Dtype::kFloat16: return 0x1p-10 + 2e-5;
+    default: return 0x1p-7 + 2e-5;
   }
 }
 inline double channel_tolerance(const NormalizationCase& c) {

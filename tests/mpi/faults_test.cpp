@@ -188,6 +188,14 @@ TEST(LaunchedFaults, SayThatARankHasRunAProgramBefore) {
   EXPECT_TRUE(holds(o, "has run another program of the job before this one")) << o.text;
 }
 
+TEST(LaunchedFaults, LetARankThatCaughtItsErrorJoinAgain) {
+  const Outcome o =
+      shell(std::string(CATENA_TEST_LAUNCHER) +
+            " -n 2 --cpu " CATENA_TEST_SUITE " mpi --gtest_filter=Process.ExceptionEndsTheOthers");
+  EXPECT_EQ(o.code, 0) << o.text;
+  EXPECT_TRUE(holds(o, "[  PASSED  ] 1 test")) << o.text;
+}
+
 // Of two ranks the one that has ended its loop is at fault.
 TEST(LaunchedFaults, BlameOneOfTwoThatEndsItsLoop) {
   mpi_test::expect_blamed(

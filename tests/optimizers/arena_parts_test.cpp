@@ -11,6 +11,7 @@
 #include "catena/optimizers/lamb.h"
 #include "catena/optimizers/lars.h"
 #include "catena/optimizers/loss_scale.h"
+#include "catena/optimizers/sgd.h"
 #include "error_text.h"
 #include "optimizers/models.h"
 
@@ -24,14 +25,33 @@ using catena::testing::set_gradients;
 using catena::testing::test_devices;
 
 // This process keeps one of several parts; there are no others to gather from.
-struct Part : UpdateStage {
+struct Part : UpdateStage, Processes {
   Share own;
+  bool sums_parts = false;
   explicit Part(int64_t index, int64_t count) : own{index, count} {}
   UpdatePhase phase() const override { return UpdatePhase::kGather; }
   const char* name() const override { return "part"; }
+  Processes* processes() override { return this; }
   Share share() const override { return own; }
+  void sum(const Arrays&, Sum of) override { sums_parts |= of == Sum::kParts; }
   void run(UpdateContext&) override {}
 };
+
+// As a reduction leaves gradients of which this process keeps its part.
+void keep_gradient(ParameterArena& arena) {
+  arena.collect_gradient();
+  arena.settle_gradients();
+  const Array own = arena.own_gradient(true);
+  own.assign(arena.gradient().part(arena.covers()));
+  arena.keep_own_gradient(own);
+}
+
+// As an exchange brings values that were let go.
+void bring(ParameterArena& arena, const Array& values) {
+  const Array whole = arena.memory_for_data();
+  whole.assign(values);
+  arena.take_whole_data(whole);
+}
 
 std::vector<double> elements(const Block& block, const ElementRange& range) {
   return block.part(range).to_vector<double>();
@@ -57,18 +77,19 @@ TEST(ArenaParts, AreUpdatedToTheBitsOfTheWhole) {
         ParameterArena& arena = rule.arena(0);
         const ElementRange own = arena.covers();
         ASSERT_EQ(own.size(), arena.size() / 2);
-        arena.keep_data(own);
         for (int64_t t = 1; t <= 3; ++t) {
-          arena.make_gradient_whole();
+          arena.reopen_gradient();
           rule.zero_grads();
           reference.zero_grads();
           for (Model* m : {&model, &twin}) set_gradients({m->l1.W, m->l2.W, m->l2.b}, t);
-          arena.keep_gradient(own);
+          arena.keep_own_data(true);
+          keep_gradient(arena);
           rule.update();
           reference.update();
           const Block& expected = reference.layout().arenas()[0].data();
           EXPECT_EQ(elements(arena.data(), own), elements(expected, own)) << t << ' ' << dtype;
           EXPECT_TRUE(rule.layout().in_place());
+          bring(arena, expected.memory);
         }
         EXPECT_EQ(rule.t(), 3);
       }
@@ -83,47 +104,18 @@ TEST(ArenaParts, TakeTheirShareOfTheBytes) {
   rule.setup(model);
   ParameterArena& arena = rule.arena(0);
   const int64_t size = arena.size(), states = arena.state_bytes();
-  const ElementRange own = arena.covers();
   EXPECT_EQ(states, 12 * size / 2);
   EXPECT_EQ(arena.bytes(), 4 * size + states);
-  arena.keep_gradient(own);
+  keep_gradient(arena);
   EXPECT_EQ(arena.bytes(), 3 * size + states);
-  arena.keep_data({own.begin - 64, own.end});
-  EXPECT_EQ(arena.bytes(), 2 * size + 2 * 64 + states);
-  arena.keep_data(own);
+  arena.keep_own_data(true);
   EXPECT_EQ(arena.bytes(), 2 * size + states);
-  EXPECT_EQ(arena.data().memory.size(), own.size());
-  EXPECT_EQ(arena.range({own.begin, own.begin + 8}).data.raw_data(),
-            arena.data().memory.raw_data());
+  EXPECT_EQ(arena.data().covers, arena.covers());
   EXPECT_EQ(arena.covered().gradient.raw_data(), arena.gradient().memory.raw_data());
-  EXPECT_EQ(arena.state_bytes(), states);
-  arena.make_data_whole();
-  arena.make_gradient_whole();
-  EXPECT_EQ(arena.bytes(), 4 * size + states);
+  EXPECT_THROW(arena.make_states({}, {0, size}), IndexError);
 }
 
-TEST(ArenaParts, MustBeHereAndContainWhatIsUpdated) {
-  Model model;
-  Adam rule(0.1);
-  rule.setup(model);
-  expect_contains(error_of<IndexError>([&] {
-                    rule.arena(0).keep_gradient({0, 64});
-                  }),
-                  {"keep_gradient", "[0, 256), which this process updates", "got [0, 64)"});
-  ArenaSet::Named named = model.named_parameters();
-  ArenaSet set(named);
-  ParameterArena& arena = set.arena(0);
-  arena.make_states({}, {64, 128});
-  arena.keep_data({64, 192});
-  expect_contains(error_of<IndexError>([&] {
-                    arena.keep_data({0, 192});
-                  }),
-                  {"keep_data", "[64, 192), which are here", "got [0, 192)"});
-  EXPECT_THROW(arena.make_states({}, {0, 256}), IndexError);
-  EXPECT_THROW(arena.keep_data({128, 192}), IndexError);
-}
-
-// The parameters of slots that are not whole.
+// Parameters whose values or gradients are not here.
 struct Kept : ::testing::Test {
   struct Net : FunctionSet {
     F::Linear l1{3, 4}, l2{4, 2};
@@ -143,15 +135,14 @@ struct Kept : ::testing::Test {
 };
 
 TEST_F(Kept, ValuesThatAreNotHereAreAnErrorThatNamesTheParameter) {
-  arena().keep_data(arena().covers());
+  arena().keep_own_data(true);
   EXPECT_TRUE(rule.layout().in_place());
-  EXPECT_EQ(net.l1.W.data().to_vector<double>(), before[0]) << "kept";
   const Parameter& W = net.l2.W;
   EXPECT_EQ(W.shape(), (Shape{2, 4}));
   EXPECT_EQ(W.dtype(), dtype::float32);
   EXPECT_EQ(W.device(), cpu(0));
   const auto expect_named = [](const std::string& error, const char* who) {
-    expect_contains(error, {who, "/l2/W'", "not in this process", "make_data_whole"});
+    expect_contains(error, {who, "/l2/W'", "not in this process", "take_whole_data"});
   };
   expect_named(error_of<ValueError>([&] { W.data(); }), "Parameter::data");
   expect_named(error_of<ValueError>([&] { W.to(cpu(1)); }), "Parameter::data");
@@ -161,24 +152,17 @@ TEST_F(Kept, ValuesThatAreNotHereAreAnErrorThatNamesTheParameter) {
                }),
                "Parameter::data");
   expect_named(error_of<ValueError>([&] { W.state()->low(dtype::bfloat16); }), "low");
-  expect_named(error_of<ValueError>([&] { net(x); }), "Linear 'l2'");
+  expect_contains(error_of<ValueError>([&] { net(x); }), {"Linear 'l1'", "/l1/W'", "not in this"});
   EXPECT_FALSE(W.variable().data().is_writable());
 }
 
 TEST_F(Kept, ComeBackWithTheirValues) {
-  const Block whole = {arena().data().memory.copy(), {0, arena().size()}};
+  const Array whole = arena().data().memory.copy();
   const Variable y = net(x);
-  arena().keep_data(arena().covers());
+  arena().keep_own_data(true);
   y.set_grad(ones(y.shape(), dtype::float32));
   expect_contains(error_of<ValueError>([&] { y.backward(); }), {"backward of Linear", "/l2/W'"});
-  int fills = 0;
-  arena().make_data_whole([&](const Array& all) {
-    ++fills;
-    all.assign(whole.memory);
-  });
-  EXPECT_EQ(fills, 1);
-  arena().make_data_whole([&](const Array&) { ++fills; });
-  EXPECT_EQ(fills, 1) << "nothing to do";
+  bring(arena(), whole);
   EXPECT_EQ(all_values(net.parameters()), before);
   rule.zero_grads();
   y.set_grad(ones(y.shape(), dtype::float32));
@@ -188,12 +172,12 @@ TEST_F(Kept, ComeBackWithTheirValues) {
 
 // An update while a parameter is away is a write of it.
 TEST_F(Kept, UpdatesCountForParametersThatAreAway) {
-  const Block whole = {arena().data().memory.copy(), {0, arena().size()}};
+  const Array whole = arena().data().memory.copy();
   const Variable y = net(x);
   rule.zero_grads();
-  arena().keep_data(arena().covers());
+  arena().keep_own_data(true);
   rule.update();
-  arena().make_data_whole([&](const Array& all) { all.assign(whole.memory); });
+  bring(arena(), whole);
   y.set_grad(ones(y.shape(), dtype::float32));
   expect_contains(error_of<GradientError>([&] { y.backward(); }), {"overwritten"});
 }
@@ -211,31 +195,31 @@ TEST_F(Kept, BeforeUseBringsThem) {
     void before_use(ParameterState& p) override {
       if (!p.data->is_absent) return;
       used.push_back(p.name);
-      arena.make_data_whole([&](const Array& all) { all.assign(whole); });
+      bring(arena, whole);
     }
   } gather(arena());
   for (const Parameter& p : net.parameters()) gather.observe(p);
   const Variable expected = net(x);
-  arena().keep_data(arena().covers());
+  arena().keep_own_data(true);
   const Variable y = net(x);
-  EXPECT_EQ(gather.used, std::vector<std::string>{"/l2/W"});
+  EXPECT_EQ(gather.used, std::vector<std::string>{"/l1/W"});
   EXPECT_EQ(y.data().to_vector<double>(), expected.data().to_vector<double>());
-  arena().keep_data(arena().covers());
+  arena().keep_own_data(true);
   y.set_grad(ones(y.shape(), dtype::float32));
   y.backward();
-  EXPECT_EQ(gather.used, (std::vector<std::string>{"/l2/W", "/l2/W"}));
+  EXPECT_EQ(gather.used, (std::vector<std::string>{"/l1/W", "/l2/W"}));
 }
 
 TEST_F(Kept, GradientsThatAreNotHereAreAnErrorThatNamesTheParameter) {
   rule.zero_grads();
   F::sum(net(x)).backward();
   const auto own = net.l1.W.grad().to_vector<double>(), other = net.l2.W.grad().to_vector<double>();
-  arena().keep_gradient(arena().covers());
+  keep_gradient(arena());
   EXPECT_TRUE(rule.layout().in_place());
   EXPECT_EQ(net.l1.W.grad().to_vector<double>(), own) << "kept";
   const Parameter& W = net.l2.W;
   const auto expect_named = [](const std::string& error) {
-    expect_contains(error, {"/l2/W'", "not in this process", "make_gradient_whole"});
+    expect_contains(error, {"/l2/W'", "not in this process"});
   };
   expect_named(error_of<GradientError>([&] { W.grad(); }));
   expect_named(error_of<GradientError>([&] { W.variable().grad(); }));
@@ -251,10 +235,8 @@ TEST_F(Kept, GradientsThatAreNotHereAreAnErrorThatNamesTheParameter) {
   rule.zero_grads();
   F::sum(net(x)).backward();
   EXPECT_EQ(memory.to_vector<double>(), other);
-  arena().make_gradient_whole();
+  keep_gradient(arena());
   EXPECT_EQ(net.l1.W.grad().to_vector<double>(), own);
-  EXPECT_EQ(W.grad().to_vector<double>(), std::vector<double>(8, 0)) << "as after zero_grad";
-  arena().keep_gradient(arena().covers());
   W.to(cpu(1));  // without the gradient, which is not here
   EXPECT_EQ(W.grad().to_vector<double>(), std::vector<double>(8, 0));
 }
@@ -272,27 +254,25 @@ TEST(ArenaParts, HaveNormsThatAddUp) {
         if (grouped) rule.add_group("still", {"/l1/b"}, {.frozen = true});
         rule.setup(model);
         set_gradients(model.parameters(), 1);
-        if (index >= 0) rule.arena(0).keep_gradient(rule.arena(0).covers());
+        if (index >= 0) keep_gradient(rule.arena(0));
         const double norm = rule.compute_grads_norm();
         (index < 0 ? whole : squares) += norm * norm;
       }
       EXPECT_NEAR(squares, whole, 1e-6 * whole) << grouped;
     }
   }
-  Model model;
-  LARS rule(0.1);
-  rule.add_stage(std::make_shared<Part>(0, 2));
-  rule.setup(model);
-  set_gradients(model.parameters(), 1);
-  rule.arena(0).keep_gradient(rule.arena(0).covers());
-  expect_contains(error_of<ValueError>([&] { rule.update(); }), {"norms of whole parameters"});
-  Model other;
-  LAMB of_steps(0.1);
-  of_steps.add_stage(std::make_shared<Part>(0, 2));
-  of_steps.setup(other);
-  set_gradients(other.parameters(), 1);
-  expect_contains(error_of<ValueError>([&] { of_steps.update(); }),
-                  {"norms of whole parameters", "sum_parts"});
+  const auto sums_parts = [](Optimizer&& rule) {
+    Model model;
+    const auto part = rule.add_stage(std::make_shared<Part>(0, 2));
+    rule.setup(model);
+    set_gradients(model.parameters(), 1);
+    keep_gradient(rule.arena(0));
+    rule.update();
+    return part->sums_parts;
+  };
+  EXPECT_TRUE(sums_parts(LARS(0.1)));
+  EXPECT_TRUE(sums_parts(LAMB(0.1)));
+  EXPECT_FALSE(sums_parts(SGD(0.1)));
 }
 
 // Parameters that have left the arena stay where they are when the others come back.
@@ -303,13 +283,14 @@ TEST(ArenaParts, ComeBackWithoutThoseThatHaveMoved) {
   rule.setup(model);
   const auto before = all_values(model.parameters());
   ParameterArena& arena = rule.arena(0);
-  const Array whole = arena.data().memory.copy();
-  arena.keep_data(arena.covers());
-  model.l2.W.to(cpu(1));
+  const Array whole = arena.data().memory.copy(), before_W = model.l2.W.data().copy();
+  arena.keep_own_data(true);
+  const Array elsewhere = before_W.to(cpu(1));
+  model.l2.W.rebind_data(elsewhere);
   EXPECT_FALSE(rule.layout().in_place());
   expect_contains(error_of<ValueError>([&] { ArenaSet(model.named_parameters()); }),
-                  {"Parameter::data", "/l1/b'"});
-  arena.make_data_whole([&](const Array& all) { all.assign(whole); });
+                  {"Parameter::data", "/l2/b'"});
+  bring(arena, whole);
   EXPECT_EQ(model.l2.W.device(), cpu(1));
   EXPECT_EQ(all_values(model.parameters()), before);
 }

@@ -99,7 +99,7 @@ TEST(Defaults, OfSchedulesAndHooks) {
        {"polynomial", [](const Operands&) { return rates(polynomial(1, 0, 20)); }},
        {"LossScaleOptions",
         [](const Operands&) {
-          const LossScaleOptions& o = DynamicLossScale().options();
+          const LossScaleOptions o = DynamicLossScale().options();
           return array({o.initial, o.growth, o.backoff, double(o.interval), o.least, o.most});
         }},
        {"MovingAverage",

@@ -5,7 +5,6 @@
 #include "catena/array/math.h"
 #include "catena/array/random.h"
 #include "catena/autograd/function_set.h"
-#include "catena/functions/activation.h"
 #include "catena/functions/connection/linear.h"
 #include "catena/functions/math.h"
 #include "catena/functions/normalization.h"

@@ -314,12 +314,16 @@ TEST(UpdateStages, MayScaleAndSkip) {
 
 // Gradients of other processes count in the norm that is clipped to.
 TEST(UpdateStages, MayFinishNorms) {
-  class Others : public UpdateStage {
+  class Others : public UpdateStage, public Processes {
    public:
     UpdatePhase phase() const override { return UpdatePhase::kReduce; }
     const char* name() const override { return "others"; }
     void run(UpdateContext&) override {}
-    void finish_norm(const Array& total) override { total += 144.0; }
+    Processes* processes() override { return this; }
+    void sum(const Arrays& arrays, Sum of) override {
+      EXPECT_EQ(of, Sum::kNorm);
+      arrays[0] += 144.0;
+    }
   };
   const Parameter p(zeros({2}, dtype::float64)), q(zeros({2}, {dtype::float64, cpu(1)}));
   SGD sgd(1);

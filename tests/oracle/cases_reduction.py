@@ -52,43 +52,37 @@ def sums(name):
         dtype = params.get("dtype") or x.dtype
         if not is_float(dtype):
             dtype = "float64" if name == "mean" else dtype
-        try:
+        with call:
             how = numpy_options(params, x)
             if not is_float(dtype):
                 call.expect(Exact(f(x.a, dtype=params.get("dtype"), **how)))
                 return
             a = x.a.astype(np.longdouble)
             result = np.asarray(f(a, **how))
-        except ERRORS:
-            call.expect_error()
-            return
-        count = terms(a, result)
-        bound = np.sum(np.abs(a), **how) / (max(count, 1) if name == "mean" else 1)
-        error = accumulation(dtype, count) + (unit(dtype) if dtype != x.dtype else 0)
-        call.expect(near(result, bound * error, dtype))
+            count = terms(a, result)
+            bound = np.sum(np.abs(a), **how) / (max(count, 1) if name == "mean" else 1)
+            error = accumulation(dtype, count) + (unit(dtype) if dtype != x.dtype else 0)
+            call.expect(near(result, bound * error, dtype))
     return generate
 
 
 def prod(g):
     x = g.array(g.dtype(), g.shape(0, 3, 40), g.pick(["small", "unit"]))
     params = options(g, x.a.ndim)
-    call = g.call("prod", [x], params)
-    try:
+    with g.call("prod", [x], params) as call:
         how = numpy_options(params, x)
         if not is_float(x.dtype):
             call.expect(Exact(np.prod(x.a, **how)))
             return
         a = x.a.astype(np.longdouble)
         result = np.asarray(np.prod(a, **how))
-    except ERRORS:
-        call.expect_error()
-        return
-    with np.errstate(all="ignore"):
-        # The bound is relative; products that leave the range of float32 on the way are left out.
-        count = terms(a, result)
-        tiny = np.finfo(np.float64 if x.dtype == "float64" else np.float32).tiny
-        slack = np.abs(result) * EPSILON[x.dtype] * (count + 1) + count * tiny
-    call.expect(near(result, slack, x.dtype))
+        with np.errstate(all="ignore"):
+            # The bound is relative; products that leave the range of float32 on the way are left
+            # out.
+            count = terms(a, result)
+            tiny = np.finfo(np.float64 if x.dtype == "float64" else np.float32).tiny
+            slack = np.abs(result) * EPSILON[x.dtype] * (count + 1) + count * tiny
+        call.expect(near(result, slack, x.dtype))
 
 
 def variance(name):
@@ -99,31 +93,28 @@ def variance(name):
         call = g.call(name, [x], params)
         dtype = x.dtype if is_float(x.dtype) else "float64"
         a = x.a.astype(wide(dtype))
-        try:
+        with call:
             how = numpy_options(params, x)
             result = np.asarray(np.var(a, ddof=ddof, **how))
             keep = {**how, "keepdims": True}
             scale = np.asarray(np.max(np.abs(a), initial=0, **keep))
             mean = np.mean(a, **keep)
-        except ERRORS:
-            call.expect_error()
-            return
-        count = terms(a, result)
-        error = accumulation(dtype, count)
-        divisor = max(count - ddof, 0)
-        with np.errstate(all="ignore"):
-            # The mean is off by error * scale; each deviation by that, and its square by twice.
-            deviation = np.abs(a - mean) + error * scale
-            slack = np.sum(deviation * (2 * error * scale + error * deviation), **how) / divisor
-            low, high = result - slack, result + slack
-            if name == "std":
-                ulps = 2 * EPSILON[dtype]
-                low, high = np.sqrt(np.maximum(low, 0)) * (1 - ulps), np.sqrt(high) * (1 + ulps)
-            middle, half = (low + high) / 2, (high - low) / 2
-            if name == "std":
-                result = np.sqrt(result)
-            middle = np.where(np.isfinite(result), middle, result)
-        call.expect(near(middle, half, dtype))
+            count = terms(a, result)
+            error = accumulation(dtype, count)
+            divisor = max(count - ddof, 0)
+            with np.errstate(all="ignore"):
+                # The mean is off by error * scale; each deviation by that, and its square by twice.
+                deviation = np.abs(a - mean) + error * scale
+                slack = np.sum(deviation * (2 * error * scale + error * deviation), **how) / divisor
+                low, high = result - slack, result + slack
+                if name == "std":
+                    ulps = 2 * EPSILON[dtype]
+                    low, high = np.sqrt(np.maximum(low, 0)) * (1 - ulps), np.sqrt(high) * (1 + ulps)
+                middle, half = (low + high) / 2, (high - low) / 2
+                if name == "std":
+                    result = np.sqrt(result)
+                middle = np.where(np.isfinite(result), middle, result)
+            call.expect(near(middle, half, dtype))
     return generate
 
 
@@ -131,13 +122,9 @@ def extreme(name):
     def generate(g):
         x = g.array(g.dtype(), g.shape(0, 4))
         params = options(g, x.a.ndim)
-        call = g.call(name, [x], params)
-        try:
+        with g.call(name, [x], params) as call:
             result = getattr(np, name)(x.a, **numpy_options(params, x))
-        except ERRORS:
-            call.expect_error()
-            return
-        call.expect(same_value(result, x.dtype))
+            call.expect(same_value(result, x.dtype))
     return generate
 
 
@@ -147,13 +134,9 @@ def truth(name):
         if g.chance(0.3):
             x.owner[...] = x.owner.dtype.type(name == "all")
         params = options(g, x.a.ndim)
-        call = g.call(name, [x], params)
-        try:
+        with g.call(name, [x], params) as call:
             result = getattr(np, name)(x.a, **numpy_options(params, x))
-        except ERRORS:
-            call.expect_error()
-            return
-        call.expect(Exact(np.asarray(result, np.bool_)))
+            call.expect(Exact(np.asarray(result, np.bool_)))
     return generate
 
 
@@ -201,15 +184,11 @@ def arg_extreme(name):
         if g.chance(0.3):
             params["keepdims"] = True
         dtype = g.dtype(INTS) if g.chance(0.2) else "int64"
-        call = g.call(name, [x], {**params, "dtype": dtype} if dtype != "int64" else params)
-        try:
+        with g.call(name, [x], {**params, "dtype": dtype} if dtype != "int64" else params) as call:
             if deviations.axis_of_0d(x.a.shape, params):
                 raise IndexError
             result = getattr(np, name)(x.a, **params)
-        except ERRORS:
-            call.expect_error()
-            return
-        call.expect(Exact(np.asarray(result, np.int64).astype(dtype), dtype))
+            call.expect(Exact(np.asarray(result, np.int64).astype(dtype), dtype))
     return generate
 
 

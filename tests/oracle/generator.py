@@ -4,6 +4,8 @@ A routine's generator receives a Gen and writes one case:
 
     call = g.call("add", [x, y], {"dtype": "float32"})   # the operands as they are now
     call.expect(Exact(np.add(x.a, y.a)))                 # what NumPy says
+
+Where NumPy may refuse the operands, `with g.call(...) as call:` expects its error.
 """
 import json
 import random
@@ -117,6 +119,15 @@ class Call:
         names = [name or error_name(sys.exc_info()[1])]
         self.line["x"] = names + [also] if also and not name else names
         self.finish()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        """What NumPy raises in a block `with call:` is what catena must throw."""
+        if kind is not None and issubclass(kind, ERRORS):
+            self.expect_error()
+            return True
 
     def result(self, r):
         e = {"d": r.dtype, "s": r.a.shape, "l": self.writer.put(raw_bytes(r.a, r.dtype))}

@@ -18,15 +18,18 @@ using catena::testing::values_of;
 using optimizers::Adam;
 using optimizers::ParameterArena;
 
-class Shards : public optimizers::UpdateStage, public BackwardObserver {
+class Shards : public optimizers::UpdateStage,
+               public optimizers::Processes,
+               public BackwardObserver {
  public:
   explicit Shards(Communicator& comm) : comm_(comm) { watch_uses(true); }
   int gathers = 0;
 
   optimizers::UpdatePhase phase() const override { return optimizers::UpdatePhase::kReduce; }
   const char* name() const override { return "shards"; }
+  optimizers::Processes* processes() override { return this; }
   Share share() const override { return {comm_.rank(), comm_.size()}; }
-  Array gather_parts(const Array& part) override { return comm_.all_gather(part); }
+  Array gather(const Array& part) override { return comm_.all_gather(part); }
 
   void after_setup(Optimizer& optimizer) override {
     optimizer_ = &optimizer;
@@ -34,7 +37,7 @@ class Shards : public optimizers::UpdateStage, public BackwardObserver {
     keep_data();
   }
   void discard(Optimizer&) override {
-    each([](ParameterArena& arena) { arena.make_gradient_whole(); });
+    each([](ParameterArena& arena) { arena.reopen_gradient(); });
   }
   void before_use(ParameterState& p) override {
     if (p.data->is_absent) gather();
@@ -42,26 +45,31 @@ class Shards : public optimizers::UpdateStage, public BackwardObserver {
   void gradient_is_final(ParameterState&) override {}
   void run(optimizers::UpdateContext&) override {
     each([this](ParameterArena& arena) {
-      if (!arena.has_whole_gradient()) return;
+      if (arena.keeps_own_gradient()) return;
+      arena.collect_gradient();
       arena.settle_gradients();
-      const Array whole = arena.gradient().memory;
-      arena.keep_gradient(arena.covers());
-      comm_.reduce_scatter(whole, comm::Reduction::kMean, arena.gradient().memory);
+      const Array own = arena.own_gradient(true);
+      comm_.reduce_scatter(arena.gradient().memory, comm::Reduction::kMean, own);
+      arena.keep_own_gradient(own);
     });
   }
-  void finish_norm(const Array& total) override { comm_.all_reduce(total, {}, total); }
+  void sum(const Arrays& arrays, Sum) override {
+    for (const Array& one : arrays) comm_.all_reduce(one, {}, one);
+  }
   void after_update(Optimizer&) override { keep_data(); }
 
   void gather() {
     ++gathers;
     each([this](ParameterArena& arena) {
-      arena.make_data_whole([&](const Array& all) { comm_.all_gather(arena.covered().data, all); });
+      const Array whole = arena.memory_for_data();
+      comm_.all_gather(arena.own_data(), whole);
+      arena.take_whole_data(whole);
     });
   }
 
  private:
   void keep_data() {
-    each([](ParameterArena& arena) { arena.keep_data(arena.covers()); });
+    each([](ParameterArena& arena) { arena.keep_own_data(true); });
   }
   void each(const std::function<void(ParameterArena&)>& f) {
     for (size_t i = 0; i < optimizer_->layout().arenas().size(); ++i) f(optimizer_->arena(i));

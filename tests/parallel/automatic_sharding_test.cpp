@@ -118,9 +118,6 @@ TEST(AutomaticSharding, IsForLargeModelsWhereCopiesMoveThem) {
 TEST(AutomaticSharding, IsNotForWhatNeedsWholeArrays) {
   const DeterministicScope for_slices;
   over_copies([](Communicator& comm) {
-    auto averaged = sgd();
-    optimizers::add_moving_average(*averaged, 0.9);
-    EXPECT_FALSE(is_sharded(comm, kLarge, std::move(averaged)));
     EXPECT_FALSE(is_sharded(comm, kLarge, sgd(), {.slices = 2}));
     auto with_memory = sgd();
     with_memory->set_memory(std::make_shared<PoolMemory>());

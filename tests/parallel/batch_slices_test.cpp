@@ -380,7 +380,8 @@ TEST(BatchSlices, NameRanksWhoseGeneratorsHaveComeApart) {
       optimizer.update();
     });
   });
-  expect_contains(text, {"generators of ranks 0 and 1 have come apart", "RandomState"});
+  expect_contains(text, {"generators of the ranks have come apart: the position is ",
+                         " on rank 0, ", "RandomState"});
 }
 
 // Persistent arrays ------------------------------------------------------------------------------

@@ -10,7 +10,6 @@
 #include "cuda/gpu.h"
 #include "error_text.h"
 #include "parallel/network.h"
-#include "parallel/rank_difference.h"
 
 namespace catena::parallel {
 namespace {
@@ -78,12 +77,6 @@ TEST(EqualStates, AParameterThatDiffersIsNamedByTheFirstUpdate) {
   };
   EXPECT_EQ(expect_told("SGD", spoil, 0, "parameter '/l2/b' on rank 1 differs from that on rank 0"),
             1);
-}
-
-TEST(EqualStates, TheOddOneOfThreeIsKnown) {
-  EXPECT_EQ(odd_rank_of({{"lr", {0, 2}}, {"lr", {1}}}), 1);
-  EXPECT_EQ(odd_rank_of({{"lr", {0}}, {"lr", {1}}}), -1);
-  EXPECT_EQ(odd_rank_of({{"lr", {0}}, {"lr", {1}}, {"lr", {2}}}), -1);
 }
 
 TEST(EqualStates, WhatDiffersLaterIsNamedWithin64Updates) {
@@ -154,6 +147,19 @@ TEST(EqualStates, SetupRefusesOtherHyperParametersAndRules) {
     expect_contains(error_of<ValueError>([&] { optimizer.setup(net); }),
                     {"setup: ", "the ranks have different update rules: where rank 0 has ",
                      "rank 1 has hyper-parameter '"});
+  });
+}
+
+// What stages of the update were made with counts like the rule's own numbers.
+TEST(EqualStates, SetupRefusesOtherSettingsOfStages) {
+  comm::run_threads(3, [](Communicator& comm) {
+    Net net(dtype::float32);
+    net.to(comm.device());
+    auto optimizer = create_multi_node_optimizer(make_rule("SGD"), comm);
+    optimizers::add_loss_scale(optimizer.actual_optimizer(),
+                               {.interval = comm.rank() == 2 ? 100 : 2000});
+    expect_contains(error_of<ValueError>([&] { optimizer.setup(net); }),
+                    {"loss scale 'interval' is 2000 on ranks 0, 1, 100 on rank 2"});
   });
 }
 

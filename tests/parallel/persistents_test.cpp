@@ -211,12 +211,13 @@ TEST(Persistents, DifferentOnesAreNamedBySetup) {
       model.to(comm.device());
       auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
       expect_contains(error_of<ValueError>([&] { optimizer.setup(model); }),
-                      {"rank 0 has /state (3,) float64, equal over ranks, rank 2 has ", what});
+                      {"/state is (3,) float64 (equal over ranks) on ranks 0, 1, ", what});
     });
   };
-  expect_named(zeros({4}), OverRanks::kEqual, "/state (4,) float64, equal over ranks");
-  expect_named(zeros({3}, dtype::float32), OverRanks::kEqual, "/state (3,) float32");
-  expect_named(zeros({3}), OverRanks::kMean, "/state (3,) float64, mean over ranks");
+  expect_named(zeros({4}), OverRanks::kEqual, "(4,) float64 (equal over ranks) on rank 2");
+  expect_named(zeros({3}, dtype::float32), OverRanks::kEqual,
+               "(3,) float32 (equal over ranks) on rank 2");
+  expect_named(zeros({3}), OverRanks::kMean, "(3,) float64 (mean over ranks) on rank 2");
 }
 
 TEST(Persistents, MustBeOnTheRanksDevice) {

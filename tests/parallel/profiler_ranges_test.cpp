@@ -39,8 +39,12 @@ TEST(ProfilerRanges, OfAStepOnTwoRanks) {
     net.to(comm.device());
     auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm.shared_from_this());
     optimizer.setup(net);
+    const Batch batch = part(batch_of(0, 8, Dtype::kFloat32), 0, 8, comm.device());
     optimizer.zero_grads();
-    const Variable loss = loss_of(net, part(batch_of(0, 8, Dtype::kFloat32), 0, 8, comm.device()));
+    loss_of(net, batch).backward();  // in which the ranks agree on what losses divide by
+    optimizer.update();
+    optimizer.zero_grads();
+    const Variable loss = loss_of(net, batch);
     seen().clear();
     loss.backward();
     EXPECT_TRUE(seen().starts_with("Variable::backward(all_reduce_async()")) << seen();

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "catena/functions/array/concat.h"
@@ -35,7 +36,7 @@ TEST(Sharding, UnitsAreHereWhileTheyAreUsed) {
       return trained.count([](const ParameterArena& arena) { return arena.has_whole_data(); });
     };
     EXPECT_EQ(trained.optimizer->layout().arenas().size(), 6u);
-    EXPECT_EQ(here(), 6u) << "until the first step, for loading";
+    EXPECT_EQ(here(), 0u) << "from setup on";
     for (int step = 0; step < 3; ++step) {
       const int64_t before = trained.optimizer.sharded()->gathers();
       trained.optimizer.zero_grads();
@@ -74,6 +75,76 @@ TEST(Sharding, UnitsMayBeNamed) {
     trained.step();
     trained.step();
     trained.optimizer.check_state();
+  });
+}
+
+// The layers of a vector are together one child of the model.
+TEST(Sharding, UnitsAreTheBlocksOfAContainer) {
+  struct Block : FunctionSet {
+    F::Linear up{9, 9}, down{9, 9};
+    CATENA_FUNCTIONS(up, down)
+  };
+  struct Blocks : FunctionSet {
+    F::Linear in{9, 9};
+    std::vector<Block> body{3};
+    CATENA_FUNCTIONS(in, body)
+  };
+  comm::run_threads(2, [](Communicator& comm) {
+    Blocks net;
+    net.to(comm.device());
+    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm,
+                                                 {.sharding = Sharding::kParameters});
+    optimizer.setup(net);
+    EXPECT_EQ(optimizer->layout().arenas().size(), 4u);
+    for (const ParameterArena& arena : optimizer->layout().arenas()) {
+      std::set<std::string> units;
+      for (const auto& slot : arena.slots()) {
+        const std::string& name = slot.parameter.name();
+        units.insert(name.starts_with("/body") ? name.substr(0, name.find('/', 6)) : "/in");
+      }
+      EXPECT_EQ(units.size(), 1u) << *units.begin();
+    }
+  });
+}
+
+// One unit is here at a time, but for those of one call, and one on its way.
+TEST(Sharding, LargeUnitsAreFreedWhenOthersAreUsed) {
+  struct Large : FunctionSet {
+    std::vector<F::Linear> layers;
+    Large() {
+      for (int i = 0; i < 4; ++i) layers.emplace_back(2112, 2112);  // 17 MiB
+    }
+    CATENA_FUNCTIONS(layers)
+  };
+  comm::run_threads(2, [](Communicator& comm) {
+    Large net;
+    net.to(comm.device());
+    auto optimizer = create_multi_node_optimizer(optimizers::SGD(1e-3), comm,
+                                                 {.sharding = Sharding::kParameters});
+    optimizer.setup(net);
+    const auto here = [&] {
+      const auto& arenas = optimizer->layout().arenas();
+      return std::count_if(arenas.begin(), arenas.end(),
+                           [](const ParameterArena& arena) { return arena.has_whole_data(); });
+    };
+    for (int step = 0; step < 3; ++step) {
+      const int64_t before = optimizer.sharded()->gathers();
+      optimizer.zero_grads();
+      Variable h(ones({1, 2112}, {dtype::float32, comm.device()}));
+      for (F::Linear& layer : net.layers) {
+        h = layer(h);
+        EXPECT_EQ(here(), 1);
+      }
+      F::sum(h).backward();
+      EXPECT_EQ(here(), 1);
+      optimizer.update();
+      EXPECT_EQ(optimizer.sharded()->gathers() - before, 4 + 3) << step;
+    }
+    EXPECT_EQ(F::concat({net.layers[0].b, net.layers[1].b, net.layers[3].b}, 0).size(), 3 * 2112);
+    EXPECT_EQ(here(), 3);
+    F::sum(net.layers[2].b);
+    EXPECT_EQ(here(), 1);
+    optimizer.check_state();
   });
 }
 

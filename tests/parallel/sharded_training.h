@@ -38,6 +38,7 @@ struct ShardedJob {
   std::string rule = "Adam";  // "LARS", "LAMB", or one that make_rule knows
   Dtype dtype = dtype::float64;
   parallel::BucketOptions options = {};
+  int hosts = 1;            // arrays are spread over the ranks of each
   int begin = 0, end = 20;  // steps
   int64_t samples = 7;      // of a batch over all ranks: not equally many on each
   double clip_norm = 0;     // 0: no clipping
@@ -142,13 +143,21 @@ inline ShardedResult train_alone(const ShardedJob& job, Device device = cpu(0)) 
   return result;
 }
 
+inline parallel::BatchRanks ranks_of(Communicator& comm, int hosts) {
+  if (hosts == 1) return comm;
+  Mesh mesh(comm, {{"host", hosts}, {"rank", -1}});
+  return parallel::DataAxes{mesh, {"host", "rank"}, {"rank"}};
+}
+
 inline ShardedResult train_sharded(Communicator& comm, const ShardedJob& job) {
   DeepNet net(job.dtype, job.values.empty() ? comm.rank() : 0);
   net.to(comm.device());
-  auto optimizer = create_multi_node_optimizer(rule_of(job), comm, job.options);
+  auto optimizer =
+      create_multi_node_optimizer(rule_of(job), ranks_of(comm, job.hosts), job.options);
   optimizer.setup(net);
   if (job.freezes) optimizer->freeze("/l3");
   if (job.state) {
+    optimizer.gather_parameters();
     write_values(net, job.values);
     optimizer->load_state(*job.state);
   }
@@ -158,10 +167,10 @@ inline ShardedResult train_sharded(Communicator& comm, const ShardedJob& job) {
     return part(batch_of(step, job.samples, job.dtype), begin, end, comm.device());
   };
   const Batch batch = batch_at(job.begin);
-  optimizer.set_batch_weight(end - begin, job.samples);
+  if (job.samples % comm.size() != 0) optimizer.set_batch_weight(end - begin, job.samples);
   const auto step = [&] {
     optimizer.zero_grads();
-    run_passes(net, batch, job.passes, &comm,
+    run_passes(net, batch, job.passes, &optimizer.comm(),
                job.options.sharding == parallel::Sharding::kParameters);
     if (job.clip_norm > 0 && !job.replays) result.norms.push_back(optimizer->compute_grads_norm());
     optimizer.update();

@@ -68,6 +68,69 @@ TEST(Sharding, ManyRanksEqualOneProcess) {
   expect_one_process({.samples = 13, .clip_norm = 0.2}, {6, 8});
 }
 
+// Within hosts ------------------------------------------------------------------------------------
+
+// Parts within a host, copies across: 2 x 2 ranks keep as much as 2, and all of them the same bits.
+TEST(ShardingWithinHosts, EqualsOneProcess) {
+  for (const ShardedJob& base :
+       {ShardedJob{}, {.samples = 12}, {.rule = "LAMB"}, {.clip_norm = 0.2}, {.passes = 3}}) {
+    const ShardedResult expected = train_alone(base);
+    for (const auto& [ranks, hosts] : {std::pair{4, 2}, {6, 3}}) {
+      for (const BucketOptions& options : all_shardings()) {
+        ShardedJob job = base;
+        job.options = options, job.hosts = hosts;
+        SCOPED_TRACE(
+            message(job.rule, " on ", hosts, " hosts of ", ranks, " ranks, ", shown(options)));
+        const std::vector<ShardedResult> results = over_threads(ranks, job);
+        job.hosts = 1;
+        const int64_t bytes = over_threads(ranks / hosts, job)[0].bytes;
+        for (const ShardedResult& result : results) {
+          expect_equal_training(result.values, expected.values, job.dtype);
+          expect_near(result.norms, expected.norms);
+          EXPECT_EQ(result.values, results[0].values);
+          EXPECT_EQ(result.bytes, bytes);
+        }
+      }
+    }
+  }
+}
+
+TEST(ShardingWithinHosts, TravelsInSixteenBits) {
+  ShardedJob job{.dtype = dtype::float32, .options = sharded(Sharding::kStates), .hosts = 2};
+  const Values exact = over_threads(4, job)[0].values;
+  job.options.reduce_dtype = dtype::bfloat16;
+  const std::vector<ShardedResult> rounded = over_threads(4, job);
+  double most = 0;
+  for (size_t k = 0; k < exact.size(); ++k)
+    for (size_t i = 0; i < exact[k].size(); ++i)
+      most = std::max(most, std::abs(rounded[0].values[k][i] - exact[k][i]));
+  EXPECT_GT(most, 0);
+  EXPECT_LT(most, 0.02);
+  for (const ShardedResult& result : rounded) EXPECT_EQ(result.values, rounded[0].values);
+}
+
+TEST(ShardingWithinHosts, StatesGoOnAnywhere) {
+  ShardedJob job{.options = sharded(Sharding::kStates), .hosts = 2, .end = 3};
+  const ShardedResult first = over_threads(4, job)[0];
+  const ShardedResult expected = train_alone({});
+  job.begin = 3, job.end = 20, job.state = first.state, job.values = first.values;
+  for (const auto& [ranks, hosts] : {std::pair{4, 2}, {4, 1}, {6, 3}, {1, 1}}) {
+    job.hosts = hosts;
+    for (const ShardedResult& result : over_threads(ranks, job))
+      expect_equal_training(result.values, expected.values, job.dtype);
+  }
+}
+
+TEST(ShardingWithinHosts, ArraysAreSpreadOverRanksOfTheBatch) {
+  comm::run_threads(4, [](Communicator& comm) {
+    Mesh mesh(comm, {{"data", 2}, {"tensor", 2}});
+    expect_contains(error_of<ValueError>([&] {
+                      BatchRanks(DataAxes{mesh, {"data"}, {"tensor"}});
+                    }),
+                    {"'tensor' of .shard is not in .batch"});
+  });
+}
+
 // Element by element, each rank does what all do without.
 TEST(Sharding, GivesTheBitsOfWholeArrays) {
   for (const Dtype dtype : {dtype::float32, dtype::bfloat16}) {

@@ -10,7 +10,7 @@
 #include "catena/parallel/pipeline/pipeline.h"
 #include "catena/parallel/tensor/linear.h"
 #include "catena/training/checkpoint_folder.h"
-#include "parallel/network.h"
+#include "parallel/sharded_training.h"
 #include "temp_folder.h"
 
 namespace catena::training {
@@ -95,6 +95,52 @@ TEST(CheckpointAverages, OfWholeLayersAreCutForTensorParallelOnes) {
     EXPECT_EQ(loaded[rank].at("/up/W"),
               std::vector<double>(whole.at("/up/W").begin() + int64_t(rank) * 8,
                                   whole.at("/up/W").begin() + int64_t(rank + 1) * 8));
+}
+
+// States that are spread over ranks ---------------------------------------------------------------
+
+// On each rank after a load, or, of the first run, after three steps.
+std::vector<Values> run_spread(const std::string& path, int ranks,
+                               const parallel::BucketOptions& options, bool is_first) {
+  std::vector<Values> all;
+  all.resize(size_t(ranks));
+  comm::run_threads(ranks, [&](Communicator& comm) {
+    const DeviceScope scope(comm.device());
+    catena::testing::ShardedModel model(comm, options);
+    Optimizer& rule = model.optimizer.actual_optimizer();
+    const auto average = optimizers::add_moving_average(rule, 0.9);
+    serializers::Checkpoint state;
+    state.add("optimizer", rule);
+    CheckpointFolder folder(path, &comm);
+    if (!is_first) folder.load(state);
+    for (int i = 0; is_first && i < 3; ++i) model.step();
+    if (is_first) folder.save(state, 1);
+    const Values averages = all[size_t(comm.rank())] = averages_of(rule, *average);
+    model.optimizer.gather_parameters();
+    const auto before = catena::testing::values_of(model.net);
+    {
+      const MovingAverage::Scope in_use(*average);
+      EXPECT_EQ(model.net.l3.W.data().to_vector<double>(), averages.at("/l3/W"));
+    }
+    EXPECT_EQ(catena::testing::values_of(model.net), before);
+  });
+  return all;
+}
+
+TEST(CheckpointAverages, AreSpreadAsTheStatesAre) {
+  const std::vector<parallel::BucketOptions> shardings = catena::testing::all_shardings();
+  std::vector<Values> whole;
+  for (const parallel::BucketOptions& options : shardings) {
+    SCOPED_TRACE(catena::testing::shown(options));
+    const TempFolder folder;
+    const std::vector<Values> saved = run_spread(folder.path(), 2, options, true);
+    if (whole.empty()) whole = saved;
+    EXPECT_EQ(saved, whole);
+    for (const auto& own : run_spread(folder.path(), 3, shardings.back(), false))
+      EXPECT_EQ(own, whole[0]);
+    for (const auto& own : run_spread(folder.path(), 1, shardings[0], false))
+      EXPECT_EQ(own, whole[0]);
+  }
 }
 
 // Pipelines ---------------------------------------------------------------------------------------

@@ -16,13 +16,15 @@ using parallel::pipeline::Pipeline;
 using parallel::pipeline::PipelineOptions;
 using parallel::pipeline::Sequence;
 
-// So many replicas of so many stages. Without stages the states may be spread over the replicas.
+// So many replicas of so many stages, whose states may be spread over the replicas.
 struct Layout {
   int data = 1, stages = 1;
   Sharding sharding = Sharding::kNone;
+  int hosts = 1;  // within each of which they are spread
 
   std::string text() const {
-    return message(data, " x ", stages, sharding == Sharding::kNone ? "" : " sharded");
+    return message(data, " x ", stages, sharding == Sharding::kNone ? "" : " sharded",
+                   hosts > 1 ? " within hosts" : "");
   }
 };
 
@@ -34,6 +36,8 @@ std::vector<Layout> all_layouts() {
     if (ranks > 1) layouts.push_back({1, ranks});
   }
   layouts.push_back({2, 2});
+  layouts.push_back({2, 2, Sharding::kStates});
+  layouts.push_back({4, 1, Sharding::kStates, 2});
   return layouts;
 }
 
@@ -102,8 +106,10 @@ void run_job(Communicator& comm, const Job& job, State& state, Step step,
 void train_replicas(Communicator& comm, const Layout& layout, const Job& job, Outcome& outcome) {
   Tied tied(job.dtype);
   tied.model.to(comm.device());
-  auto optimizer =
-      create_multi_node_optimizer(optimizers::Adam(0.01), comm, {.sharding = layout.sharding});
+  Mesh mesh(comm, {{"host", layout.hosts}, {"rank", -1}});
+  auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01),
+                                               parallel::DataAxes{mesh, {"host", "rank"}, {"rank"}},
+                                               {.sharding = layout.sharding});
   optimizer.setup(tied.model);
   const bool has_samples = comm.rank() == 0;
   optimizer.set_batch_weight(has_samples ? kBatch : 0, kBatch);
@@ -128,7 +134,8 @@ void train_stages(Communicator& comm, const Layout& layout, const Job& job, Outc
   const parallel::Grid grid(comm, {.data = layout.data, .pipeline = layout.stages});
   Tied tied(job.dtype);
   const Cut cut = even_cut(layout.stages, int(tied.model.size()));
-  Pipeline pipeline(tied.model, cut, all_forwards_first(layout.stages, 1), grid, {.seed = 3});
+  Pipeline pipeline(tied.model, cut, all_forwards_first(layout.stages, 1), grid,
+                    {.seed = 3, .buckets = {.sharding = layout.sharding}});
   pipeline.setup([] { return optimizers::Adam(0.01); });
   const bool has_samples = grid.replica() == 0;
   pipeline.set_batch_weight(has_samples ? kBatch : 0, kBatch);

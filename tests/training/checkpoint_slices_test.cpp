@@ -58,7 +58,9 @@ TEST(CheckpointSlices, OfTensorParallelLayersAreThoseOfTheWhole) {
   int64_t step = 1;
   for (const Split& split :
        {Split{1, 2, parallel::Sharding::kNone}, Split{2, 2, parallel::Sharding::kStates},
-        Split{1, 4, parallel::Sharding::kNone}, Split{3, 1, parallel::Sharding::kStates}}) {
+        Split{1, 4, parallel::Sharding::kNone}, Split{3, 1, parallel::Sharding::kStates},
+        Split{2, 2, parallel::Sharding::kParameters}, Split{3, 1, parallel::Sharding::kParameters},
+        Split{2, 1, parallel::Sharding::kNone}}) {
     comm::run_threads(split.data * split.tensor, [&](Communicator& comm) {
       const parallel::Grid grid(comm, {.data = split.data, .tensor = split.tensor});
       random::default_state(comm.device()).seed(1);
@@ -73,6 +75,7 @@ TEST(CheckpointSlices, OfTensorParallelLayersAreThoseOfTheWhole) {
       CheckpointFolder checkpoints(folder.path(), &comm, {.keep = 9});
       EXPECT_EQ(checkpoints.load(own), step);
       checkpoints.save(own, step + 1);
+      EXPECT_EQ(optimizer.sharded() ? optimizer.sharded()->gathers() : 0, 0);
     });
     ++step;
   }
@@ -82,7 +85,7 @@ TEST(CheckpointSlices, OfTensorParallelLayersAreThoseOfTheWhole) {
   serializers::Checkpoint loaded;
   loaded.add("model", again);
   loaded.add("optimizer", other);
-  EXPECT_EQ(CheckpointFolder(folder.path()).load(loaded), 5);
+  EXPECT_EQ(CheckpointFolder(folder.path()).load(loaded), step);
   EXPECT_EQ(values_of(again), values_of(whole));
   const NamedArrays expected = adam.state(), got = other.state();
   for (size_t k = 0; k < expected.size(); ++k)

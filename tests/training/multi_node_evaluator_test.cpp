@@ -99,13 +99,13 @@ TEST(MultiNodeEvaluator, NamesThatDifferBetweenRanksAreAnError) {
   };
   EXPECT_EQ(text_of({"loss", "accuracy"}, {"loss", "accuracy"}), "no error");
   expect_contains(text_of({"loss", "accuracy"}, {"accuracy", "loss"}),
-                  {"name 1 is 'loss' on rank 0, 'accuracy' on rank 2;", "same order"});
+                  {"name 1 is 'loss' on ranks 0, 1, 'accuracy' on rank 2;", "same order"});
   expect_contains(text_of({"loss", "accuracy"}, {"loss", "top5"}),
-                  {"name 2 is 'accuracy' on rank 0, 'top5' on rank 2;"});
+                  {"name 2 is 'accuracy' on ranks 0, 1, 'top5' on rank 2;"});
   expect_contains(text_of({"loss"}, {"loss", "top5"}),
-                  {"name 2 is none on rank 0, 'top5' on rank 2;"});
+                  {"name 2 is none on ranks 0, 1, 'top5' on rank 2;"});
   expect_contains(text_of({"loss", "top5"}, {"loss"}),
-                  {"name 2 is 'top5' on rank 0, none on rank 2;"});
+                  {"name 2 is 'top5' on ranks 0, 1, none on rank 2;"});
 }
 
 TEST(MultiNodeEvaluator, Errors) {

@@ -106,12 +106,12 @@ TEST(SynchronizedIterator, HasTheRootsOrder) {
                     create_synchronized_iterator(datasets::ShuffledIterator(20 + comm.rank(), 5, 1),
                                                  comm.shared_from_this());
                   }),
-                  {"rank 1 has 21 samples", "rank 0 has 20"});
+                  {"the number of samples in an epoch is 20 on rank 0, 21 on rank 1"});
   expect_contains(error([](Communicator& comm) {
                     create_synchronized_iterator(datasets::ShuffledIterator(20, 5 + comm.rank(), 1),
                                                  comm.shared_from_this());
                   }),
-                  {"rank 1 has batches of 6"});
+                  {"the batch size is 5 on rank 0, 6 on rank 1"});
   expect_contains(error([](Communicator& comm) {
                     create_synchronized_iterator(
                         comm.rank() == 0
@@ -119,7 +119,7 @@ TEST(SynchronizedIterator, HasTheRootsOrder) {
                             : datasets::PositionIterator(datasets::SerialIterator(20, 5, true)),
                         comm.shared_from_this());
                   }),
-                  {"rank 1 has another order"});
+                  {"the order of one seed on rank 1 differs from that on rank 0"});
 }
 
 // Every sample once an epoch, whatever the parts, with the counts and weights of all ranks.
@@ -209,7 +209,7 @@ TEST(PartIterator, NamesWhatIsWrong) {
                     PartIterator(make_data(), 2 + comm.rank(), comm.device(),
                                  comm.shared_from_this());
                   }),
-                  {"PartIterator: rank 1 was given another batch size"});
+                  {"PartIterator: the batch size is 2 on rank 0, 3 on rank 1"});
   expect_contains(error([](Communicator& comm) {
                     PartIterator(create_empty_dataset(0), 2, comm.device(),
                                  comm.shared_from_this());

@@ -10,10 +10,11 @@ namespace catena::training {
 
 struct SmallRun {
   testing::Net model{Dtype::kFloat32};
-  optimizers::SGD optimizer{0.1};
+  optimizers::Adam optimizer{0.01};
+  double factor = 1;  // of the loss
   datasets::ResidentIterator batches{make_data(), datasets::ShuffledIterator(kSamples, 5, 1),
                                      cpu(0)};
-  StandardUpdater updater{batches, make_step(optimizer, score_of(model))};
+  StandardUpdater updater{batches, make_step(optimizer, score_of(model, &factor))};
   std::ostringstream text;
   Trainer trainer;
 

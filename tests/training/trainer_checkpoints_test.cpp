@@ -36,6 +36,7 @@ std::vector<double> run_ranks(int ranks, const TrainerOptions& options, Sharding
     }
     one.trainer.run();
     EXPECT_EQ(one.trainer.iteration(), options.iterations);
+    one.optimizer.gather_parameters();
     if (comm.rank() == 0) numbers = numbers_of(one.model);
   });
   return numbers;
@@ -43,7 +44,7 @@ std::vector<double> run_ranks(int ranks, const TrainerOptions& options, Sharding
 
 TEST(TrainerCheckpoints, ARunGoesOnWithTheSameBits) {
   for (const int ranks : {1, 3}) {
-    for (const Sharding sharding : {Sharding::kNone, Sharding::kStates}) {
+    for (const Sharding sharding : {Sharding::kNone, Sharding::kStates, Sharding::kParameters}) {
       for (const bool async : {false, true}) {
         const TempFolder whole, parts;
         const auto expected = run_ranks(ranks, options_of(whole.path(), 11, true), sharding);
@@ -54,6 +55,23 @@ TEST(TrainerCheckpoints, ARunGoesOnWithTheSameBits) {
       }
     }
   }
+}
+
+// To a folder each rank writes what it keeps.
+TEST(TrainerCheckpoints, NothingIsGatheredForOne) {
+  const TempFolder folder;
+  int64_t gathers[2];
+  for (const bool saves : {false, true}) {
+    TrainerOptions options = options_of(folder.path(), 4, true);
+    options.report = {};
+    options.snapshot.iterations = saves ? 1 : 0;
+    comm::run_threads(2, [&](Communicator& comm) {
+      OneRank one(comm, 6, options, Sharding::kParameters);
+      one.trainer.run();
+      if (comm.rank() == 0) gathers[saves] = one.optimizer.sharded()->gathers();
+    });
+  }
+  EXPECT_EQ(gathers[true], gathers[false]);
 }
 
 // Saves that come while one is being written are left out, but not the one that ends the run.

@@ -7,35 +7,22 @@
 #include <filesystem>
 #include <limits>
 #include <map>
-#include <sstream>
 
 #include "catena/array/logic.h"
 #include "error_text.h"
 #include "temp_folder.h"
 #include "training/one_rank.h"
+#include "training/small_run.h"
 
 namespace catena::training {
 namespace {
 
-// One process with everything that a run needs.
-struct OneProcess {
-  testing::Net model{Dtype::kFloat32};
-  optimizers::Adam optimizer{0.01};
-  double factor = 1;  // of the loss
-  datasets::ResidentIterator batches{make_data(), datasets::ShuffledIterator(kSamples, 5, 1),
-                                     cpu(0)};
+// One process with test batches.
+struct OneProcess : SmallRun {
   datasets::ResidentIterator test{make_data(7), datasets::SerialIterator(kSamples, 10), cpu(0)};
-  StandardUpdater updater{batches, make_step(optimizer, score_of(model, &factor))};
-  std::ostringstream text;
-  Trainer trainer;
 
-  explicit OneProcess(TrainerOptions options)
-      : trainer((optimizer.setup(model), updater), model, optimizer, with_stream(options)) {
+  explicit OneProcess(const TrainerOptions& options) : SmallRun(options) {
     trainer.evaluate_on(test, score_of(model));
-  }
-  TrainerOptions with_stream(TrainerOptions options) {
-    options.stream = &text;
-    return options;
   }
 };
 

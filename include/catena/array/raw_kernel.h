@@ -1,5 +1,5 @@
-// Whole kernels in CUDA C++, and loaded modules. On arrays of CUDA devices only; on others they
-// throw DeviceError.
+// Kernels written whole in CUDA C++, and loaded modules. On arrays of CUDA devices only; on others
+// they throw DeviceError.
 #pragma once
 
 #include <memory>

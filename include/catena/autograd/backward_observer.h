@@ -2,12 +2,16 @@
 // of data-parallel reduction, of pipelines and of hooks of users.
 #pragma once
 
+#include <optional>
+
 #include "catena/core/intrusive.h"
 
 namespace catena {
 
 class BackwardObserver;
 class Parameter;
+class PassStart;
+struct KeptValues;
 struct ParameterState;
 
 namespace detail {
@@ -48,6 +52,9 @@ class BackwardObserver {
   // moment at which the memory of gradients may be given another place
   // (ParameterState::bind_gradient).
   virtual void backward_begins() {}
+  // Behind backward_begins: what the pass starts with, which an observer that weighs losses may
+  // change (pass_start.h). Not for parameters that only passes inside the pass reach.
+  virtual void backward_starts(PassStart&) {}
   // All uses of the parameter in the running pass are done. Once a pass, also for a parameter that
   // no gradient has reached (ParameterState::has_gradient).
   virtual void gradient_is_final(ParameterState& parameter) = 0;
@@ -61,6 +68,8 @@ class BackwardObserver {
   // bring what is on its way already, and then waits for it on the host: nothing is told of further
   // reads, on whatever stream they are.
   virtual void before_read(ParameterState&) {}
+  // What this process keeps of values that are not all here; nothing of others.
+  virtual std::optional<KeptValues> kept_values(ParameterState&);
 
   bool watches_uses() const { return watches_uses_; }  // whether before_use is called
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "catena/autograd/function_node.h"
+#include "catena/autograd/mean.h"
 #include "catena/autograd/parameter.h"
 #include "catena/autograd/type_check.h"
 #include "catena/autograd/variable.h"
@@ -52,12 +53,18 @@ class Function {
   // In forward: the numbers of the inputs and outputs that are kept for backward. Without a call
   // all inputs are kept, and no output.
   void save(const std::vector<int>& inputs, const std::vector<int>& outputs = {});
+  // In forward: the output, of one element, is a mean that was divided by `counted`, of `expected`
+  // if everything had counted (mean.h). Training over ranks, accumulated passes and micro-batches
+  // then gives what one pass over all gives.
+  void set_mean(const Array& counted, double expected = 0) { mean_ = {counted, expected}; }
 
  private:
   friend class UserFunctionNode;
   friend class DifferentiableFunction;
   virtual class DifferentiableFunction* differentiable() { return nullptr; }
+  friend Variables apply_function(std::shared_ptr<Function> function, const Variables& inputs);
   bool is_selective_ = false;
+  Mean mean_;
   std::vector<int> saved_inputs_, saved_outputs_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -78,6 +79,15 @@ class FunctionCall {
         refuse_devices();
   }
 
+  // What the call multiplies and adds, as count() says, which runs only when hooks watch. Before
+  // record(). A call that is made of others leaves it to them.
+  template <class Count>
+  void note_work(Count count) {
+    if (watch_) [[unlikely]]
+      set_work(count());
+  }
+  std::optional<int64_t> work() const;
+
   // Whether the call must be recorded: recording is on, no operand is volatile, and one wants a
   // gradient. Mixing volatile with recorded variables is a GradientError.
   bool is_recorded() const;
@@ -131,6 +141,7 @@ class FunctionCall {
       tell_outputs(outputs);
   }
   void watch(Autocast row);
+  void set_work(int64_t multiply_adds);
   void tell_outputs(std::span<const Array> outputs);
   void end() noexcept;
   Variable constant(const Array& output) const;

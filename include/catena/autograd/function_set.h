@@ -38,6 +38,10 @@ class Parameterized {
   // declaration. Those of visit_functions by default; CATENA_FUNCTIONS overrides it.
   using PersistentVisitor = std::function<void(const std::string& path, Persistent& persistent)>;
   virtual void visit_persistents(const PersistentVisitor& visitor, const std::string& prefix = "");
+  // Calls f(state) for each variable that a recurrent layer keeps from one call to the next. Those
+  // of visit_functions by default.
+  using StateVisitor = std::function<void(Variable& state)>;
+  virtual void visit_states(const StateVisitor& visitor);
 
   // (path, parameter) in order of declaration; a tied parameter (OwnedParameter::tie_to) under each
   // of its paths.

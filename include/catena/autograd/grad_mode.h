@@ -1,4 +1,4 @@
-// Whether function applications of the calling thread are recorded.
+// Switches of the calling thread that decide whether function applications are recorded.
 #pragma once
 
 namespace catena {

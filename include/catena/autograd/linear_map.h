@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "catena/autograd/function_call.h"
+#include "catena/autograd/mean.h"
 
 namespace catena {
 
@@ -138,7 +139,10 @@ class LinearMapNode final : public FunctionNode {
 
 template <class Map, bool kAdjoint>
 Variable detail::record_linear(FunctionCall& call, const Map& map, const Array& y) {
-  return call.record(y, [&] { return make_node<LinearMapNode<Map, kAdjoint>>(map); });
+  const Variable result =
+      call.record(y, [&] { return make_node<LinearMapNode<Map, kAdjoint>>(map); });
+  detail::hand_on_mean(call[0], result);
+  return result;
 }
 
 // map(call[0]), recorded; ends the call.

@@ -75,6 +75,12 @@ class Parameter {
   // layer ask for the same. Call it before setup.
   void pack() const { known("Parameter::pack").is_packed = true; }
 
+  // Says how the parameter lies over ranks (placement.h), for all handles: layers do so when they
+  // make it, before an optimizer is set up. ShapeError for a box in which it does not fit.
+  void place(const Placement& placement) const;
+  // Null: it is whole on every rank.
+  const Placement* placement() const { return known("Parameter::placement").placement().get(); }
+
   // Re-seats data and gradient, for the arena of an optimizer; values are not copied.
   void rebind(const Array& data, const Array& grad) const;
   // The same for the data alone, by the arena that the parameter is in.

@@ -4,14 +4,25 @@
 
 #include <atomic>
 #include <boost/container/small_vector.hpp>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "catena/autograd/backward_observer.h"
 #include "catena/autograd/variable.h"
 #include "catena/core/stream.h"
 
 namespace catena {
+
+struct Placement;
+
+// What a process keeps of the values of a parameter that are not all there.
+struct KeptValues {
+  Array elements;     // 1-d, a view to read and write
+  int64_t begin = 0;  // the first of them, among those of the parameter
+  MemoryOrder order;  // of the parameter's axes, in which they are counted
+};
 
 // State behind Parameter handles.
 struct ParameterState : RefCounted {
@@ -79,6 +90,9 @@ struct ParameterState : RefCounted {
   // `who` reads the values, which are not here: tells all observers
   // (BackwardObserver::before_read). ValueError if they have not brought them.
   void bring(const char* who);
+  // What this process keeps of values that are not all here, as the observers know
+  // (BackwardObserver::kept_values): for files, to which every process writes its part.
+  std::optional<KeptValues> kept_values();
   // ValueError: `who` needs the values of the parameter, which are not here.
   [[noreturn]] void fail_absent(const std::string& who) const;
 
@@ -109,6 +123,10 @@ struct ParameterState : RefCounted {
   // The caller has written the copy together with the value, on the current stream.
   void mark_low_current();
 
+  // How the parameter lies over ranks; null: whole on each (Parameter::place).
+  const std::shared_ptr<const Placement>& placement() const { return placement_; }
+  void place(std::shared_ptr<const Placement> placement) { placement_ = std::move(placement); }
+
   // Observers -----------------------------------------------------------------------------------
   // In the order in which they came; links of those that are gone may be among them.
   using Observers = boost::container::small_vector<IntrusivePtr<detail::ObserverLink>, 1>;
@@ -135,6 +153,7 @@ struct ParameterState : RefCounted {
   uint64_t low_capture_ = 0;            // the last capture that used it
   Observers observers_;
   std::atomic<uint64_t> captured_in_{0};  // the last capture of use_in_graph
+  std::shared_ptr<const Placement> placement_;
 };
 
 }  // namespace catena

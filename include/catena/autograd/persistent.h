@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "catena/array/creation.h"
 
 namespace catena {
+
+struct Placement;
 
 // What ranks that train one model together do with such an array. All start from rank 0's values:
 // setup and broadcast_state of a multi-node optimizer copy them to the other ranks.
@@ -26,6 +29,7 @@ struct PersistentState : RefCounted {
   OverRanks over_ranks = OverRanks::kEqual;
   int64_t samples = 0;  // see Persistent::count_samples
   std::string path;     // "bn1/avg_mean", the longest that a listing of a model gave
+  std::shared_ptr<const Placement> placement;
   static void destroy(PersistentState* state) { delete state; }
 };
 
@@ -65,6 +69,11 @@ class Persistent {
   void forget_samples() const { known("Persistent::forget_samples").samples = 0; }
   // An independent one with the same values.
   Persistent clone() const;
+  // Says how the array lies over ranks (placement.h). ShapeError for a box in which it does not
+  // fit, ValueError for a box of an array with OverRanks::kPerRank, of which there is no whole.
+  void place(const Placement& placement) const;
+  // Null: it is whole on every rank.
+  const Placement* placement() const { return known("Persistent::placement").placement.get(); }
 
   // Remembers where a model has it, for messages; any thread.
   void note_path(const std::string& path) const;

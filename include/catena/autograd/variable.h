@@ -13,6 +13,7 @@
 namespace catena {
 
 class FunctionNode;
+struct MeanRecord;
 struct ParameterState;
 
 // A variable's vertex in the graph: what gradients flow to. Holds no data, so that functions keep
@@ -30,6 +31,7 @@ struct VariableNode : RefCounted {
   IntrusivePtr<struct VariableBody> grad_variable;
   struct VariableBody* body = nullptr;  // of the handles; null when the last one is gone
   ParameterState* parameter = nullptr;  // set for parameters; owned by the Parameter handles
+  IntrusivePtr<MeanRecord> mean;        // what it divided by, if it is a mean (mean.h)
   uint64_t visit = 0;                   // last backward pass that saw it
   int pending_uses = 0;                 // uses in that pass not yet done (parameters)
   bool is_weight = false;               // made of parameters alone; set by passes in parts

@@ -37,6 +37,14 @@ class Communicator;
 // Communicators are shared: optimizers and graphs that use one keep it alive.
 using CommunicatorPtr = std::shared_ptr<Communicator>;
 
+// The axes of a mesh (mesh.h) along which the ranks of a communicator lie.
+struct MeshAxes {
+  int mesh = 0;                         // number of the mesh on its communicator, from 1 on
+  std::vector<std::string> names = {};  // in the order of the mesh; empty: of no mesh
+  // "tensor", "data+context"; "ranks" where there are none.
+  std::string text() const;
+};
+
 // The contract of all calls is at the top of this file.
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
@@ -60,10 +68,13 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Device device() const { return device_; }
   // The implementation: "threads", "mpi" or "nccl".
   std::string name() const;
+  // Set by Mesh::over.
+  const MeshAxes& axis() const;
 
   // Ranks with the same color >= 0 form a new communicator, ordered by key, then by old rank. A
-  // rank with a negative color gets null. Collective.
-  CommunicatorPtr split(int color, int key = 0);
+  // rank with a negative color gets null. Collective. The ranks must agree in the tag, which errors
+  // name.
+  CommunicatorPtr split(int color, int key = 0, const CallTag& tag = {});
 
   // Collectives on arrays. All return the output: `out`, or a new array when it is left out.
 

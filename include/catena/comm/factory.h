@@ -1,4 +1,4 @@
-// How communicators are created: from a launcher's processes, or from threads of this process.
+// Creation of communicators: from a launcher's processes, or from threads of this process.
 #pragma once
 
 #include <functional>

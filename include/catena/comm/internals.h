@@ -93,6 +93,9 @@ class CommunicatorInternals {
   bool in_group() const;
   // See PurposeScope.
   const char*& purpose() const;
+  // Whether collectives on arrays of device() take a rider, and the one for the next: RiderScope.
+  bool takes_riders() const;
+  double*& rider() const;
   // The number of parallel::NoSync scopes that are alive.
   int& no_sync_scopes() const;
 
@@ -104,6 +107,22 @@ class CommunicatorInternals {
 inline CommunicatorInternals internals(const Communicator& comm) {
   return CommunicatorInternals(comm);
 }
+
+// While it lives, `number` becomes its sum over the ranks in the next collective on arrays, without
+// a message for it: it travels with the comparison of calls. Ranks without such a scope add 0.
+// Where takes_riders() is true.
+class RiderScope {
+ public:
+  RiderScope(Communicator& comm, double& number) : rider_(internals(comm).rider()) {
+    rider_ = &number;
+  }
+  ~RiderScope() { rider_ = nullptr; }
+  RiderScope(const RiderScope&) = delete;
+  RiderScope& operator=(const RiderScope&) = delete;
+
+ private:
+  double*& rider_;
+};
 
 // While it lives, the calls of the communicator serve what `purpose` names ("evaluate", "update"),
 // which must outlive it: errors about calls in which ranks differ say so. `comm` may be null.

@@ -1,4 +1,4 @@
-// How values of the ranks are combined.
+// Operations that combine the values of ranks.
 #pragma once
 
 #include "catena/core/error.h"

@@ -1,4 +1,4 @@
-// Where the ranks of a communicator are: which rank is on which host.
+// Topology of a communicator: which rank is on which host.
 #pragma once
 
 #include <vector>

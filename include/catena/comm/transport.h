@@ -28,6 +28,7 @@ struct Call : CallSignature {
   uint64_t hash = 0;              // of this call and all before
   const std::type_info* type = nullptr;  // of the host object that the call serves, if any
   const char* purpose = nullptr;         // see PurposeScope; null: the call itself
+  double* rider = nullptr;               // see RiderScope; null: this rank adds 0
 
   std::string describe() const;  // "all_reduce #12 sum float32[1000]"
   // The reduction to compute. On bool a sum is a maximum and a product a minimum.
@@ -72,6 +73,10 @@ class Transport {
   // Whether messages on one stream go on while those on another wait for their peers. Equal on all
   // ranks.
   virtual bool messages_are_independent() const { return false; }
+  // Whether collectives on host arrays add up what rides with them: Call::rider, of all ranks in
+  // order of rank, or exactly, so that all get the same bits. A transport that compares calls
+  // before it moves data does it there.
+  virtual bool adds_riders() const { return false; }
   // See CommunicatorInternals::allocate_shared. Null: from the pool, as all arrays.
   virtual StoragePtr allocate_shared(size_t bytes) { return {}; }
   // See CommunicatorInternals::prepare_scattered_sums.
@@ -117,6 +122,9 @@ std::string describe_mismatch(const std::vector<std::string>& calls, uint64_t se
 
 // "rank 1", "ranks 0, 2".
 std::string list_ranks(const std::vector<int>& ranks);
+// The same of a communicator's ranks, with coordinates where a Mesh has given them: "rank 5 (data
+// 0, pipeline 1, tensor 1)". Lists of more than four ranks are without.
+std::string list_ranks(const Communicator& comm, const std::vector<int>& ranks);
 
 // The only rank whose call differs from all others (three or more ranks), or -1.
 int odd_rank(const std::vector<std::string>& calls);

@@ -1,4 +1,4 @@
-// What a device type must provide to the core: memory, streams, events and byte copies.
+// Interface that a device type implements for the core: memory, streams, events and byte copies.
 // Implemented by plug-ins (cuda) and by the built-in CPU backend; kernels go through slots instead.
 #pragma once
 
@@ -60,6 +60,11 @@ class Backend {
   virtual void free_all_pinned_blocks() = 0;
   virtual void set_limit(int index, size_t bytes) = 0;
   virtual void reset_peak(int index) = 0;
+  // Counts memory of a device that a plug-in allocates itself against the pool's limit, for which
+  // free blocks are given back; discount_outside() says that it is gone. False, and not counted,
+  // where it is above the limit.
+  virtual bool count_outside(int index, size_t bytes);
+  virtual void discount_outside(int index, size_t bytes);
 
   // Streams. The caller owns one reference of what is returned.
   virtual StreamState* default_stream(int index) = 0;

@@ -1,4 +1,4 @@
-// What devices add to a trace (core/trace.h): the time lines of their streams. For plug-ins.
+// Time lines of streams that devices add to a trace (core/trace.h). For plug-ins.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What NumPy says about dtypes: kinds, limits, casting rules, codes and the names of C types.
+// Properties of dtypes as in NumPy: kinds, limits, casting rules, codes and the names of C types.
 #pragma once
 
 #include <cstdint>

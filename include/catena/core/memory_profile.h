@@ -1,4 +1,4 @@
-// Which call holds how much memory: a record of allocations by the names of the calls.
+// Record of allocations by the names of the calls that hold the memory.
 #pragma once
 
 #include <atomic>

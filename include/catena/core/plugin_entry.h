@@ -1,5 +1,5 @@
-// What each plug-in begins with. Every change of a public header changes the ABI tag, and so
-// compiles again what includes this file: plug-ins alone should.
+// Entry function and ABI tag of a plug-in. Every change of a public header changes the ABI tag, and
+// so compiles again what includes this file: plug-ins alone should.
 #pragma once
 
 #include "catena/core/abi_tag.h"

@@ -1,4 +1,4 @@
-// Which providers of kernels may be used: config().providers and CATENA_PROVIDERS.
+// Rules that choose the providers of kernels: config().providers and CATENA_PROVIDERS.
 #pragma once
 
 #include <cstdint>

@@ -30,8 +30,9 @@ class Scalar {
   Scalar(T value) : kind_(Kind::kFloat) {
     bits_.d = double(value);
   }
-  Scalar(float16 value) : Scalar(double(float(value))) {}
-  Scalar(bfloat16 value) : Scalar(double(float(value))) {}
+  template <class T>
+  requires(kIsDtypeStorage<T>&& std::is_class_v<T>) Scalar(T value)
+      : Scalar(double(float(value))) {}
 
   // Whether it is a bool, an integer or a float.
   DtypeKind kind() const {

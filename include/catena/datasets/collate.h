@@ -1,4 +1,4 @@
-// How the samples of a batch become its arrays.
+// Functions that make the arrays of a batch from its samples.
 #pragma once
 
 #include <vector>

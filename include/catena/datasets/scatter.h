@@ -4,15 +4,12 @@
 #include <cstdint>
 #include <span>
 
+#include "catena/core/rank_of.h"
 #include "catena/datasets/iterator.h"
 
 namespace catena::datasets {
 
-// Ranks among which work is divided.
-struct RankOf {
-  int rank = 0;
-  int ranks = 1;
-};
+using catena::RankOf;
 
 // One rank's slice of `count` samples.
 struct Share {

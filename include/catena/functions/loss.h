@@ -11,6 +11,7 @@
 #include "catena/functions/loss/huber_loss.h"
 #include "catena/functions/loss/kl_divergence.h"
 #include "catena/functions/loss/mean_absolute_error.h"
+#include "catena/functions/loss/mean_over.h"
 #include "catena/functions/loss/mean_squared_error.h"
 #include "catena/functions/loss/negative_log_likelihood.h"
 #include "catena/functions/loss/negative_sampling.h"

@@ -1,4 +1,4 @@
-// How the elements along one axis of an image give those of another image.
+// Map from the elements along one axis of an image to those of another image.
 #pragma once
 
 #include <cstdint>

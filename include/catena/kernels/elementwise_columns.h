@@ -1,5 +1,5 @@
-// What the columns of the element-wise table may say, and where its families begin. Data alone: the
-// CPU loops, which are compiled once for each x86-64 level, may not see an inline function.
+// Values of the columns of the element-wise table, and the first number of each family. Data alone:
+// the CPU loops, which are compiled once for each x86-64 level, may not see an inline function.
 #pragma once
 
 #include <cstdint>

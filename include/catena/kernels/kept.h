@@ -1,4 +1,4 @@
-// What a provider keeps from a forward call for its backward call.
+// State that a provider keeps from a forward call for its backward call.
 #pragma once
 
 #include <type_traits>

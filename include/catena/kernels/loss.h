@@ -15,7 +15,7 @@ class Array;
 // float64): the largest score, and the logarithm of the sum of exp(x - largest). Their sum,
 // rounded, would lose the digits of the loss where scores are large. count: 0-d of that type, the
 // divisor: number of labels not ignored if normalize, else outer, and at least 1. loss: 0-d of x's
-// dtype.
+// dtype. counted: as count, the number of labels not ignored; null: nobody asks.
 struct CrossEntropyCall {
   const Array* x;
   const Array* t;
@@ -24,6 +24,7 @@ struct CrossEntropyCall {
   const Array* lse;
   const Array* count;
   const Array* loss;
+  const Array* counted = nullptr;
 };
 
 // gx = (softmax(x) - onehot(t)) * gloss / count, 0 for ignored labels; gloss 0-d.
@@ -56,11 +57,13 @@ struct CrossEntropyInPlaceCall {
   const Array& losses;   // (outer, inner)
   const Array* loss;     // 0-d of x's dtype, or null
   const Array* divisor;  // 0-d, or null for 1
-  // Whether the call itself sets divisor first: as count in CrossEntropyCall, by normalize.
+  // Whether the call itself sets divisor first: as count in CrossEntropyCall, by normalize; and
+  // counted, unless it is null.
   bool counts, normalize;
   const Array* gloss = nullptr;                     // 0-d of x's dtype, or null for 1
   const Array* weights = nullptr;                   // (outer, inner)
   const Array *spread = nullptr, *total = nullptr;  // (classes), 0-d; both or none
+  const Array* counted = nullptr;
 };
 
 // x *= factors / expected, x a contiguous (outer, classes, inner) of floats; nothing is written

@@ -1,4 +1,4 @@
-// How a window moves over an image of one, two or three axes.
+// Window that moves over an image of one, two or three axes.
 #pragma once
 
 #include <cstdint>

@@ -50,13 +50,19 @@ struct ArenaRange {
   Array low;
   // States of the rule: dtype of the data, float32 if that has 16 bits. Empty before make_states.
   Arrays states;
+
+  // What the rule updates.
+  const Array& updated() const { return master.defined() ? master : data; }
 };
 
 // The blocks of one device and dtype, in which every parameter has a slot. Slots begin at multiples
 // of 256 bytes; the gaps of data and gradients hold zeros and stay zero under any rule that keeps a
-// zero parameter with a zero gradient. Every block may cover a part of the arena. Master copies and
-// states cover what this process updates; data and gradients cover that and maybe more: the whole
-// arena, unless keep_data and keep_gradient say otherwise.
+// zero parameter with a zero gradient. Master copies and states cover what this process updates,
+// covers(). Data and gradients cover that or the whole arena. While they cover a part of it, no
+// parameter has values here, so that all processes ask for them at the same uses, and gradients of
+// which elements are left out are not here: functions ask ParameterState::before_use, and anything
+// else that needs them is an error that names the parameter (Parameter::release_data,
+// ParameterState::release_gradient).
 class ParameterArena {
  public:
   // The place of a parameter in the arena.
@@ -70,46 +76,47 @@ class ParameterArena {
   };
   static constexpr int64_t kAlignment = 256;  // bytes
 
-  // Copies the values (and gradients, if there are any) of the parameters into new blocks, one
-  // after the other, and re-seats the parameters on them. Each keeps the order of its axes in
-  // memory. All must be on one device and of one dtype. The blocks divide into `parts` parts of
-  // equal size.
-  explicit ParameterArena(std::vector<Slot> slots, ArenaMemoryPtr memory = {}, int64_t parts = 1);
+  // Gives the parameters their slots. Each keeps the order of its axes in memory. All must be on
+  // one device and of one dtype. The arena divides into `parts` parts of equal size. There are no
+  // blocks yet: take_values() and then take_gradients() come next.
+  ParameterArena(std::vector<Slot> slots, ArenaMemoryPtr memory, int64_t parts);
+  // Copies the values of the parameters into a new block and re-seats the parameters on it, so that
+  // the arrays that they were built in are free. With `own`, a block of what this process keeps,
+  // the values go there; the whole lives during the call, and `agree`, if there is one, may change
+  // it.
+  void take_values(const Block& own, const std::function<void(const Array& whole)>& agree);
+  // Copies the gradients, if there are any, into a new block. With `own`, which holds zeros, no
+  // whole block is made: gradients are open (see below), and those that are there stay where they
+  // are.
+  void take_gradients(const Block& own);
 
   // The device and the dtype of the blocks, and the blocks.
-  Device device() const { return data_.memory.device(); }
-  Dtype dtype() const { return data_.memory.dtype(); }
+  Device device() const { return device_; }
+  Dtype dtype() const { return dtype_; }
   int64_t size() const { return size_; }  // elements, gaps included
   const Block& data() const { return data_; }
   const Block& gradient() const { return gradient_; }
   const Block& master() const { return master_; }
   const std::vector<Block>& states() const { return states_; }
+  // The states, and the master copy behind them if there is one.
+  std::vector<const Block*> state_blocks() const;
 
   // Makes a state of each start value and, of 16-bit data, the master copy, in place of those that
-  // are there, for all elements or for those in `covers`. IndexError outside of the arena, and of
-  // the data and gradients that are kept.
-  void make_states(const std::vector<double>& start_values);
+  // are there, for the elements in `covers`. IndexError outside of the arena, and of the data and
+  // gradients that are kept.
   void make_states(const std::vector<double>& start_values, const ElementRange& covers);
-  // Keeps these elements of the data, or of the gradients, and frees the memory of the others. A
-  // parameter of which elements are left out has no values, or no gradient, here: functions that
-  // use the values ask ParameterState::before_use, and anything else that needs them is an error
-  // that names it (Parameter::release_data, ParameterState::release_gradient). IndexError unless
-  // the elements contain covers() and are here. Not during a capture: blocks get other addresses.
-  void keep_data(const ElementRange& elements);
-  void keep_gradient(const ElementRange& elements);
-  // The whole arena again. The kept elements stay. `fill`, called with the whole data, writes the
-  // others, from the processes that keep them; without it they are zeros. Graphs find the values
-  // that they refer to, unless an update came in between (note_write).
-  void make_data_whole(const std::function<void(const Array& whole)>& fill = {});
-  // Gradients of which elements were left out are zero afterwards, as after zero_grad.
-  void make_gradient_whole();
-
+  // The same in `blocks`: one array of zeros for each state, of covers.size() elements of
+  // state_dtype(), and then one for the master copy, if there is one.
+  void make_states(const std::vector<double>& start_values, const ElementRange& covers,
+                   const Arrays& blocks);
+  Dtype state_dtype() const { return has_master(dtype_) ? Dtype::kFloat32 : dtype_; }
   // Training in which each process updates covers() alone. Gradients are open while backward passes
   // add to them, collected for a reduction, and kept when covers() has the sum over processes.
   //
-  // All gradients in one whole block, in which every parameter has its own. Nothing where they are
-  // in it already; else those that passes made elsewhere since reopen_gradient() are copied.
-  void collect_gradient();
+  // All gradients in one whole block, in which every parameter has its own: `memory`, of size()
+  // elements, if it is defined, else a new one. Nothing where they are in one already; else those
+  // that passes made elsewhere since reopen_gradient() are copied.
+  void collect_gradient(const Array& memory = {});
   // Where a reduction is to leave covers() of collected gradients: in the whole block, which stays
   // for later steps, or, with `frees`, in memory of its own.
   Array own_gradient(bool frees);
@@ -122,9 +129,8 @@ class ParameterArena {
   // memory when a pass first adds to its gradient. What is known of gradients stays, but not their
   // values. Nothing for those that are open or collected.
   void reopen_gradient();
-  // The same for the values. Lets all parameters' values go, so that every process asks for them at
-  // the same uses (ParameterState::before_use); the memory of those outside of covers() too with
-  // `frees`.
+  // The same for the values. Lets all parameters' values go; the memory of those outside of
+  // covers() too with `frees`. Not during a capture then: blocks get other addresses.
   void keep_own_data(bool frees);
   // Whether somebody else holds an array in the whole block, which take_whole_data() would fill
   // under its eyes: a parameter's, a view of one, or the block itself. While the values are let go
@@ -147,6 +153,8 @@ class ParameterArena {
 
   // Gives the master copy, if there is one, the values of the data.
   void copy_data_to_master() const;
+  // Zeros from the memory of arenas.
+  Array allocate(ArenaBlock block, int64_t elements, Dtype dtype) const;
   // Lays the 16-bit copies of parameters that somebody has asked for (ParameterState::low) side by
   // side, so that update kernels write them. All get the dtype that was asked for first; copies of
   // another one stay where they are. Nothing where the states cover a part: there a copy is made
@@ -180,7 +188,7 @@ class ParameterArena {
   // memory order.
   Array slice(const Array& flat, const Slot& slot) const { return slice({flat, {0, size_}}, slot); }
   // The same of a block that covers the slot.
-  Array slice(const Block& block, const Slot& slot) const;
+  static Array slice(const Block& block, const Slot& slot);
   // Elements [slot's offset, next slot's offset): the slot with the gap after it.
   int64_t end_of(size_t slot) const;
 
@@ -195,19 +203,17 @@ class ParameterArena {
  private:
   bool has_low(const Slot& slot) const;
   void give_up_low();
-  void check_kept(const char* who, const Block& block, const ElementRange& elements) const;
-  Block moved(const Block& block, ArenaBlock kind, const ElementRange& elements) const;
-  void take_data(Block&& block, bool hides);
-  void take_gradient(const ElementRange& elements);
+  void take_data(Block&& block);
   void take_gradient_block(Block&& block);
   uint64_t writes_of_data() const;
   bool has_data_in_place(const Slot& slot) const;
   void seat_data(const Slot& slot) const;
   void seat_gradient(const Slot& slot) const;
-  Array allocate(ArenaBlock block, int64_t elements, Dtype dtype, Device device) const;
 
   std::vector<Slot> slots_;
   ArenaMemoryPtr memory_;
+  Device device_;
+  Dtype dtype_ = Dtype::kFloat32;
   int64_t size_ = 0;
   Block data_, gradient_;
   Block master_;
@@ -215,7 +221,7 @@ class ParameterArena {
   // Of blocks that are not in use: whole ones while covers() is kept, and of covers() alone while
   // they are whole. Undefined where there are none.
   Array whole_gradient_, own_gradient_, whole_data_, own_data_;
-  bool keeps_own_gradient_ = false, hides_data_ = false;
+  bool keeps_own_gradient_ = false;
   uint64_t writes_when_taken_ = 0;  // of the data, in take_whole_data
   ElementRange covers_;
   ArenaRange covered_;
@@ -234,11 +240,27 @@ struct ArenaCuts {
   bool any() const { return unit_of || first_bytes > 0 || bytes > 0 || last_bytes > 0; }
 };
 
+// What a process keeps of arenas that several processes share.
+struct ArenaShare {
+  int64_t index = 0, count = 1;  // part `index` of `count`, of master copies and states
+  // Of gradients, and of the data, that part alone, too, from setup on.
+  bool parts_of_gradients = false, parts_of_data = false;
+  // With parts_of_data: makes the values of an arena, as this process has built them, those of all
+  // processes, in place. Collective.
+  std::function<void(const Array& whole)> agree = {};
+};
+
+class ArenaSet;
+
 // Where and how an ArenaSet lays parameters out.
 struct LayoutOptions {
   ArenaMemoryPtr memory;  // null: the pools of the devices
   int64_t parts = 1;      // of equal size, into which every arena divides
   ArenaCuts cuts = {};
+  // What the constructor makes of arenas; rebuild() makes whole ones.
+  ArenaShare share = {};
+  // Called by the constructor when every parameter has its slot, and none has moved.
+  std::function<void(const ArenaSet&)> before_values_move = {};
 };
 
 // The arenas of a list of named parameters. The layout follows from the order of declaration and
@@ -268,7 +290,8 @@ class ArenaSet {
   // Lays the parameters out anew on the devices where they are now, in whole arenas; values and
   // gradients stay, states are gone. An error names a parameter whose values are not here.
   void rebuild();
-  // ParameterArena::make_states of all arenas; of each, part `index` of `count` (shard()).
+  // ParameterArena::make_states of all arenas; of each, part `index` of `count` (shard()). Parts
+  // are side by side in one block for each state, device and dtype.
   void make_states(const std::vector<double>& start_values, int64_t index = 0, int64_t count = 1);
   void settle_gradients() const;
   // ParameterArena::adopt_low of all arenas.
@@ -282,6 +305,8 @@ class ArenaSet {
  private:
   std::vector<size_t> order() const;
   std::vector<std::vector<ParameterArena::Slot>> grouped() const;
+  void lay_out();
+  void take_parameters(const ArenaShare& share);
 
   Parameters parameters_;
   std::vector<std::string> names_;  // of the parameters

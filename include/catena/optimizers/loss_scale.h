@@ -57,6 +57,7 @@ class DynamicLossScale : public UpdateStage {
 
   UpdatePhase phase() const override { return UpdatePhase::kUnscale; }
   const char* name() const override { return "loss scale"; }
+  std::vector<std::pair<std::string, double>> settings() const override;
   void run(UpdateContext& update) override;
   void after_update(Optimizer& optimizer) override;
   void after_setup(Optimizer& optimizer) override;

@@ -3,7 +3,6 @@
 // is made of in update_stage.h.
 #pragma once
 
-#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -64,6 +63,8 @@ class Optimizer : public UpdateRule {
   // by position ("/0"), or by the next free number.
   //
   // When setup fails, the optimizer is as it was; a stage that refuses the model leaves it set up.
+  // Where processes share the parameters' values (Processes::share), a setup that runs out of
+  // memory may lose them: make the model anew.
   void setup(const Parameters& parameters);
   // Chainer's setup(model.collect_parameters()).
   void setup(const std::pair<Parameters, Arrays>& collected) { setup(collected.first); }
@@ -109,8 +110,8 @@ class Optimizer : public UpdateRule {
   // In the order of model.parameters(): ascending names, or the order of the list.
   const Parameters& parameters() const { return ordered_; }
   const ArenaSet& layout() const { return layout_; }
-  // One of its arenas, for stages that change what it keeps of data and gradients (keep_data,
-  // keep_gradient). States are the optimizer's: UpdateStage::share says what to keep of them.
+  // One of its arenas, for stages that change what it keeps of data and gradients. States are the
+  // optimizer's: Processes::share says what to keep of them.
   ParameterArena& arena(size_t index) { return layout_.arena(index); }
   // Persistent arrays of the model that setup was given ("/bn1/avg_mean"), in order of
   // declaration; none after setup with a list. Handed on to whoever trains over ranks: the
@@ -119,6 +120,8 @@ class Optimizer : public UpdateRule {
   // Number of updates since setup. With parameters on a GPU it is read from there, where graph
   // replays count it; this waits for the device.
   int64_t t() const;
+  // The same, 0-d float64 on the device of an arena; what a captured update reads there advances.
+  Array t_on_device(size_t arena) const;
 
   // Marks the gradients as zero, which runs no kernel: the next contribution overwrites, and what
   // is never reached is filled with zeros by the update.
@@ -128,6 +131,16 @@ class Optimizer : public UpdateRule {
   // parameter. ValueError, ShapeError or DtypeError naming the parameter.
   void accumulate_grads(const Arrays& gradients);
   void accumulate_grads(const Parameterized& replica) { accumulate_grads(replica.gradients()); }
+  // Of what a decay takes a share: the parameter or its sign.
+  enum class Decay : uint8_t { kValue, kSign };
+  // What UpdateContext does to the gradients of one arena, on its device. Their sum of squares, 0-d
+  // float64, in which frozen parameters do not count, others as much as Processes::weight_of says.
+  // gradient += rate * the parameter or its sign, where those in memory are the ones wanted divided
+  // by `factor`, a 0-d float64 or undefined; groups decay by their own factors. A note that factors
+  // of stages (UpdateStage::gradient_factor) were multiplied into the gradients.
+  Array sum_of_squares(size_t arena) const;
+  void add_decay(size_t arena, double rate, const Array& factor, Decay of) const;
+  void note_unscaled() { unscaled_in_memory_ = true; }
   // L2 norm of all gradients together; waits for the devices.
   double compute_grads_norm();
   // Scales the gradients so that their norm is at most maxnorm; waits for the devices. The hook
@@ -174,6 +187,8 @@ class Optimizer : public UpdateRule {
   bool remove_stage(const UpdateStage& stage);
   // In the order in which they run, "hooks" and "rule" included.
   const std::vector<std::shared_ptr<UpdateStage>>& stages() const { return stages_; }
+  // Makes arrays the sums over the processes of all stages, in place (Processes::sum).
+  void sum_over_processes(const Arrays& arrays, Processes::Sum of) const;
 
   // Prepares for cuda::Graph::capture: arenas in place, device values made (on the CPU as well,
   // where the update then reads the same values). A stage that skips updates has them made too.
@@ -187,7 +202,8 @@ class Optimizer : public UpdateRule {
   // is missing, of wrong shape or unknown. A state without master copies, of training in float32,
   // is taken too: the copies are then those of the parameters.
   void load_state(const std::map<std::string, Array>& state);
-  // The rule's states and master copies as far as this process keeps them.
+  // The rule's states, master copies and what stages have of parameters
+  // (UpdateStage::parameter_states), as far as this process keeps them.
   ShardedArrays local_state();
   // The rest of state(), which every process has: "t", hyper-parameters and arrays of stages.
   NamedArrays common_state();
@@ -221,9 +237,8 @@ class Optimizer : public UpdateRule {
   double lr_;
 
  private:
-  friend class UpdateContext;
-  friend class HookStage;
-  friend class RuleStage;
+  class HookStage;
+  class RuleStage;
   // What kernels of a step read and advance, on the arena's device: [t, 0, learning rate].
   struct DeviceValues {
     Array block, counter, step, learning_rate;  // views of the block
@@ -241,21 +256,26 @@ class Optimizer : public UpdateRule {
   // Setup (optimizer.cpp)
   void setup_named(const ArenaSet::Named& named, const Parameters& ordered,
                    NamedPersistents persistents);
-  UpdateStage::Share share() const;
+  Processes::Share share() const;
   ArenaCuts cuts() const;
-  // What a setup of parameters that are known keeps.
+  // What parameters that are laid out anew keep, all elements of it.
   struct Kept {
-    Parameters parameters;       // that it had
-    std::vector<Arrays> states;  // of these; none: everything begins anew
+    Parameters parameters;       // none: everything begins anew
+    std::vector<Arrays> states;  // of each of them
+    std::vector<std::pair<const ParameterBlocks*, std::vector<Arrays>>>
+        of_stages;  // one array each
     int64_t t = 0;
   };
   Kept kept_for(const Parameters& parameters);
+  Kept kept_of_all() const;
   void report_changes(const Kept& kept) const;
-  Placed placed_anew(const ArenaSet::Named& named, const Kept& kept);
-  void place(Placed& placed, int64_t t, const std::vector<Arrays>& old_states);
+  Placed placed_anew(const ArenaSet::Named& named, const NamedPersistents& persistents,
+                     const Kept& kept);
+  void place(Placed& placed, const Kept& kept);
   Arrays make_states(const ParameterArena& arena, const ParameterArena::Slot& slot,
                      const Arrays* old_states);
   void take(Placed&& placed, int64_t t);
+  static void make_blocks(ParameterBlocks& own, const ArenaSet& layout, const Kept& kept);
   bool counts_on(Device device) const;
   DeviceValues make_device_values(Device device, int64_t t) const;
   static void share_rates(std::vector<DeviceValues>& values);
@@ -282,21 +302,20 @@ class Optimizer : public UpdateRule {
   // Stages and hooks (optimizer_update.cpp)
   static std::vector<std::shared_ptr<UpdateStage>> built_in_stages();
   // A copy, because what stages and hooks do may change the list.
-  using Stages = boost::container::small_vector<std::shared_ptr<UpdateStage>, 6>;
+  using Stages = UpdateContext::Stages;
   Stages current_stages() const { return Stages(stages_.begin(), stages_.end()); }
   void insert_stage(const std::shared_ptr<UpdateStage>& stage);
 
   // States by name (optimizer_state.cpp)
-  std::string master_name(size_t index) const;
-  std::string state_name(size_t index, size_t k, bool is_master) const;
-  bool has_masters(const std::map<std::string, Array>& state) const;
+  std::string master_state() const;
+  std::string state_name(size_t k, size_t count, size_t parameter) const;
   NamedArrays numbers() const;
-  void take_numbers(const std::map<std::string, Array>& given);
   NamedArrays stage_states() const;
+  std::vector<ParameterBlocks*> blocks_of_stages() const;
   std::vector<Arrays> whole_states() const;
+  std::vector<Arrays> whole_arrays(const ParameterBlocks& own) const;
   Array whole_block(const Block& block, int64_t size) const;
-  std::string problems_of(const ShardedArrays& own,
-                          const std::map<std::string, Array>& given) const;
+  void load(ShardedArrays own, const std::map<std::string, Array>& given, const char* problem);
 
   // Updates (optimizer_gradients.cpp, optimizer_update.cpp)
   bool reduces_gradients() const;
@@ -304,7 +323,6 @@ class Optimizer : public UpdateRule {
   void finish_gradients(UpdateContext& update);
   void require_gradients_to_move() const;
   Array gradient_factor(Device device) const;
-  void finish_norm(const Array& total);
   void warn_without_gradients();
   void run_hooks(UpdateContext& update);
   bool only_rule_reads_gradients() const;
@@ -312,13 +330,11 @@ class Optimizer : public UpdateRule {
   void run_stages(std::span<const std::shared_ptr<UpdateStage>> stages, UpdateContext& update);
   void run_rule(UpdateContext& update);
   void begin_update(size_t arena, const UpdateContext& update);
-  void update_whole(size_t arena, UpdateContext& update);
-  void update_range(size_t arena, const ArenaRange& range, int64_t first, UpdateContext& update,
-                    bool counts);
+  void update_whole(size_t arena, const UpdateContext& update, const Array* squares);
+  void update_range(size_t arena, const ArenaRange& range, int64_t first,
+                    const UpdateContext& update, const Array* squares, bool counts);
   void update_each(size_t arena);
   void update_parameter(const ParameterArena::Slot& slot, const Arrays& states);
-  enum class Decay : uint8_t { kValue, kSign };  // of what: the parameter or its sign
-  void add_decay(size_t arena, double rate, const Array& factor, Decay of = Decay::kValue) const;
   // A call and what it points to.
   struct RuleCall {
     OptimizerCall call{};
@@ -328,7 +344,13 @@ class Optimizer : public UpdateRule {
             const UpdateContext& update) const;
 
   // Norms (optimizer_norms.cpp)
-  Array sum_of_squares_at(size_t arena) const;
+  // How much the slots of an arena count in norms over several processes.
+  struct Counted {
+    Array weights;           // float64 (slots); undefined: all are 1
+    ArenaSegments segments;  // for them, where the arena has none
+  };
+  void use_counts();
+  Counted counted_of(const ParameterArena& arena) const;
   Array squares_of(size_t arena) const;
   Array step_squares_of(size_t arena, const UpdateContext& update);
   Arrays squares_of_all(const UpdateContext& update);
@@ -340,7 +362,8 @@ class Optimizer : public UpdateRule {
   std::vector<size_t> positions_;     // of ordered_ in declaration
   std::vector<DeviceValues> values_;  // one for each arena
   std::vector<ArenaSegments> segments_;
-  std::vector<Arrays> states_;  // by position in declaration
+  std::vector<Counted> counted_;  // one for each arena
+  std::vector<Arrays> states_;    // by position in declaration
   std::vector<ParameterGroup> groups_;
   Parameters frozen_;
   bool freezes_ = false;    // freeze or unfreeze was called

@@ -18,10 +18,13 @@ struct ShardedArray {
   // The whole in its shape if all is here, else the covered elements, 1-d. Views.
   Array local;
   Parameter parameter = {};  // whose state it is; undefined for arrays of none
+  // What it is of the parameter, "m": `name` is this and the parameter's path, "m/l1/W". Empty for
+  // arrays of no parameter.
+  std::string state = {};
 
-  // A state of a parameter that is here as a whole.
-  static ShardedArray whole_of(const std::string& name, const Array& array,
-                               const Parameter& parameter);
+  // A state of a parameter, whose path begins with a slash, that is here as a whole.
+  static ShardedArray whole_of(const std::string& state, const std::string& path,
+                               const Array& array, const Parameter& parameter);
   // Whether all elements are here.
   bool is_whole() const { return covers.size() == element_count(shape); }
   // Copies what is covered from a whole array of any device. The shape must fit.

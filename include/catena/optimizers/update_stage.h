@@ -1,7 +1,8 @@
-// What an update is made of: a list of stages, each of which may be added to, and the gradients as
-// the stages of one update see them.
+// Stages of an update, to which users may add, and the gradients as the stages of one update see
+// them.
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,7 +12,7 @@
 #include "catena/array/named_arrays.h"
 #include "catena/autograd/variable.h"
 #include "catena/optimizers/arena.h"
-#include "catena/optimizers/sharded_array.h"
+#include "catena/optimizers/processes.h"
 
 namespace catena::optimizers {
 
@@ -27,6 +28,17 @@ enum class UpdatePhase : uint8_t {
   kGather    // parameters become those of all replicas: sharded training
 };
 
+// What a stage keeps for each element of the parameters, beside the states of the rule.
+struct ParameterBlocks {
+  struct OfArena {
+    Block block;                              // over ParameterArena::covers()
+    int64_t size;                             // of the whole arena, in elements
+    std::vector<ParameterArena::Slot> slots;  // where each parameter lies in the arena
+  };
+  std::string name;                  // "average": files have "average/l1/W"
+  std::vector<OfArena> arenas = {};  // in the optimizer's order
+};
+
 // One stage. Everything is queued on the current streams of the arenas' devices; nothing may wait
 // for a device, so that updates can be captured into a graph.
 class UpdateStage {
@@ -34,6 +46,9 @@ class UpdateStage {
   virtual ~UpdateStage() = default;
   virtual UpdatePhase phase() const = 0;
   virtual const char* name() const = 0;
+
+  // What it was made with, by names: processes that train together must have the same.
+  virtual std::vector<std::pair<std::string, double>> settings() const { return {}; }
 
   // The stage's part of an update. Those of phase kReduce also run before a call of the optimizer
   // that reads gradients, such as compute_grads_norm, and must then not work twice.
@@ -48,10 +63,13 @@ class UpdateStage {
   // All stages have run.
   virtual void after_update(Optimizer&) {}
 
-  // The optimizer is about to be set up with these parameters: share() and cuts() are asked next.
+  // The optimizer is about to be set up with these parameters: its processes are asked next
+  // how they share it.
   virtual void before_setup(Optimizer&, const Parameters&) {}
-  // The setup that before_setup() announced has thrown, and the optimizer is as it was.
-  virtual void setup_failed(Optimizer&) {}
+  // The new arenas have their parameters, and no memory yet: processes compare their models here,
+  // before they exchange values. The persistent arrays are those of the model. Also called when an
+  // optimizer that is set up gets the stage.
+  virtual void before_values_move(const ArenaSet&, const NamedPersistents&) {}
   // The optimizer was set up with a model, or has got the stage when it was.
   virtual void after_setup(Optimizer&) {}
   // Device values that a captured update needs are to be made now. Parameters' values may be
@@ -68,54 +86,20 @@ class UpdateStage {
   virtual Array gradient_factor(Device) { return {}; }
   // Whether updates may be skipped by UpdateContext::skip_if: the rule must be able to.
   virtual bool skips_updates() const { return false; }
-  // `total`, a 0-d float64 on a device, is the sum of squares of this process's gradients. A stage
-  // of processes that hold different parameters makes it the sum over all of them, in place.
-  virtual void finish_norm(const Array& total) { (void)total; }
-  // Of a rule with norms, such as LARS and LAMB: squares[i], float64 (2, slots), has the sums of
-  // squares of each parameter of arena i, of its values, and of its gradient or step. A stage of
-  // processes that have slices of parameters makes them the sums over all slices, in place.
-  virtual void finish_squares(Optimizer& optimizer, const Arrays& squares) {
-    (void)optimizer, (void)squares;
-  }
-  // `flag`, a 0-d float64 on a device, differs from 0 if this process has found gradients that are
-  // not finite. A stage of processes that hold different gradients makes it the sum over all of
-  // them, in place, so that all skip the update or none.
-  virtual void finish_found(const Array& flag) { (void)flag; }
-
-  // Part `index` of the `count` parts of equal size into which every arena is cut.
-  struct Share {
-    int64_t index = 0, count = 1;
-  };
-  // Which part of master copies and states this process keeps, and therefore of the parameters it
-  // updates. Asked in setup.
-  virtual Share share() const { return {}; }
-  // How arenas are cut; the first stage that cuts decides. Asked in setup.
-  virtual ArenaCuts cuts() const { return {}; }
-  // This process's part, 1-d, beside those of the others, in the order of their index. Collective.
-  // Undefined where the stage shares nothing.
-  virtual Array gather_parts(const Array& part) {
-    (void)part;
-    return {};
-  }
-  // The same where each process keeps a part of the arenas' states (share): `sums` is of the
-  // elements of those parts, and becomes the sum over all processes, in place. False where the
-  // stage shares nothing. Called in phase kRule by all processes.
-  virtual bool sum_parts(const Array& sums) {
-    (void)sums;
-    return false;
-  }
+  // What processes do together for the stage; null: nothing. The same object each time.
+  virtual Processes* processes() { return nullptr; }
   // Parameters have left their arenas (to(device), another optimizer's setup) and are about to be
   // laid out anew. Stages of several processes agree on it here, and make whole what arenas keep a
-  // part of (ParameterArena::keep_data, keep_gradient). Collective.
+  // part of (ParameterArena::keep_own_data, keep_own_gradient). Collective.
   virtual void before_layout_moves(Optimizer&) {}
 
-  // Arrays that the optimizer saves with its states, by names "stage/number", as views that may be
-  // written to; state_was_loaded follows.
+  // Arrays of no parameter that the optimizer saves with its states, by names "stage/number", as
+  // views that may be written to; state_was_loaded follows.
   virtual NamedArrays state() { return {}; }
-  // Those of state() that belong to a parameter each, of its shape and by the same names. What is
-  // spread over processes, such as the parameters of a tensor-parallel layer, is saved and loaded
-  // with the parameter's other states; the rest of state() is what all processes have in common.
-  virtual ShardedArrays parameter_states() { return {}; }
+  // Those of each parameter, which the optimizer makes from the values of the parameters when they
+  // and the stage have been set up, and moves, spreads over processes, saves and loads with the
+  // rule's states. The same object each time; null: none.
+  virtual ParameterBlocks* parameter_states() { return nullptr; }
   virtual void state_was_loaded() {}
 };
 
@@ -130,7 +114,10 @@ struct GradientChange {
 // rule's own kernel where they can be.
 class UpdateContext {
  public:
-  explicit UpdateContext(Optimizer& optimizer) : optimizer_(optimizer) {}
+  using Stages = boost::container::small_vector<std::shared_ptr<UpdateStage>, 6>;
+  // Of `waiting` before_rule_reads is called for each arena, if there are any.
+  explicit UpdateContext(Optimizer& optimizer, Stages waiting = {})
+      : optimizer_(optimizer), waiting_(std::move(waiting)) {}
   Optimizer& optimizer() { return optimizer_; }
   // Whether gradients may be on their way until the rule reads them.
   bool waits_by_arena() const { return !waiting_.empty(); }
@@ -165,18 +152,26 @@ class UpdateContext {
   // for a text that is empty or has tabs or line ends.
   void note_change(GradientChange change);
 
- private:
-  friend class Optimizer;
+  // What is remembered, for the rule's kernel: decay, the factor of an arena's gradients and the
+  // flag that skips it, null where there is none, the ranges that are updated, none for all, and
+  // notes.
+  double decay() const { return decay_; }
   const Array* factor(size_t arena) const { return scale_.empty() ? nullptr : &scale_[arena]; }
   const Array* skip(size_t arena) const { return skip_.empty() ? nullptr : &skip_[arena]; }
+  const std::vector<ElementRange>& ranges(size_t arena) const;
+  const std::vector<GradientChange>& changes() const { return changes_; }
+  // Tells the stages that the rule is about to read the gradients of an arena.
+  void before_rule_reads(size_t arena) const {
+    for (const auto& stage : waiting_) stage->before_rule_reads(arena);
+  }
 
+ private:
   Optimizer& optimizer_;
-  std::vector<std::shared_ptr<UpdateStage>> waiting_;  // whose before_rule_reads is called
+  Stages waiting_;  // whose before_rule_reads is called
   double decay_ = 0;
   std::vector<GradientChange> changes_;
-  Arrays scale_;    // one 0-d float64 for each arena; empty: one
-  Arrays skip_;     // the same; empty: never
-  Arrays squares_;  // OptimizerCall::squares of each arena; empty: the rule needs none
+  Arrays scale_;                                   // one 0-d float64 for each arena; empty: one
+  Arrays skip_;                                    // the same; empty: never
   std::vector<std::vector<ElementRange>> ranges_;  // by arena; empty: all of all
 };
 

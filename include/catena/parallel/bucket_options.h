@@ -17,15 +17,16 @@ namespace catena::parallel {
 enum class Sharding : uint8_t {
   // kStates where that is measured to be faster, else kNone: between GPUs of one host whose copy
   // engines move gradients (CommunicatorInternals::moves_by_copies), for 128 MiB of parameters or
-  // more, not counting float64, and a rule that updates arenas; not with slices or a MovingAverage,
-  // nor for an optimizer that has a memory of its own (set_memory) or was set up before.
+  // more, not counting float64, and a rule that updates arenas; not with slices, nor for an
+  // optimizer that has a memory of its own (set_memory) or was set up before.
   // MultiNodeOptimizer::sharded() tells, and a line of the log (CATENA_LOG=info). Where it is
-  // kStates, Optimizer::state() is collective if the rule has states, and gradients of which
-  // another rank updates the parameters are not here after their reduction: kNone keeps all.
+  // kStates, Optimizer::state() is collective if the rule has states, and so are use() and of() of
+  // a MovingAverage; gradients of which another rank updates the parameters are not here after
+  // their reduction. kNone keeps all.
   kAuto,
   kNone,        // every rank holds everything
   kStates,      // states and master copies
-  kGradients,   // and gradients, from the reduction of their bucket on (a captured step keeps all)
+  kGradients,   // and gradients, from the reduction of their bucket on
   kParameters,  // and parameters, but for units that are in use
 };
 const char* name(Sharding sharding);  // "auto", "none", "states", "gradients", "parameters"
@@ -46,7 +47,9 @@ struct BucketOptions {
 
   // kParameters: what is gathered and freed together, by the paths of parts of the model
   // ("/body/block1"), in place of the sizes above. A parameter belongs to the longest of them that
-  // it is in, else to the direct child of the model that it is in.
+  // it is in, else to the direct child of the model that it is in; of a child with numbered parts,
+  // such as a vector of layers or a Sequence, to the part. A line of the log (CATENA_LOG) names
+  // units of several layers that have more than an eighth of the model.
   std::vector<std::string> units = {};
 
   // kStates and kGradients: parameters are gathered on the side stream from the update on, in the

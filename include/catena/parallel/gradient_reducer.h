@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <unordered_map>
 #include <unordered_set>
@@ -14,11 +13,15 @@
 #include "catena/optimizers/optimizer.h"
 #include "catena/parallel/batch_order.h"
 #include "catena/parallel/bucket_options.h"
+#include "catena/parallel/data_axes.h"
 
 namespace catena::parallel {
 
-class StepAgreement;  // the library's own
-class SliceRun;       // the same
+// The library's own.
+class GradientSlots;
+class LossWeight;
+class SliceRun;
+class StepAgreement;
 
 // A slice of an arena: slots [first, last), elements [begin, end).
 struct Bucket {
@@ -46,13 +49,17 @@ std::vector<Bucket> make_buckets(const std::vector<optimizers::ParameterArena>& 
 // to this rank's gradients.
 class GradientReducer : public BackwardObserver, public optimizers::UpdateStage {
  public:
-  // The communicator must outlive the reducer, which holds it when it is shared.
-  GradientReducer(Communicator& comm, const BucketOptions& options);
+  GradientReducer(const BatchRanks& ranks, const BucketOptions& options);
 
   // Gradients of this rank count with n_local / n_global from now on, instead of 1 / size. All
   // ranks must call it, with counts that add up to n_global. ValueError for numbers outside that,
   // and on all ranks when they do not add up: on CPUs within four steps, on GPUs within sixteen.
+  // ValueError, too, for another weight behind a pass of the step that was not synchronised, unless
+  // passes accumulate.
   void set_batch_weight(int64_t n_local, int64_t n_global);
+  // The passes of this step accumulate, each with the weight that is set for it. Between zero_grads
+  // and the first pass of the step (GradientError).
+  void accumulate();
   // Where the batches come from, in which the ranks must agree; ValueError likewise.
   void set_batch_order(const BatchOrder& order) { order_ = order; }
 
@@ -82,15 +89,20 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   int number() const { return number_; }
   // Buckets started since the last update, for tests.
   size_t started() const { return next_; }
+  // What losses of this step divide by.
+  LossWeight& losses() { return *losses_; }
   // How this rank runs its slices; null without BucketOptions::slices.
   const std::shared_ptr<SliceRun>& slice_run() const { return slices_; }
 
   void backward_begins() override;
+  void backward_starts(PassStart& start) override;
   void gradient_is_final(ParameterState& parameter) override;
   void backward_ends() override;
   optimizers::UpdatePhase phase() const override { return optimizers::UpdatePhase::kReduce; }
   const char* name() const override { return "reduce"; }
   void before_setup(Optimizer& optimizer, const Parameters& parameters) override;
+  void before_values_move(const optimizers::ArenaSet& layout,
+                          const NamedPersistents& persistents) override;
   void after_setup(Optimizer& optimizer) override;
   bool reads_gradients(const Optimizer&) const override { return false; }
   void run(optimizers::UpdateContext& update) override;
@@ -98,6 +110,7 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   void after_update(Optimizer& optimizer) override;
   void discard(Optimizer& optimizer) override;
   void before_accumulate(Optimizer& optimizer) override;
+  Array gradient_factor(Device device) override;
   void before_layout_moves(Optimizer& optimizer) override;
 
  private:
@@ -110,34 +123,38 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
     kReducing,  // buckets are reduced as they become final
     kReduced    // gradients are averages
   };
-  void check_structure() const;
+  void check_structure(const optimizers::ArenaSet& layout,
+                       const NamedPersistents& persistents) const;
+  void check_devices(const optimizers::ArenaSet& layout) const;
   void update_buckets();
   void prepare_sums();
   void begin_round();
   void begin_declared_round();
   void start_ready_buckets();
   void start_next();
+  void reduce(size_t index);
   void is_started(const Bucket& bucket, const Event& end);
-  Event reduce_slices(const Bucket& bucket);
+  Event reduce_slices(const Bucket& bucket, bool is_first);
   void collect(size_t bucket);
   comm::Reduce weighted(size_t arena, const Array& gradient) const;
   bool scatters(const optimizers::ParameterArena& arena) const;
   bool goes_by_copies(const optimizers::ParameterArena& arena) const;
   bool keeps_parts() const;
   void reopen();
-  void free_gradients();
   void bring_values() const;
   void compare_values(const char* who);
   void note_facts(StepAgreement& agreement) const;
   void check_replayed_weight(bool weighted, double weight) const;
   bool begin_agreement();
+  void begin_losses();
+  bool weighs_losses() const;
   void flush();
   void wait();
   bool anything_kept() const;
   bool is_in_own_step();
 
-  Communicator& comm_;
-  CommunicatorPtr keep_;
+  BatchRanks ranks_;
+  Communicator& comm_;  // all of them
   BucketOptions options_;
   bool options_checked_ = false;
   Optimizer* optimizer_ = nullptr;
@@ -152,8 +169,8 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   bool moved_ = false;  // parameters were, while this rank kept parts of their gradients
   bool mixed_ = false;  // a pass has added to gradients of which parts had been reduced
   Event last_;          // of the last bucket started
-  std::vector<Event> last_of_arena_;  // likewise; null: none is on its way
-  std::deque<Event> freed_;           // of buckets whose memory was given back behind them
+  std::vector<Event> last_of_arena_;      // likewise; null: none is on its way
+  std::shared_ptr<GradientSlots> whole_;  // where buckets are whole whose memory is then given up
   bool weighted_ = false;
   double weight_ = 1;
   std::vector<Array> device_weights_;  // one for each arena on a GPU, in its dtype
@@ -162,10 +179,13 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   int64_t updates_ = 0;                // since setup
   std::shared_ptr<StepAgreement> agreement_;
   std::shared_ptr<SliceRun> slices_;
+  std::shared_ptr<LossWeight> losses_;
+  bool by_hand_ = false;  // a pass of this step was not synchronised, and is not weighed
   BatchOrder order_;
   int64_t n_local_ = 0, n_global_ = 0;
-  bool agreed_ = false;   // in this round: its first bucket is on its way
-  uint64_t capture_ = 0;  // the last graph capture with a step of this optimizer
+  bool agreed_ = false;         // in this round: its first bucket is on its way
+  bool counts_losses_ = false;  // likewise: the counts of losses travel with it
+  uint64_t capture_ = 0;        // the last graph capture with a step of this optimizer
   bool compare_ = false;  // the states of the ranks, after the next update that is not captured
   bool compare_values_ = false;  // of spread parameters, before they are in parts again
 };

@@ -1,7 +1,8 @@
-// Grid: ranks in rows and columns, for data parallelism over pipelines and tensor-parallel layers.
+// Grid: a mesh (catena/comm/mesh.h) with the axes data, pipeline and tensor, for data parallelism
+// over pipelines and tensor-parallel layers.
 #pragma once
 
-#include "catena/comm/communicator.h"
+#include "catena/comm/mesh.h"
 
 namespace catena::parallel {
 
@@ -30,6 +31,7 @@ struct GridShape {
 //
 // Ranks that share layers exchange most and are next to each other; pipeline() and data() then join
 // ranks of one tensor_rank(). All are communicators like any other, and must not outlive the grid.
+// Those of one rank know neither NCCL nor MPI.
 class Grid {
  public:
   // Collective. ValueError on all ranks unless they give the same shape, and data * pipeline *
@@ -37,7 +39,7 @@ class Grid {
   Grid(Communicator& comm, const GridShape& shape);
 
   // What the grid was made of, and its parts; the first must outlive the grid unless it is shared.
-  Communicator& comm() const { return *comm_; }
+  Communicator& comm() const { return mesh_.comm(); }
   Communicator& data() const { return *data_; }
   Communicator& pipeline() const { return *pipeline_; }
   Communicator& tensor() const { return *tensor_; }
@@ -48,10 +50,9 @@ class Grid {
   int tensor_rank() const { return tensor_->rank(); }
 
  private:
-  Communicator* comm_;
-  CommunicatorPtr keep_;
   GridShape shape_;
-  CommunicatorPtr data_, pipeline_, tensor_;
+  Mesh mesh_;
+  Communicator *data_, *pipeline_, *tensor_;  // of the mesh
 };
 
 }  // namespace catena::parallel

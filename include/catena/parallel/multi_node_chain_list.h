@@ -53,18 +53,12 @@ std::optional<Variables> call_link(Link& link, const Variables& xs) {
     return as_list(link(xs));
   } else {
     switch (xs.size()) {
-      case 0:
-        return call_with(link, xs, std::make_index_sequence<0>());
-      case 1:
-        return call_with(link, xs, std::make_index_sequence<1>());
-      case 2:
-        return call_with(link, xs, std::make_index_sequence<2>());
-      case 3:
-        return call_with(link, xs, std::make_index_sequence<3>());
-      case 4:
-        return call_with(link, xs, std::make_index_sequence<4>());
-      default:
-        return std::nullopt;
+      case 0: return call_with(link, xs, std::make_index_sequence<0>());
+      case 1: return call_with(link, xs, std::make_index_sequence<1>());
+      case 2: return call_with(link, xs, std::make_index_sequence<2>());
+      case 3: return call_with(link, xs, std::make_index_sequence<3>());
+      case 4: return call_with(link, xs, std::make_index_sequence<4>());
+      default: return std::nullopt;
     }
   }
 }

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "catena/parallel/batch_slices.h"
+#include "catena/parallel/data_axes.h"
 #include "catena/parallel/gradient_reducer.h"
 #include "catena/parallel/no_sync.h"
 #include "catena/parallel/sharded_states.h"
@@ -34,6 +35,13 @@ namespace catena::parallel {
 // (bucket_options.h). The optimizer's state() is then collective. Gradients outside of a rank's
 // part are not there from their reduction to zero_grads: reading one is a GradientError.
 //
+// Over a mesh arrays may be spread within a host and kept alike across hosts, so that only averages
+// of a rank's part travel between them:
+//
+//   Mesh mesh(*comm, {{"host", -1}, {"gpu", 8}});
+//   parallel::DataAxes axes{.mesh = mesh, .batch = {"host", "gpu"}, .shard = {"gpu"}};
+//   auto optimizer = create_multi_node_optimizer(optimizers::Adam(), axes, options);
+//
 // On GPUs that reach each other's memory, parameters and gradients lie where the communicator wants
 // them (CATENA_SHARED_MEMORY), unless the optimizer has a memory of its own (set_memory).
 //
@@ -44,8 +52,9 @@ namespace catena::parallel {
 // called here or on the optimizer itself; what is not repeated here is reached by `->`.
 class MultiNodeOptimizer {
  public:
-  MultiNodeOptimizer(Optimizer& optimizer, Communicator& comm, const BucketOptions& options = {});
-  MultiNodeOptimizer(std::unique_ptr<Optimizer> optimizer, Communicator& comm,
+  MultiNodeOptimizer(Optimizer& optimizer, const BatchRanks& ranks,
+                     const BucketOptions& options = {});
+  MultiNodeOptimizer(std::unique_ptr<Optimizer> optimizer, const BatchRanks& ranks,
                      const BucketOptions& options = {});
   ~MultiNodeOptimizer();
   MultiNodeOptimizer(MultiNodeOptimizer&&) noexcept = default;
@@ -69,10 +78,14 @@ class MultiNodeOptimizer {
   void set_lr(double lr) { optimizer_->set_lr(lr); }
   void prepare_for_capture() { optimizer_->prepare_for_capture(); }
 
-  // This rank's gradients count with n_local / n_global from now on (default 1 / size). A rank that
+  // This rank's gradients count with n_local / n_global from now on (default 1 / size): the samples
+  // of the step, or with accumulate() of the pass. Where a loss divides by something else (labels
+  // that are not ignored) and declares it (mean.h), that is what counts in the end, and in memory
+  // gradients are the mean's times a number until update(), which divides by it. A rank that
   // has run out of samples passes 0, skips forward and backward (or runs them on the empty batch,
   // where gathers_in_use() or ranks meet in a layer) and calls update() all the same.
-  // ValueError with BucketOptions::slices: slices(n_local, n_global) says it there.
+  // ValueError with BucketOptions::slices: slices(n_local, n_global) says it there, and where the
+  // weight changes behind a pass of the step that was inside no_sync().
   void set_batch_weight(int64_t n_local, int64_t n_global);
   // The same for a step that a graph replays, with slices too: what slices() said when the step was
   // captured may have changed since, by a shorter batch.
@@ -105,8 +118,29 @@ class MultiNodeOptimizer {
   [[nodiscard]] BatchSlices slices(int64_t n_local, int64_t n_global);
   // BucketOptions::slices.
   int slice_count() const;
+  // Several passes for one update, as one pass over all their samples: all but the last while the
+  // result lives. set_batch_weight then has the samples of each pass, which need not be known
+  // ahead, nor be there on all ranks: a rank without samples in a pass sets 0 and leaves it out.
+  // A loss that is a mean over something else than samples counts by that (mean.h).
+  //
+  //   optimizer.zero_grads();
+  //   for (size_t i = 0; i < batches.size(); ++i) {
+  //     std::optional<parallel::NoSync> more;
+  //     if (i + 1 < batches.size()) more.emplace(optimizer.accumulate());
+  //     optimizer.set_batch_weight(n_local[i], n_global[i]);
+  //     if (n_local[i] > 0) loss(batches[i]).backward();
+  //   }
+  //   optimizer.update();
+  //
+  // GradientError behind a pass of the step. In a pass whose loss is a sum of several means
+  // everything must count, as mean.counted, which is read, says (GradientError).
+  [[nodiscard]] NoSync accumulate() {
+    reducer_->accumulate();
+    return NoSync(reducer_->comm());
+  }
   // While the result lives, backward only adds to this rank's gradients; the first backward after
-  // it averages the sums. Several micro-batches: all but the last inside.
+  // it averages the sums. Several micro-batches: all but the last inside, each loss multiplied by
+  // its share. Nothing is weighed by what a loss counted: accumulate() does that.
   [[nodiscard]] NoSync no_sync() { return NoSync(reducer_->comm()); }
   // Copies rank 0's parameters, persistent arrays, states, hyper-parameters and t to the other
   // ranks, for instance after loading a checkpoint on rank 0 alone (from_rank0.h reads whole
@@ -145,6 +179,7 @@ class MultiNodeOptimizer {
   Optimizer& actual_optimizer() { return *optimizer_; }
   Optimizer* operator->() { return optimizer_; }
   Communicator& comm() { return reducer_->comm(); }
+  GradientReducer& reducer() { return *reducer_; }
   const GradientReducer& reducer() const { return *reducer_; }
   // Null without sharding; with kAuto until setup has chosen it.
   const ShardedStates* sharded() const {
@@ -152,7 +187,7 @@ class MultiNodeOptimizer {
   }
 
  private:
-  void add_sharding(const BucketOptions& options);
+  void add_sharding(const BatchRanks& ranks, const BucketOptions& options);
 
   std::unique_ptr<Optimizer> owned_;
   Optimizer* optimizer_;
@@ -162,29 +197,21 @@ class MultiNodeOptimizer {
 };
 
 // ChainerMN's spelling. The first form leaves the optimizer with the caller, who keeps it alive.
-inline MultiNodeOptimizer create_multi_node_optimizer(Optimizer& optimizer, Communicator& comm,
+// The ranks are a communicator, a shared one, or DataAxes.
+inline MultiNodeOptimizer create_multi_node_optimizer(Optimizer& optimizer, const BatchRanks& ranks,
                                                       const BucketOptions& options = {}) {
-  return MultiNodeOptimizer(optimizer, comm, options);
+  return MultiNodeOptimizer(optimizer, ranks, options);
 }
 inline MultiNodeOptimizer create_multi_node_optimizer(std::unique_ptr<Optimizer> optimizer,
-                                                      Communicator& comm,
+                                                      const BatchRanks& ranks,
                                                       const BucketOptions& options = {}) {
-  return MultiNodeOptimizer(std::move(optimizer), comm, options);
+  return MultiNodeOptimizer(std::move(optimizer), ranks, options);
 }
 template <class Rule>
 requires(std::is_base_of_v<Optimizer, Rule> && !std::is_lvalue_reference_v<Rule>) MultiNodeOptimizer
-    create_multi_node_optimizer(Rule&& optimizer, Communicator& comm,
+    create_multi_node_optimizer(Rule&& optimizer, const BatchRanks& ranks,
                                 const BucketOptions& options = {}) {
-  return MultiNodeOptimizer(std::make_unique<Rule>(std::move(optimizer)), comm, options);
-}
-template <class AnyOptimizer>
-MultiNodeOptimizer create_multi_node_optimizer(AnyOptimizer&& optimizer,
-                                               const CommunicatorPtr& comm,
-                                               const BucketOptions& options = {}) {
-  CATENA_CHECK(ValueError, comm != nullptr,
-               "create_multi_node_optimizer: the communicator is null; make it with "
-               "create_communicator");
-  return create_multi_node_optimizer(std::forward<AnyOptimizer>(optimizer), *comm, options);
+  return MultiNodeOptimizer(std::make_unique<Rule>(std::move(optimizer)), ranks, options);
 }
 
 }  // namespace catena::parallel

@@ -1,6 +1,8 @@
 // Accumulation of gradients over several backward passes before the ranks average them.
 #pragma once
 
+#include <utility>
+
 #include "catena/comm/internals.h"
 
 namespace catena::parallel {
@@ -13,7 +15,10 @@ class NoSync {
   explicit NoSync(Communicator& comm) : scopes_(&comm::internals(comm).no_sync_scopes()) {
     ++*scopes_;
   }
-  ~NoSync() { --*scopes_; }
+  ~NoSync() {
+    if (scopes_ != nullptr) --*scopes_;
+  }
+  NoSync(NoSync&& other) noexcept : scopes_(std::exchange(other.scopes_, nullptr)) {}
   NoSync(const NoSync&) = delete;
   NoSync& operator=(const NoSync&) = delete;
 

@@ -8,6 +8,7 @@
 #include "catena/comm/communicator.h"
 #include "catena/optimizers/optimizer.h"
 #include "catena/parallel/bucket_options.h"
+#include "catena/parallel/data_axes.h"
 
 namespace catena::parallel {
 
@@ -23,22 +24,23 @@ class ParameterGathers;  // the library's own
 // before setup.
 //
 // With kParameters the values of a unit are gathered before a function uses one of its parameters,
-// forward or backward, and freed when functions begin to use the third other unit since. From setup
-// to the first zero_grads or update all values are here, for loading. The units of the last step
-// say what is gathered ahead on the side stream. All ranks must therefore use the parameters in the
+// forward or backward, and freed when functions begin to use the third other unit since; of units
+// that are together more than 16 MiB, when a function uses another one. From setup on no rank has
+// all values: whoever loads some calls gather_parameters() before. The units of the last step say
+// what is gathered ahead on the side stream. All ranks must therefore use the parameters in the
 // same order, in training and elsewhere (CommError). One function may use parameters of three units
 // at most.
 //
 // Optimizer::state() gathers the states: all ranks must call it, and a save that calls it,
 // together. load_state() keeps this rank's part of what it is given, so a state may come from
 // another number of ranks.
-class ShardedStates : public optimizers::UpdateStage {
+class ShardedStates : public optimizers::UpdateStage, public optimizers::Processes {
  public:
-  // The communicator must outlive the stage, which holds it when it is shared. Of the options,
-  // sharding (kNone stands for kStates; with kAuto each setup looks whether the model is large
-  // enough), sizes, units and gather_ahead matter. By default no arena is cut.
-  explicit ShardedStates(Communicator& comm);
-  ShardedStates(Communicator& comm, const BucketOptions& options);
+  // Arrays are spread over ranks.shard(). Of the options, sharding (kNone stands for kStates; with
+  // kAuto each setup looks whether the model is large enough), sizes, units and gather_ahead
+  // matter. By default no arena is cut.
+  explicit ShardedStates(const BatchRanks& ranks);
+  ShardedStates(const BatchRanks& ranks, const BucketOptions& options);
   ~ShardedStates() override;
 
   // Whether arrays are spread: with kAuto as the last setup has chosen.
@@ -63,21 +65,20 @@ class ShardedStates : public optimizers::UpdateStage {
   optimizers::UpdatePhase phase() const override { return optimizers::UpdatePhase::kGather; }
   const char* name() const override { return "sharded states"; }
   bool reads_gradients(const Optimizer&) const override { return false; }
-  Share share() const override { return is_on_ ? Share{comm_.rank(), comm_.size()} : Share{}; }
+  optimizers::Processes* processes() override { return this; }
+  Share share() const override;
   optimizers::ArenaCuts cuts() const override;
   // Collective with kAuto.
   void before_setup(Optimizer& optimizer, const Parameters& parameters) override;
-  void setup_failed(Optimizer& optimizer) override;
+  void setup_failed() override { is_on_ = was_on_; }
   void after_setup(Optimizer& optimizer) override;
   // Values are where a captured step must find them: gather_parameters() before it does not count.
   // With kParameters and gather_ahead they go, until the next use or gather_parameters().
   void prepare_for_capture(Optimizer& optimizer) override;
   void run(optimizers::UpdateContext& update) override;
   void discard(Optimizer& optimizer) override;
-  Array gather_parts(const Array& part) override;
-  bool sum_parts(const Array& sums) override;
-  void finish_norm(const Array& total) override;
-  void finish_found(const Array& flag) override;
+  Array gather(const Array& part) override;
+  void sum(const Arrays& arrays, Sum of) override;
   void before_layout_moves(Optimizer& optimizer) override;
   void state_was_loaded() override { ++loads_; }
 
@@ -86,8 +87,8 @@ class ShardedStates : public optimizers::UpdateStage {
   bool is_worthwhile(const Optimizer& optimizer, const Parameters& parameters) const;
   bool has_parts_of_gradients() const;
 
-  Communicator& comm_;
-  CommunicatorPtr keep_;
+  BatchRanks ranks_;
+  Communicator& comm_;  // ranks_.shard()
   BucketOptions options_;
   bool is_on_;                 // as the last setup has chosen, or the one that is going on
   bool was_on_ = false;        // before that

@@ -104,23 +104,22 @@ class Checkpoint {
   };
   // Such an object. save() and load() of one file need all elements in this process (ValueError).
   void add(const std::string& name, Spread spread);
+  // The path under which files have a parameter, of which the optimizer has another.
+  using SavedPath = std::function<std::string(const std::string& path, const Parameter&)>;
   // What add(name, optimizer) adds for files that processes share: states of parameters as parts,
   // those of stages included (UpdateStage::parameter_states), and the rest as values.
-  static Spread spread_of(Optimizer& optimizer);
+  static Spread spread_of(Optimizer& optimizer, const SavedPath& saved_path = {});
 
   // Which of `count` equal slices, along an axis of the whole tensor, a process has.
   struct AxisSlice {
     size_t axis = 0;
     int64_t index = 0, count = 1;
   };
-  // Says that a parameter of an entry is a slice of a tensor that processes share, in a layer of
-  // your own; of tensor-parallel layers it is known. Its states are slices like it. Files that
-  // processes share (training::CheckpointFolder) have the whole tensors then; one file has what
-  // this process has. ValueError for an axis that the parameter lacks, and unless 0 <= index <
-  // count.
+  // Places a parameter, or a persistent array such as a running mean over a slice of the channels,
+  // as such a slice (Parameter::place, Persistent::place), where its layer has not done so.
+  // ValueError for an axis that it lacks, unless 0 <= index < count, and for an array that is
+  // declared OverRanks::kPerRank.
   void declare_slice(const Parameter& parameter, const AxisSlice& slice);
-  // The same of a persistent array, such as a running mean over a slice of the channels. ValueError
-  // for one that is declared OverRanks::kPerRank.
   void declare_slice(const Persistent& persistent, const AxisSlice& slice);
 
   // Waits for the devices. Written by rename; IoError with the path and the system's reason.
@@ -147,14 +146,6 @@ class Checkpoint {
   };
   // All of them.
   const std::vector<Entry>& entries() const { return entries_; }
-  // A slice that was declared, of one or the other.
-  struct DeclaredSlice {
-    Parameter parameter;
-    Persistent persistent;
-    AxisSlice slice;
-  };
-  // All of them.
-  const std::vector<DeclaredSlice>& declared_slices() const { return declared_slices_; }
 
  private:
   // How values of a type are saved: as elements of a dtype, or as bytes.
@@ -184,7 +175,6 @@ class Checkpoint {
                           bool several);
 
   std::vector<Entry> entries_;
-  std::vector<DeclaredSlice> declared_slices_;
 };
 
 }  // namespace catena::serializers

@@ -36,8 +36,7 @@ struct TensorPart {
   TensorSlice slice;
   // A view: of the box's shape if all of its elements are here, else 1-d.
   Array local;
-  Parameter parameter = {};    // that the tensor is, or is a state of; undefined for others
-  Persistent persistent = {};  // that the tensor is; undefined for others
+  Parameter parameter = {};  // that the tensor is, or is a state of; undefined for others
 
   // The elements as a 1-d contiguous array in the order of the slice, on their device: a view.
   Array flat() const;
@@ -46,8 +45,11 @@ struct TensorPart {
 };
 using TensorParts = std::vector<TensorPart>;  // of one process
 
-// A tensor that is here as a whole. Arrays with gaps are copied.
+// A tensor of which this process has the box that the placement of its parameter says, or the
+// whole, as of the arrays below. Arrays with gaps are copied.
 TensorPart part_of(const std::string& name, const Array& array, const Parameter& parameter = {});
+// A parameter: its values, or what this process keeps of them (ParameterState::kept_values).
+TensorPart part_of(const std::string& name, const Parameter& parameter);
 // The array of a model beside its parameters.
 TensorPart part_of(const std::string& name, const Persistent& persistent);
 // What this process keeps of a state of an optimizer.

@@ -1,4 +1,4 @@
-// What a call of a communicator is: the part in which all ranks must agree.
+// Signature of a call of a communicator: the part in which all ranks must agree.
 //
 // The communicator's checked request, the call that a transport gets and the record that other
 // processes read in shared memory all hold this one struct.
@@ -56,6 +56,7 @@ enum class TagKind : uint16_t {
   kFollowing,  // as kBucket: a gather in a batch, of which one with kBucket was the first
   kStates,     // owner: as kBucket; its states, of which each rank keeps a part
   kUpdates,    // part: the updates that were made before a close; ranks need not agree in it
+  kMesh,       // owner: the mesh, by its number on the communicator; part: a bit for each axis
 };
 
 // Which piece of whose work a call serves. Ranks that name different ones disagree, although

@@ -8,7 +8,8 @@
 namespace catena::training {
 
 // One update for each `batches_an_update` batches: the gradients are those of the mean over all
-// their samples, as of one large batch, but only one batch is in the graph at a time. An epoch's
+// their samples, or over what the loss declares that it counted (mean.h), as of one large batch,
+// but only one batch is in the graph at a time. An epoch's
 // last update has the batches that are left. Layers that look at a whole batch, such as batch
 // normalization, see the small ones.
 //
@@ -29,7 +30,9 @@ class AccumulatingUpdater final : public Updater {
   AccumulatingUpdater(datasets::BatchIterator& batches, int64_t batches_an_update,
                       Optimizer& optimizer, parallel::MultiNodeOptimizer* ranks, Score score);
   std::vector<datasets::Batch> take_batches();
-  void learn(const datasets::Batch& batch, int64_t samples, Means& means);
+  Variables score_of(const datasets::Batch& batch, Means& means);
+  void learn_over_ranks(std::vector<datasets::Batch>& taken, Means& means);
+  void learn_alone(std::vector<datasets::Batch>& taken, Means& means);
 
   int64_t batches_an_update_;
   Optimizer& optimizer_;

@@ -2,10 +2,14 @@
 // and update.
 #pragma once
 
+#include <memory>
+
 #include "catena/core/graph.h"
 #include "catena/training/updater.h"
 
 namespace catena::training {
+
+class NumberSums;  // the library's own
 
 // Captures the step after three eager ones, in which kernels are compiled and memory is found, and
 // replays it for every full batch; a shorter one at the end of an epoch runs eagerly. Everything
@@ -39,7 +43,7 @@ class CapturedUpdater final : public StandardUpdater {
   // On the device: the epoch's order, where the next batch begins in it, this rank's places in a
   // batch, and the sums of the numbers since settle().
   Array order_, cursor_, offsets_;
-  Arrays sums_;
+  std::shared_ptr<NumberSums> sums_;
   int64_t order_epoch_ = -1, cursor_at_ = -1;  // what order_ and cursor_ hold
   uint64_t order_seed_ = 0;
   int64_t eager_steps_ = 0;

@@ -44,11 +44,12 @@ struct CheckpointFolderOptions {
 // that is killed at any moment leaves the checkpoint before it.
 //
 // Files have slices of tensors by their global names, which do not depend on the ranks: parameters
-// and states by the names of the model, those of pipelines and of tensor-parallel layers included
-// (ColumnParallelLinear, RowParallelLinear and VocabParallelEmbedID), and those of layers of your
-// own by Checkpoint::declare_slice. What several ranks have is written once, by all of them in
-// shares. Entries of serializers::Checkpoint other than models, optimizers and pipelines are rank
-// 0's. All ranks get what they need from the files, which must be on a file system that they share.
+// and states by the names of the model, those of pipelines included, and as slices where their
+// layers have placed them so (Parameter::place). Of values and states that are spread over ranks
+// (parallel::Sharding) each rank writes and reads what it keeps. What several ranks have is written
+// once, by all of them in shares. Entries of serializers::Checkpoint other than models, optimizers
+// and pipelines are rank 0's. All ranks get what they need from the files, which must be on a file
+// system that they share.
 //
 // All ranks make one of the same path and call save, save_async, wait, load and has_checkpoint
 // together, with the same steps, checkpoints of the same entries and the same options (ValueError
@@ -131,7 +132,7 @@ class CheckpointFolder {
   Times times() const;
 
  private:
-  class Impl;
+  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 

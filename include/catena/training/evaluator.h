@@ -4,18 +4,31 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "catena/array/array.h"
 #include "catena/autograd/function_set.h"
+#include "catena/autograd/mean.h"
 #include "catena/comm/communicator.h"
 #include "catena/datasets/prefetch.h"
 
 namespace catena::training {
 
+// Numbers of a batch, each of one element: means, and what each divided by where it declares that
+// (mean.h).
+struct Numbers : Arrays {
+  Numbers() = default;
+  Numbers(Arrays values) : Arrays(std::move(values)) {}
+  explicit Numbers(const Variables& values);
+  // Of each number, undefined for the samples; empty: all are means over the samples.
+  Arrays counted;
+};
+
 // Weighted means of named quantities, as a sum and a count each, so that the result is the mean
-// over samples whatever the sizes of batches and shards (a mean of means is not). Device results
-// are kept until they are asked for, so that adding never waits for a GPU.
+// over samples whatever the sizes of batches and shards (a mean of means is not). What declares
+// that it divided by something else, such as the labels that are not ignored, is the mean over
+// that. Device results are kept until they are asked for, so that adding never waits for a GPU.
 class Means {
  public:
   // All ranks must use the same names in the same order, also ranks that will have no samples.
@@ -26,8 +39,14 @@ class Means {
   // mean: one element on any device, also of several devices in turn (ShapeError otherwise), which
   // must keep its value until reduce(), value() or values().
   void add(const std::string& name, const Array& mean, double count);
+  // The same, with the count in an array of one element, on any device (undefined: `count`).
+  void add(const std::string& name, const Array& mean, const Array& counted, double count);
+  // The same for a mean that may declare what it divided by; else it is over `count` samples.
+  void add(const std::string& name, const Variable& mean, double count);
   // One mean for each name, in their order (ValueError otherwise).
   void add(const Arrays& means, double count);
+  // The same, each over what it counted, else over so many samples.
+  void add_counted(const Numbers& numbers, double samples);
   // What was added under a name on this rank: the sum of mean times count, and of the counts.
   struct Sum {
     double sum = 0, count = 0;
@@ -44,7 +63,8 @@ class Means {
   // The mean; NaN when nothing was counted. Waits for the device.
   double value(const std::string& name);
   std::map<std::string, double> values();
-  // The number of samples behind value(), including those whose numbers are still on a device.
+  // The number of samples, or of what else was counted, behind value(), including those whose
+  // numbers are still on a device. Waits for counts that are there.
   double count(const std::string& name) const;
   void clear();
 
@@ -52,6 +72,7 @@ class Means {
   struct Pending {
     Array mean;
     double count;
+    Array counted;  // in place of count, if defined
   };
   struct Metric : Sum {
     std::vector<Pending> pending;

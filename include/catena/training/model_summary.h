@@ -1,4 +1,4 @@
-// What a model consists of: a table of the calls of its layers with shapes, sizes and costs.
+// Summary of a model: a table of the calls of its layers with shapes, sizes and costs.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,11 @@ struct ModelSummary {
   int64_t multiply_adds = 0;
   int64_t activation_bytes = 0;
   std::vector<std::string> unused;  // paths of parameters that the call did not use
+  // "l1/W: 12 of 24 rows, tensor 1/2", of parameters that are cut over ranks (Placement::text).
+  std::vector<std::string> slices;
 
-  // The table, with aligned columns, the totals, and the unused parameters; ends with a newline.
+  // The table, with aligned columns, the totals, the slices and the unused parameters; ends with a
+  // newline.
   std::string to_string() const;
 };
 std::ostream& operator<<(std::ostream& os, const ModelSummary& summary);

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "catena/serializers/checkpoint.h"
@@ -84,9 +85,12 @@ class Trainer {
   // ValueError when no limit is set, no metric is named, or an optimizer is not set up, and where
   // the model has slices over ranks that the files of the run cannot have (.ranks, .checkpoints);
   // IoError when files cannot be written to options.out.
-  Trainer(Updater& updater, Parameterized& model, Optimizer& optimizer, TrainerOptions options);
+  Trainer(Updater& updater, Parameterized& model, Optimizer& optimizer, TrainerOptions options)
+      : Trainer(updater, model, List<Optimizer>{optimizer}, std::move(options)) {}
   Trainer(Updater& updater, Parameterized& model, parallel::MultiNodeOptimizer& optimizer,
-          TrainerOptions options);
+          TrainerOptions options)
+      : Trainer(updater, model, List<parallel::MultiNodeOptimizer>{optimizer}, std::move(options)) {
+  }
   // Several optimizers, each with parameters of the model: {generator, critic}. All are saved and
   // resumed; the updater says which of them a step uses. Multi-node ones have one communicator.
   template <class Rule>
@@ -184,15 +188,15 @@ class Trainer {
           const List<parallel::MultiNodeOptimizer>& ranks, TrainerOptions options);
   void check_options() const;
   void check_slices() const;
-  void require_whole_model(const char* who) const;
   void list_state();
   bool is_root() const;
   bool is_silent() const;
   void add_extension(std::unique_ptr<Extension> extension);
   std::string folder(const char* who, const std::string& file) const;
+  std::string path_for_model(const char* who, const std::string& file) const;
 
   std::vector<std::string> files_in_the_way() const;
-  void check_overwrite() const;
+  void take_folder();
   NamedArrays upgraded(NamedArrays arrays) const;
   std::string folder_path() const;
   std::string file_path() const;
@@ -201,24 +205,23 @@ class Trainer {
   bool write_checkpoint();  // false: left out, because the one before is still being written
   void restore_row();
   void restore_extensions();
-  // Makes the model whole and the same on all ranks.
+  void gather_values();
+  void gather_values_for_folder();
+  // Of models that the ranks collect apart.
   void average_statistics();
   void count_time();
   RankState own_state();
   void save_snapshot();
-  void save_last_snapshot();
 
   bool is_done() const;
   void say_that_it_has_ended(const std::string& how) const;
   void start_extensions();
   ProgressBar make_bar() const;
   void update(ProgressBar& bar);
-  void update_and_find_nan();
   void run_extensions(ProgressBar& bar, const std::function<bool(const Trigger&)>& due);
   void finish_row(ProgressBar& bar);
-  void check_loss() const;
   void check_losses_since_row();
-  std::string end_of_loss_error() const;
+  void require_finite_loss(bool is_finite, const std::string& what) const;
 
   Updater& updater_;
   Parameterized& model_;

@@ -10,9 +10,10 @@
 
 namespace catena::training {
 
-// Forward, backward and update on one batch; the numbers of its score. Of an empty batch, which a
-// rank gets that has run out of samples, they are not asked for.
-using Step = std::function<Arrays(const datasets::Batch&)>;
+// Forward, backward and update on one batch; the numbers of its score, as Arrays if all are means
+// over the samples. Of an empty batch, which a rank gets that has run out of samples, they are not
+// asked for.
+using Step = std::function<Numbers(const datasets::Batch&)>;
 
 // zero_grads, backward from the loss (times the optimizer's loss scale), update. The optimizer must
 // outlive the step. ValueError when the score is empty, or gives no numbers.
@@ -67,7 +68,7 @@ class StandardUpdater : public Updater {
 
  protected:
   // The step on a batch. ShapeError for a number that is not one element.
-  Arrays run_step(const datasets::Batch& batch) const;
+  Numbers run_step(const datasets::Batch& batch) const;
 
  private:
   Step step_;

@@ -1,5 +1,5 @@
-// What fuse() passes to a device: a chain of element-wise operations for which every dtype is
-// decided.
+// Program that fuse() passes to a device: a chain of element-wise operations for which every dtype
+// is decided.
 //
 // Plain data that the kernel generator reads without libcatena.
 #pragma once

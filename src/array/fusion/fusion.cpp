@@ -27,7 +27,7 @@ CallTypes describe(std::span<const Operand> arguments) {
     const Array* a = arguments[k].array();
     uint64_t code = 0;
     if (a == nullptr) {
-      code = 16 + uint64_t(arguments[k].scalar().default_dtype());
+      code = kDtypeCount + uint64_t(arguments[k].scalar().default_dtype());
     } else {
       CATENA_CHECK(ValueError, a->defined(), "fuse: argument ", k + 1, " is an undefined array");
       code = uint64_t(a->dtype());
@@ -36,7 +36,7 @@ CallTypes describe(std::span<const Operand> arguments) {
       else
         first = a;
     }
-    call.types = call.types * 32 + code;
+    call.types = call.types * (2 * kDtypeCount) + code;
   }
   call.device = first ? first->device() : current_device();
   return call;

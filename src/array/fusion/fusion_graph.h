@@ -1,4 +1,4 @@
-// What a fused function has recorded, before dtypes are known.
+// Record of a fused function, before dtypes are known.
 #pragma once
 
 #include <mutex>

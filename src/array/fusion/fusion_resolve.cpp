@@ -120,8 +120,7 @@ class Resolver {
         type.type = node.kind == FusionNode::kCast ? node.dtype : own_dtype(node.source[0]);
         computed_[n] = value_as(node.source[0], type.type);
         return;
-      case FusionNode::kOp:
-        return resolve_op(n);
+      case FusionNode::kOp: return resolve_op(n);
     }
   }
 

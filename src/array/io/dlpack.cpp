@@ -10,12 +10,7 @@ namespace {
 using namespace dlpack;
 
 DLDataType to_dl(Dtype d) {
-  const uint8_t code = d == Dtype::kBool       ? kDLBool
-                       : d == Dtype::kBFloat16 ? kDLBfloat
-                       : is_float(d)           ? kDLFloat
-                       : is_signed_int(d)      ? kDLInt
-                                               : kDLUInt;
-  return {code, static_cast<uint8_t>(8 * itemsize(d)), 1};
+  return {row_of(d).dlpack_code, static_cast<uint8_t>(8 * itemsize(d)), 1};
 }
 
 Dtype from_dl(DLDataType type) {
@@ -29,15 +24,14 @@ Dtype from_dl(DLDataType type) {
   const char* kind = type.code < std::size(kCodes) ? kCodes[type.code] : "unknown type";
   fail<DtypeError>("from_dlpack: elements of ", kind, " (code ", int{type.code}, ") with ",
                    int{type.bits}, " bits and ", int{type.lanes},
-                   " lanes; expected bool, integers of 8 to 64 bits, float16, bfloat16, float32 or "
-                   "float64 with one lane; convert the tensor before it is exported");
+                   " lanes; expected bool, integers of 8 to 64 bits, ", float_names(),
+                   " with one lane; convert the tensor before it is exported");
 }
 
 Device device_of(DLDevice device) {
   switch (device.device_type) {
     case kDLCPU:
-    case kDLCUDAHost:
-      return cpu(0);
+    case kDLCUDAHost: return cpu(0);
     case kDLCUDA:
     case kDLCUDAManaged: {
       const Device gpu = cuda_device(device.device_id);

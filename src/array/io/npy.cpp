@@ -17,19 +17,10 @@ constexpr size_t kMagicSize = 6;
 constexpr size_t kAlignment = 64;              // the elements start at a multiple of it
 constexpr uint32_t kLongestHeader = 64 << 10;  // of 24 axes and 3 keys it has some hundred bytes
 
-std::string descr_of(Dtype d) {
-  if (d == Dtype::kBool) return "|b1";
-  if (d == Dtype::kBFloat16) return "<V2";  // as ml_dtypes
-  const char kind = is_float(d) ? 'f' : is_signed_int(d) ? 'i' : 'u';
-  return message(itemsize(d) == 1 ? "|" : "<", std::string(1, kind), itemsize(d));
-}
-
 std::optional<Dtype> dtype_of_descr(std::string_view kind_and_size) {
-  if (kind_and_size == "V2") return Dtype::kBFloat16;
-  for (int i = 0; i < kDtypeCount; ++i) {
-    const Dtype d = static_cast<Dtype>(i);
-    if (d != Dtype::kBFloat16 && descr_of(d).substr(1) == kind_and_size) return d;
-  }
+  for (int i = 0; i < kDtypeCount; ++i)
+    if (!kind_and_size.empty() && kind_and_size == kDtypeRows[i].array_code + 1)
+      return static_cast<Dtype>(i);
   return {};
 }
 
@@ -208,6 +199,9 @@ Array read_elements(Source& source, NpyHeader& header) {
 }  // namespace
 
 NpyImage make_npy(const Array& a) {
+  const char* const code = row_of(a.dtype()).array_code;
+  CATENA_CHECK(DtypeError, *code, ".npy files have no elements of ", a.dtype(),
+               "; convert the array by astype");
   const bool fortran = !a.is_contiguous() && a.is_fortran_contiguous();
   NpyImage image;
   image.data = (fortran ? a.transpose() : a).to_cpu().contiguous();
@@ -215,8 +209,8 @@ NpyImage make_npy(const Array& a) {
   for (int i = 0; i < a.ndim(); ++i) shape += message(i > 0 ? ", " : "", a.shape()[size_t(i)]);
   shape += a.ndim() == 1 ? ",)" : ")";
   std::string text =
-      message("{'descr': '", descr_of(a.dtype()),
-              "', 'fortran_order': ", fortran ? "True" : "False", ", 'shape': ", shape, ", }");
+      message("{'descr': '", code, "', 'fortran_order': ", fortran ? "True" : "False",
+              ", 'shape': ", shape, ", }");
   const size_t unpadded = kMagicSize + 4 + text.size() + 1;
   text.append((kAlignment - unpadded % kAlignment) % kAlignment, ' ');
   text += '\n';

@@ -75,25 +75,11 @@ Array bincount(const Array& x, const std::optional<Array>& weights, int64_t minl
 
 namespace {
 
-// Rounds to the nearest value of the dtype.
-double rounded(double value, Dtype dtype) {
-  switch (dtype) {
-    case Dtype::kFloat16:
-      return double(float(float16(value)));
-    case Dtype::kBFloat16:
-      return double(float(bfloat16(value)));
-    case Dtype::kFloat32:
-      return double(float(value));
-    default:
-      return value;
-  }
-}
-
 // linspace(first, last, bins + 1), of a dtype. Every operation is rounded to `steps`, as NumPy
 // computes it from bounds of that dtype. (Computing in double rounds float32 sums and products
 // correctly.) Where the width of the range overflows, edges are weighted means of the bounds.
 Array even_edges(double first, double last, int64_t bins, Dtype steps, Dtype dtype) {
-  const auto r = [&](double v) { return rounded(v, steps); };
+  const auto r = [&](double v) { return round_to(steps, v); };
   const double width = r(last - first), step = r(width / double(bins));
   const auto edge = [&](int64_t i) {
     const double part = double(i) / double(bins);
@@ -102,7 +88,7 @@ Array even_edges(double first, double last, int64_t bins, Dtype steps, Dtype dty
   const Array edges = Array::uninitialized({bins + 1}, Dtype::kFloat64, cpu());
   auto* e = edges.data<double>();
   for (int64_t i = 0; i <= bins; ++i) {
-    e[i] = rounded(i < bins ? r(edge(i)) : last, dtype);
+    e[i] = round_to(dtype, i < bins ? r(edge(i)) : last);
     CATENA_CHECK(ValueError, i == 0 || e[i - 1] < e[i], "the range [", first, ", ", last,
                  "] has too few numbers of ", dtype, " for the edges of ", bins,
                  " bins; take fewer bins, or convert the elements to a wider dtype with astype()");
@@ -190,8 +176,8 @@ std::pair<Array, Array> histogram(const Array& a, int64_t bins,
   // Bounds taken from elements have their dtype. Given bounds are exact until edges are rounded.
   const Dtype steps = range ? Dtype::kFloat64 : dtype;
   if (first == last) {
-    first = rounded(first - 0.5, steps);
-    last = rounded(last + 0.5, steps);
+    first = round_to(steps, first - 0.5);
+    last = round_to(steps, last + 0.5);
   }
   const Array edges = even_edges(first, last, bins, steps, dtype).to(a.device());
   return filled(a, edges, true, options);

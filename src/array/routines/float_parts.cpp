@@ -2,12 +2,15 @@
 // device's math library.
 #include "catena/array/float_parts.h"
 
+#include <bit>
+
 #include "array/promotion.h"
 #include "array/result_into.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
+#include "catena/core/dtype_info.h"
 #include "catena/core/entry_scope.h"
 
 namespace catena {
@@ -21,29 +24,10 @@ struct Format {
 };
 
 Format format_of(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::kFloat16:
-      return {Dtype::kInt16, 10, 0x1F, 15};
-    case Dtype::kBFloat16:
-      return {Dtype::kInt16, 7, 0xFF, 127};
-    case Dtype::kFloat32:
-      return {Dtype::kInt32, 23, 0xFF, 127};
-    default:
-      return {Dtype::kInt64, 52, 0x7FF, 1023};
-  }
-}
-
-// Promotes operands like the float functions of math.h.
-Dtype float_of(Dtype dtype) {
-  if (is_float(dtype)) return dtype;
-  switch (itemsize(dtype)) {
-    case 1:
-      return Dtype::kFloat16;
-    case 2:
-      return Dtype::kFloat32;
-    default:
-      return Dtype::kFloat64;
-  }
+  const DtypeRow& row = row_of(dtype);
+  const int64_t exponent_mask = (int64_t{1} << row.exponent_bits) - 1;
+  constexpr Dtype kBits[] = {Dtype::kInt8, Dtype::kInt16, Dtype::kInt32, Dtype::kInt64};
+  return {kBits[std::countr_zero(row.size)], row.mantissa_bits, exponent_mask, exponent_mask / 2};
 }
 
 // The operand as an array. A number becomes 0-d on the device of the other operand.
@@ -63,7 +47,7 @@ Dtype given_dtype(Dtype dtype, const Operand& x) {
 // The operand in the compute dtype.
 Array as_float(const Operand& x, const std::optional<Dtype>& given) {
   const Array value = as_operand(x, x);
-  return value.astype(given ? given_dtype(*given, x) : float_of(value.dtype()), false);
+  return value.astype(given ? given_dtype(*given, x) : float_result(value.dtype()), false);
 }
 
 // The result, or *out holding it.
@@ -161,7 +145,7 @@ Array ldexp(const Operand& x, const Operand& exponent, const Out& out) {
   CATENA_CHECK(DtypeError, !is_float(steps.dtype()), "the exponent must be integers, got ",
                steps.dtype(), "; convert it by astype");
   check_same_device(from, steps);
-  const Dtype dtype = out.dtype ? given_dtype(*out.dtype, x) : float_of(from.dtype());
+  const Dtype dtype = out.dtype ? given_dtype(*out.dtype, x) : float_result(from.dtype());
   const Array value = from.astype(dtype, false).astype(Dtype::kFloat64, false);
   return store(scaled(value, steps, dtype), out.array);
 }
@@ -171,21 +155,19 @@ namespace {
 // The dtype in which neighbours are computed: a number takes the array's dtype.
 Dtype common_float(const Operand& x1, const Operand& x2) {
   if (x1.array() && x2.array())
-    return promote(float_of(x1.array()->dtype()), float_of(x2.array()->dtype()));
+    return promote(float_result(x1.array()->dtype()), float_result(x2.array()->dtype()));
   if (!x1.array() && !x2.array())
-    return promote(float_of(x1.scalar().default_dtype()), float_of(x2.scalar().default_dtype()));
+    return promote(float_result(x1.scalar().default_dtype()),
+                   float_result(x2.scalar().default_dtype()));
   const Operand &array = x1.array() ? x1 : x2, &number = x1.array() ? x2 : x1;
-  return float_of(promote(array.array()->dtype(), number.scalar()));
+  return float_result(promote(array.array()->dtype(), number.scalar()));
 }
 
 // The number next to `from` in the direction of `to`; both have one floating dtype and shape.
 Array neighbour(const Array& from, const Array& to, Dtype dtype) {
   // The bits as integers in which neighbours differ by one and both zeros are 0. Integers wrap.
   const Dtype bits_dtype = format_of(dtype).bits;
-  const int64_t lowest = bits_dtype == Dtype::kInt16   ? INT16_MIN
-                         : bits_dtype == Dtype::kInt32 ? INT32_MIN
-                                                       : INT64_MIN;
-  const Array lowest_bits = scalar_array(lowest, {bits_dtype, from.device()});
+  const Array lowest_bits = scalar_array(iinfo(bits_dtype).min, {bits_dtype, from.device()});
   const auto fold = [&](const Array& bits) {
     return where(bits < int64_t{0}, lowest_bits - bits, bits);
   };

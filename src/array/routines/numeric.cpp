@@ -40,14 +40,10 @@ struct Divisors {
 
 Dtype unsigned_dtype(Dtype d) {
   switch (itemsize(d)) {
-    case 1:
-      return Dtype::kUInt8;
-    case 2:
-      return Dtype::kUInt16;
-    case 4:
-      return Dtype::kUInt32;
-    default:
-      return Dtype::kUInt64;
+    case 1: return Dtype::kUInt8;
+    case 2: return Dtype::kUInt16;
+    case 4: return Dtype::kUInt32;
+    default: return Dtype::kUInt64;
   }
 }
 

@@ -1,5 +1,4 @@
-// What the files of distributions share: checks of arguments, and uniform numbers without end
-// points.
+// Helpers of the distributions: checks of arguments, and uniform numbers without end points.
 #pragma once
 
 #include <initializer_list>

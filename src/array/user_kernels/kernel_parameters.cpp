@@ -29,9 +29,7 @@ void check_parameter_name(const std::string& name, const std::string& text) {
 }
 
 Dtype dtype_named(const std::string& type, const std::string& text) {
-  for (int d = 0; d < kDtypeCount; ++d) {
-    if (type == name(static_cast<Dtype>(d))) return static_cast<Dtype>(d);
-  }
+  if (const auto dtype = find_dtype(&DtypeRow::name, type)) return *dtype;
   fail<DtypeError>("kernel parameter '", trim(text), "': '", type,
                    "' is not a type; expected the full name of a dtype, such as float32, or one "
                    "letter");

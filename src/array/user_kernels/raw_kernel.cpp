@@ -1,4 +1,4 @@
-// Whole kernels, modules, and kernels remembered by their texts.
+// Kernels written whole, modules, and kernels found again by their texts.
 #include "catena/array/raw_kernel.h"
 
 #include <algorithm>

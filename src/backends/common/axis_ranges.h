@@ -84,19 +84,14 @@ inline AxisRanges axis_ranges(const AxisMap& m, bool transposed) {
   r.count = transposed ? m.in : m.out, r.limit = transposed ? m.out : m.in;
   r.transposed = transposed, r.in = m.in, r.unit = 1;
   switch (m.rule) {
-    case AxisRule::kWindow:
-      detail::set_window(r, m, transposed);
-      break;
+    case AxisRule::kWindow: detail::set_window(r, m, transposed); break;
     case AxisRule::kBins:
       detail::set_bins(r, r.limit, r.count);
       r.weights = transposed ? AxisWeights::kPart : AxisWeights::kMean;
       r.slope = m.in, r.unit = m.out;
       break;
-    case AxisRule::kNearest:
-      detail::set_nearest(r, m, transposed);
-      break;
-    default:
-      detail::set_linear(r, m, transposed);
+    case AxisRule::kNearest: detail::set_nearest(r, m, transposed); break;
+    default: detail::set_linear(r, m, transposed);
   }
   return r;
 }

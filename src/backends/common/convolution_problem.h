@@ -1,4 +1,4 @@
-// What a convolution is, for all of its providers: sizes, window, layouts. Names as in
+// Description of a convolution for all of its providers: sizes, window, layouts. Names as in
 // catena/kernels/convolution.h.
 #pragma once
 
@@ -15,12 +15,9 @@ enum class ConvolutionPass : uint8_t { kForward, kGradX, kGradW };
 
 constexpr PlanWord word_of(ConvolutionPass pass) {
   switch (pass) {
-    case ConvolutionPass::kForward:
-      return "forward";
-    case ConvolutionPass::kGradX:
-      return "grad_x";
-    case ConvolutionPass::kGradW:
-      break;
+    case ConvolutionPass::kForward: return "forward";
+    case ConvolutionPass::kGradX: return "grad_x";
+    case ConvolutionPass::kGradW: break;
   }
   return "grad_w";
 }

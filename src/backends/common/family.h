@@ -1,4 +1,4 @@
-// How a family of kernels registers its providers: by one block at the end of its own source,
+// Registration of the providers of a family of kernels: one block at the end of its own source,
 //   CATENA_FAMILY(cpu, scan) { kernels::scan.provide<&host::scan>(DeviceType::kCpu, "cpu"); }
 // No other file names it. The build collects the blocks of each backend
 // (src/cmake/catena_lists.cmake), and the backend's entry point runs them, in an order that does

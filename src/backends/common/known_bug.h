@@ -1,4 +1,4 @@
-// What a library computes wrongly. Its provider declines such calls, so that the next one computes.
+// Known bug of a library. Its provider declines such calls, so that the next one computes.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// What names a problem: what two problems must share to be computed by the same plan.
+// Key of a problem: two problems with equal keys are computed by the same plan.
 //
 // A problem describes itself once, to any of two keys:
 //   template <class Key> void describe(Key& key) const { key << kFamily << dtype << batch; }

@@ -1,4 +1,4 @@
-// What the built-in providers of max pooling keep for the gradient.
+// Places of the largest elements that the built-in providers of max pooling keep for the gradient.
 #pragma once
 
 #include "backends/common/pooling_sizes.h"

@@ -1,4 +1,4 @@
-// What a pooling is, for all of its providers: sizes and window with three axes, of which a window
+// Sizes of a pooling for all of its providers: image and window with three axes, of which a window
 // of fewer leaves the first ones at one element.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the other plug-ins need of CUDA's runtime. It uses nothing of libcatena_cuda, so that they
+// Access to CUDA's runtime for the other plug-ins. It uses nothing of libcatena_cuda, so that they
 // can include it without being linked to it; tests/layers_test allows them this one header.
 #pragma once
 

@@ -58,7 +58,7 @@ constexpr int64_t kManyPositions = 4096;
 
 // Whether the convolution is one matrix product that the built-in provider computes faster. In
 // exact float32 its products reach 1.1 to 3 times the rate of cuDNN's engines, except in the
-// forward pass of small images with channels first (docs/benchmarks.md, Convolutions).
+// forward pass of small images with channels first (docs/benchmarks.md, "Convolutions on a GPU").
 bool better_as_product(const Problem& p, const SlotBase& slot) {
   const bool exact = p.dtype == Dtype::kFloat32 && p.precision == Precision::kFloat32;
   if (!exact || p.groups != 1 || !p.is_pointwise()) return false;

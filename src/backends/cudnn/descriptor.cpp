@@ -27,14 +27,11 @@ void fail_cudnn(cudnnStatus_t status, const char* call) {
 
 cudnnDataType_t data_type(Dtype dtype) {
   switch (dtype) {
-    case Dtype::kFloat16:
-      return CUDNN_DATA_HALF;
-    case Dtype::kBFloat16:
-      return CUDNN_DATA_BFLOAT16;
-    case Dtype::kFloat64:
-      return CUDNN_DATA_DOUBLE;
-    default:
-      return CUDNN_DATA_FLOAT;
+    case Dtype::kFloat16: return CUDNN_DATA_HALF;
+    case Dtype::kBFloat16: return CUDNN_DATA_BFLOAT16;
+    case Dtype::kFloat32: return CUDNN_DATA_FLOAT;
+    case Dtype::kFloat64: return CUDNN_DATA_DOUBLE;
+    default: throw NotSupported{true};
   }
 }
 

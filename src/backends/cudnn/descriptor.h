@@ -71,7 +71,7 @@ class Descriptor {
   cudnnBackendDescriptor_t native_ = nullptr;
 };
 
-// cuDNN's name of a floating dtype.
+// cuDNN's name of a dtype. Throws NotSupported where it has none.
 cudnnDataType_t data_type(Dtype dtype);
 
 }  // namespace catena::cudnn

@@ -51,10 +51,8 @@ std::vector<Descriptor> make_several(cudnnBackendDescriptorType_t type, int64_t 
 bool allows(const Problem& p, cudnnBackendNumericalNote_t note) {
   const bool relaxed = p.dtype == Dtype::kFloat32 && !p.is_exact();
   switch (note) {
-    case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
-      return !p.deterministic;
-    case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
-      return false;
+    case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC: return !p.deterministic;
+    case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION: return false;
     case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:  // rounds the factors of float32 products
       return relaxed || p.dtype != Dtype::kFloat32;
     case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
@@ -62,10 +60,8 @@ bool allows(const Problem& p, cudnnBackendNumericalNote_t note) {
     case CUDNN_NUMERICAL_NOTE_WINOGRAD:
     case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4:
     case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6:
-    case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13:
-      return relaxed;
-    default:
-      return true;
+    case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13: return relaxed;
+    default: return true;
   }
 }
 

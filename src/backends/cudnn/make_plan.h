@@ -1,5 +1,5 @@
-// How a plan is made: with the best engine that the settings allow, or with the one that an earlier
-// process chose.
+// Functions that make a plan: with the best engine that the settings allow, or with the one that an
+// earlier process chose.
 #pragma once
 
 #include <optional>

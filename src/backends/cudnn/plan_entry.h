@@ -1,4 +1,4 @@
-// What is kept on disk of a plan: the numbers of the engine that was chosen for a problem.
+// Entry of a plan on disk: the numbers of the engine that was chosen for a problem.
 #pragma once
 
 #include <cstdint>

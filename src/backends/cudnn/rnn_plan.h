@@ -1,4 +1,4 @@
-// What cuDNN must know to run a sequence of an LSTM: descriptors, sizes, and where its weights are.
+// Plan by which cuDNN runs a sequence of an LSTM: descriptors, sizes, and where its weights are.
 #pragma once
 
 #include <cudnn_adv.h>

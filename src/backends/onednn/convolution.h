@@ -1,4 +1,4 @@
-// What the entry point asks of the loaded library.
+// Check of the loaded library for the entry point.
 #pragma once
 
 namespace catena::onednn {

@@ -29,14 +29,10 @@ dnnl::stream& stream() {
 
 memory::data_type data_type(Dtype dtype) {
   switch (dtype) {
-    case Dtype::kFloat32:
-      return memory::data_type::f32;
-    case Dtype::kBFloat16:
-      return memory::data_type::bf16;
-    case Dtype::kFloat16:
-      return memory::data_type::f16;
-    default:
-      return memory::data_type::undef;
+    case Dtype::kFloat32: return memory::data_type::f32;
+    case Dtype::kBFloat16: return memory::data_type::bf16;
+    case Dtype::kFloat16: return memory::data_type::f16;
+    default: return memory::data_type::undef;
   }
 }
 
@@ -57,7 +53,7 @@ Geometry geometry(const Problem& p) {
 // Whether a plain NCHW convolution is faster in a layout that oneDNN chooses, including the
 // reorders. It is twice as fast if the plain one copies patches for a matrix product. A 1x1 kernel
 // is that product without patches, and gradients of few channels waste most of a block. (Measured
-// on AVX-512, one thread; docs/decisions.md.)
+// on AVX-512, one thread; docs/decisions.md, "cuDNN and oneDNN".)
 bool blocked_is_faster(const Problem& p) {
   if (p.groups > 1) return true;  // the plain one loops over small products
   if (p.is_pointwise()) return false;
@@ -144,12 +140,9 @@ Plan::Plan(const Problem& problem) {
 
 void Plan::build(const Problem& p) {
   switch (p.pass) {
-    case ConvolutionPass::kForward:
-      return build_forward(p);
-    case ConvolutionPass::kGradX:
-      return build_grad_x(p);
-    case ConvolutionPass::kGradW:
-      return build_grad_w(p);
+    case ConvolutionPass::kForward: return build_forward(p);
+    case ConvolutionPass::kGradX: return build_grad_x(p);
+    case ConvolutionPass::kGradW: return build_grad_w(p);
   }
 }
 

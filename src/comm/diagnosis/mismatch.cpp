@@ -6,6 +6,7 @@
 
 #include "catena/comm/transport.h"
 #include "catena/core/log.h"
+#include "comm/communicator_state.h"
 
 namespace catena::comm {
 
@@ -89,10 +90,24 @@ std::optional<uint64_t> last_known_call(const Ring& ring, uint64_t id, size_t de
   return last > 0 || ring.size() < depth ? std::optional(last) : std::nullopt;
 }
 
-std::string list_ranks(const std::vector<int>& ranks) {
+namespace {
+
+std::string list_with(const std::vector<std::string>& coordinates, const std::vector<int>& ranks) {
+  constexpr size_t kWithCoordinates = 4;
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < ranks.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+    if (!coordinates.empty() && ranks.size() <= kWithCoordinates)
+      text += " (" + coordinates[size_t(ranks[i])] + ")";
+  }
   return text;
+}
+
+}  // namespace
+
+std::string list_ranks(const std::vector<int>& ranks) { return list_with({}, ranks); }
+std::string list_ranks(const Communicator& comm, const std::vector<int>& ranks) {
+  return list_with(Communicator::State::of(comm).coordinates, ranks);
 }
 
 namespace {

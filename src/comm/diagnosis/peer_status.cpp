@@ -1,4 +1,4 @@
-// What the status board says about the other ranks of this host: calls that differ, ranks that
+// Findings of the status board about the other ranks of this host: calls that differ, ranks that
 // failed or left.
 #include "peer_status.h"
 
@@ -118,13 +118,13 @@ std::string describe_regular(const std::vector<int>& in_job) {
 }
 
 // "0, 1 are ranks 2, 3 of the job"
-std::string list_part(const std::vector<int>& in_job) {
+std::string list_part(const std::vector<int>& in_job, const std::vector<std::string>& coordinates) {
   std::string own, job;
   int known = 0;
   for (size_t r = 0; r < in_job.size(); ++r) {
     if (in_job[r] < 0) continue;
     const char* comma = known++ > 0 ? ", " : "";
-    own += message(comma, r);
+    own += coordinates.empty() ? message(comma, r) : message(comma, r, " (", coordinates[r], ")");
     job += message(comma, in_job[r]);
   }
   return message(own, known > 1 ? " are ranks " : " is rank ", job, " of the job");
@@ -138,19 +138,20 @@ int rank_in_job(const BoardPlace& place, int rank) {
   return known < 0 ? rank : known;
 }
 
-std::string describe_part(const std::vector<int>& in_job) {
+std::string describe_part(const std::vector<int>& in_job,
+                          const std::vector<std::string>& coordinates) {
   bool differs = false;
   for (size_t r = 0; r < in_job.size(); ++r) differs |= in_job[r] >= 0 && in_job[r] != int(r);
   if (!differs) return {};
   std::string ranks = in_job.size() > kListed ? describe_regular(in_job) : std::string();
-  if (ranks.empty()) ranks = list_part(in_job);
+  if (ranks.empty()) ranks = list_part(in_job, coordinates);
   return message(" (ranks of a part of the job: ", ranks, ")");
 }
 
 std::string describe_part(const BoardPlace& place) {
   std::vector<int> in_job;
   for (size_t r = 0; r < place.slots.size(); ++r) in_job.push_back(known_rank(place, int(r)));
-  return describe_part(in_job);
+  return describe_part(in_job, place.coordinates);
 }
 
 }  // namespace catena::comm

@@ -1,4 +1,4 @@
-// What the status board says about the other ranks of this host.
+// Findings of the status board about the other ranks of this host.
 #pragma once
 
 #include <memory>
@@ -18,6 +18,8 @@ struct BoardPlace {
   // Of every rank, its number in the job and the name of its host; empty when not known.
   std::vector<int> ranks = {};
   std::vector<std::string> hosts = {};
+  // Of every rank, where it is in a mesh, "data 0, tensor 1"; empty for those of no mesh.
+  std::vector<std::string> coordinates = {};
 };
 
 // The number in the whole job of a communicator's rank, as far as this host knows it.
@@ -26,7 +28,9 @@ int rank_in_job(const BoardPlace& place, int rank);
 // Which ranks of the job those of a communicator are, where the numbers differ, to follow a text
 // that uses the communicator's: " (ranks of a part of the job: 0, 1 are ranks 2, 3 of the job)". ""
 // where they do not differ. in_job[r] is the number of rank r in the job, -1 if it is not known.
-std::string describe_part(const std::vector<int>& in_job);
+// Ranks of a mesh have their coordinates: "0 (data 1), 1 (data 1) are ranks ...".
+std::string describe_part(const std::vector<int>& in_job,
+                          const std::vector<std::string>& coordinates = {});
 std::string describe_part(const BoardPlace& place);
 std::string describe_part(const Communicator& comm);
 

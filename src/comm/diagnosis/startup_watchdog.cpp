@@ -81,11 +81,21 @@ void StartupWatchdog::give_up_late() {
                   limit));
 }
 
+namespace {
+
+// A rank that failed and whose process lives may have caught its error, and may join again.
+bool has_ended(const SlotSnapshot& peer) {
+  if (peer.phase == Phase::finished) return true;
+  return peer.phase == Phase::failed && (peer.pid <= 0 || has_died(peer));
+}
+
+}  // namespace
+
 void StartupWatchdog::poll() {
   for (int slot = 0; board_ && slot < board_->slots(); ++slot) {
     const SlotSnapshot peer = board_->read(slot);
     if (slot == board_->local_rank()) continue;
-    if (peer.phase == Phase::finished || peer.phase == Phase::failed)
+    if (has_ended(peer))
       give_up(peer.rank, message("create_communicator: rank ", peer.rank,
                                  " ended before it joined the other ranks",
                                  peer.own_failure.present ? ": " + peer.own_failure.text : ""));

@@ -1,4 +1,4 @@
-// Which ranks a wait is for, according to their records on the status board.
+// Diagnosis of a wait: the ranks that it is for, according to their records on the status board.
 #pragma once
 
 #include <cstdint>

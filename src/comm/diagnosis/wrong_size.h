@@ -1,4 +1,4 @@
-// What is wrong when MPI sees another number of ranks than the launcher has started.
+// Texts of errors when MPI sees another number of ranks than the launcher has started.
 #pragma once
 
 #include <string>

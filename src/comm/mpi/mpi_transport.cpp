@@ -1,7 +1,7 @@
 #include "mpi_transport.h"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -31,6 +31,47 @@ std::vector<int> find_hosts(MPI_Comm comm, int rank, int size) {
   return hosts;
 }
 
+// What all ranks exchange before a collective: the hash of the call, and what rides with it, in 128
+// bits with 64 behind the point, so that its sum is exact in any order.
+struct News {
+  uint64_t hash = 0, inverse = 0;
+  uint64_t fraction = 0, whole = 0;
+};
+
+// A number that does not fit, or is not finite, rides as 0.
+void put_rider(News& news, double number) {
+  if (!(std::abs(number) < 4e18)) return;
+  const double floor = std::floor(number);
+  news.whole = static_cast<uint64_t>(static_cast<int64_t>(floor));
+  news.fraction = static_cast<uint64_t>(std::ldexp(number - floor, 64));
+}
+double rider_of(const News& news) {
+  return static_cast<double>(static_cast<int64_t>(news.whole)) +
+         std::ldexp(static_cast<double>(news.fraction), -64);
+}
+
+// Hashes are equal on all ranks exactly when the smallest is the largest.
+void join_news(void* in, void* inout, int* length, MPI_Datatype*) {
+  const auto* a = static_cast<const News*>(in);
+  auto* b = static_cast<News*>(inout);
+  for (int i = 0; i < *length; ++i) {
+    b[i].hash = std::min(a[i].hash, b[i].hash);
+    b[i].inverse = std::min(a[i].inverse, b[i].inverse);
+    b[i].fraction += a[i].fraction;
+    b[i].whole += a[i].whole + (b[i].fraction < a[i].fraction ? 1 : 0);
+  }
+}
+
+struct NewsExchange {
+  MPI_Datatype type;
+  MPI_Op op;
+  NewsExchange() {
+    CATENA_MPI(MPI_Type_contiguous, int(sizeof(News)), MPI_BYTE, &type);
+    CATENA_MPI(MPI_Type_commit, &type);
+    CATENA_MPI(MPI_Op_create, join_news, 1, &op);
+  }
+};
+
 // Precedes every message, so that two ranks that disagree get an error.
 struct Header {
   int64_t hash;
@@ -56,7 +97,7 @@ struct MpiTransport::InFlight {
   Requests parts;              // messages that a collective consists of
   Requests headers, payloads;  // of the messages of a group
   std::vector<MessageHeader> messages;
-  std::array<uint64_t, 2> hash{}, least{};
+  News news, joined;
   Header own{};
   std::vector<Header> all;
   std::vector<double> weights;
@@ -150,25 +191,29 @@ void MpiTransport::keep_in_flight(std::span<const Call> calls) {
   kept.push_back(std::exchange(in_flight_, std::make_unique<InFlight>()));
 }
 
-bool MpiTransport::agrees(const Call& call) {
-  // Equal on all ranks exactly when the smallest hash is the largest.
-  auto &hash = in_flight_->hash, &least = in_flight_->least;
-  hash = {call.hash, ~call.hash};
+bool MpiTransport::agrees(const Call& call, double* rider) {
+  News &news = in_flight_->news, &joined = in_flight_->joined;
+  news = {call.hash, ~call.hash};
+  if (rider != nullptr) put_rider(news, *rider);
   MPI_Request request;
   {
     const Lock lock;
-    CATENA_MPI(MPI_Iallreduce, hash.data(), least.data(), 2, MPI_UINT64_T, MPI_MIN, news_,
-               &request);
+    static const NewsExchange exchange;
+    CATENA_MPI(MPI_Iallreduce, &news, &joined, 1, exchange.type, exchange.op, news_, &request);
   }
   waiter_->wait(request, call);
-  return least[0] == ~least[1];
+  if (rider != nullptr) *rider = rider_of(joined);
+  return joined.hash == ~joined.inverse;
 }
 
 // The hash of the last call covers those before it. Ranks whose calls differ gather what they
 // called one by one, up to the first difference; a rank with fewer calls shows its last one again,
 // so that all make the same exchanges, whatever they called.
 void MpiTransport::compare(std::span<const Call* const> calls) {
-  if (agrees(*calls.back())) return;
+  double* rider = nullptr;
+  for (const Call* call : calls)
+    if (call->rider != nullptr) rider = call->rider;
+  if (agrees(*calls.back(), rider)) return;
   for (size_t k = 0;; ++k) {
     const Call& call = *calls[std::min(k, calls.size() - 1)];
     MPI_Request request;
@@ -275,24 +320,15 @@ void MpiTransport::collective(const Call& call) {
 void MpiTransport::move(const Call& call) {
   if (call.count == 0 || call.op == CommOp::kBarrier) return;  // the comparison was a barrier
   switch (call.op) {
-    case CommOp::kAllReduce:
-      return all_reduce(call);
-    case CommOp::kReduce:
-      return reduce_to_one(call);
-    case CommOp::kReduceScatter:
-      return reduce_scatter(call);
-    case CommOp::kAllGather:
-      return gather(call, true);
-    case CommOp::kGather:
-      return gather(call, false);
-    case CommOp::kBroadcast:
-      return broadcast(call);
-    case CommOp::kScatter:
-      return scatter(call);
-    case CommOp::kAllToAll:
-      return all_to_all(call);
-    default:
-      fail<CommError>("mpi: cannot run ", comm::name(call.op));
+    case CommOp::kAllReduce: return all_reduce(call);
+    case CommOp::kReduce: return reduce_to_one(call);
+    case CommOp::kReduceScatter: return reduce_scatter(call);
+    case CommOp::kAllGather: return gather(call, true);
+    case CommOp::kGather: return gather(call, false);
+    case CommOp::kBroadcast: return broadcast(call);
+    case CommOp::kScatter: return scatter(call);
+    case CommOp::kAllToAll: return all_to_all(call);
+    default: fail<CommError>("mpi: cannot run ", comm::name(call.op));
   }
 }
 

@@ -23,6 +23,7 @@ class MpiTransport : public Transport {
   bool moves(DeviceType type) const override { return type == DeviceType::kCpu; }
   void attach(Communicator& owner) override { waiter_->attach(owner); }
   void run(std::span<const Call> calls) override;
+  bool adds_riders() const override { return true; }
   std::unique_ptr<Transport> split(const std::vector<int>& members, int new_rank,
                                    int color) override;
   void abort(const std::string& reason) noexcept override;
@@ -48,7 +49,7 @@ class MpiTransport : public Transport {
   void send(Requests& requests, int peer, const char* data, int64_t bytes, int tag);
   void recv(Requests& requests, int peer, char* data, int64_t bytes, int tag);
   // Whether all ranks have made this call and equal ones before it; and the error if not.
-  bool agrees(const Call& call);
+  bool agrees(const Call& call, double* rider);
   void compare(std::span<const Call* const> calls);
   // The part of a message that follows its header.
   void payload(Requests& requests, const Call& call);

@@ -107,7 +107,7 @@ void CopyCollectives::scatter_sum(const Call& call) {
   const auto* const in = static_cast<const char*>(call.in());
   SliceSum sum{};
   sum.ranks = ranks;
-  sum.type = sum_type(call.dtype);
+  sum.type = sum_type(call.dtype).value();
   sum.divisor = divisor_of(call, ranks);
   for (int r = 0; r < ranks; ++r)
     if (r != rank) sum.operands[r] = place(rank, r);

@@ -54,46 +54,31 @@ std::string nccl_text(ncclResult_t code, const char* call, ncclComm_t comm) {
 ncclDataType_t nccl_dtype(Dtype dtype) {
   switch (dtype) {
     case Dtype::kBool:
-    case Dtype::kUInt8:
-      return ncclUint8;
-    case Dtype::kInt8:
-      return ncclInt8;
-    case Dtype::kInt32:
-      return ncclInt32;
-    case Dtype::kUInt32:
-      return ncclUint32;
-    case Dtype::kInt64:
-      return ncclInt64;
-    case Dtype::kUInt64:
-      return ncclUint64;
+    case Dtype::kUInt8: return ncclUint8;
+    case Dtype::kInt8: return ncclInt8;
+    case Dtype::kInt32: return ncclInt32;
+    case Dtype::kUInt32: return ncclUint32;
+    case Dtype::kInt64: return ncclInt64;
+    case Dtype::kUInt64: return ncclUint64;
     case Dtype::kInt16:  // only the size matters to copies
     case Dtype::kUInt16:
-    case Dtype::kFloat16:
-      return ncclFloat16;
-    case Dtype::kBFloat16:
-      return ncclBfloat16;
-    case Dtype::kFloat32:
-      return ncclFloat32;
-    case Dtype::kFloat64:
-      return ncclFloat64;
+    case Dtype::kFloat16: return ncclFloat16;
+    case Dtype::kBFloat16: return ncclBfloat16;
+    case Dtype::kFloat32: return ncclFloat32;
+    case Dtype::kFloat64: return ncclFloat64;
+    default: fail<DtypeError>("nccl: no NCCL type for ", dtype);
   }
-  fail<DtypeError>("nccl: no NCCL type for ", dtype);
 }
 
 namespace {
 
 ncclRedOp_t built_in(Reduction reduction) {
   switch (reduction) {
-    case Reduction::kMean:
-      return ncclAvg;
-    case Reduction::kMin:
-      return ncclMin;
-    case Reduction::kMax:
-      return ncclMax;
-    case Reduction::kProduct:
-      return ncclProd;
-    default:
-      return ncclSum;
+    case Reduction::kMean: return ncclAvg;
+    case Reduction::kMin: return ncclMin;
+    case Reduction::kMax: return ncclMax;
+    case Reduction::kProduct: return ncclProd;
+    default: return ncclSum;
   }
 }
 

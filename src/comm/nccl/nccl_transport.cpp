@@ -39,15 +39,12 @@ bool is_simple(const Call& call) {
   switch (call.op) {
     case CommOp::kAllReduce:
     case CommOp::kReduceScatter:
-    case CommOp::kReduce:
-      return !needs_widening(call.dtype);
+    case CommOp::kReduce: return !needs_widening(call.dtype);
     case CommOp::kAllGather:
     case CommOp::kBroadcast:
     case CommOp::kSend:
-    case CommOp::kRecv:
-      return true;
-    default:
-      return false;
+    case CommOp::kRecv: return true;
+    default: return false;
   }
 }
 
@@ -133,12 +130,9 @@ namespace {
 
 const char* name_of(SharedMemory memory) {
   switch (memory) {
-    case SharedMemory::kPeers:
-      return "mapped by all ranks";
-    case SharedMemory::kWindow:
-      return "windows of NCCL";
-    default:
-      return "the pool";
+    case SharedMemory::kPeers: return "mapped by all ranks";
+    case SharedMemory::kWindow: return "windows of NCCL";
+    default: return "the pool";
   }
 }
 
@@ -381,31 +375,21 @@ ncclResult_t NcclTransport::issue(const Call& call, ncclRedOp_t op) {
   const ncclComm_t c = core_->comm;
   const cudaStream_t stream = native(call.stream);
   switch (call.op) {
-    case CommOp::kAllReduce:
-      return ncclAllReduce(in, out, n, type, op, c, stream);
-    case CommOp::kReduceScatter:
-      return ncclReduceScatter(in, out, n, type, op, c, stream);
-    case CommOp::kReduce:
-      return ncclReduce(in, out, n, type, op, call.root, c, stream);
-    case CommOp::kAllGather:
-      return ncclAllGather(in, out, n, type, c, stream);
+    case CommOp::kAllReduce: return ncclAllReduce(in, out, n, type, op, c, stream);
+    case CommOp::kReduceScatter: return ncclReduceScatter(in, out, n, type, op, c, stream);
+    case CommOp::kReduce: return ncclReduce(in, out, n, type, op, call.root, c, stream);
+    case CommOp::kAllGather: return ncclAllGather(in, out, n, type, c, stream);
     case CommOp::kBroadcast: {
       // In place the root has no output, the others no input.
       void* target = out ? out : const_cast<void*>(in);
       return ncclBroadcast(in ? in : out, target, n, type, call.root, c, stream);
     }
-    case CommOp::kSend:
-      return ncclSend(in, n, type, call.root, c, stream);
-    case CommOp::kRecv:
-      return ncclRecv(out, n, type, call.root, c, stream);
-    case CommOp::kGather:
-      return gather(call);
-    case CommOp::kScatter:
-      return scatter(call);
-    case CommOp::kAllToAll:
-      return all_to_all(call);
-    default:
-      fail<CommError>("nccl: cannot run ", comm::name(call.op));
+    case CommOp::kSend: return ncclSend(in, n, type, call.root, c, stream);
+    case CommOp::kRecv: return ncclRecv(out, n, type, call.root, c, stream);
+    case CommOp::kGather: return gather(call);
+    case CommOp::kScatter: return scatter(call);
+    case CommOp::kAllToAll: return all_to_all(call);
+    default: fail<CommError>("nccl: cannot run ", comm::name(call.op));
   }
 }
 

@@ -1,4 +1,4 @@
-// What the kernels that wait for kernels of other ranks have in common, as C++ sees it.
+// State of a block of the kernels that wait for kernels of other ranks, as C++ sees it.
 #pragma once
 
 #include <cstddef>

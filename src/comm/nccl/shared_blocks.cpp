@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "catena/core/backend.h"
 #include "catena/core/graph.h"
 #include "nccl_window.h"
 
@@ -24,10 +25,14 @@ struct SharedBlocks::Block {
   std::unique_ptr<PeerRegion> region;
   std::unique_ptr<NcclWindow> window;
   bool is_private = false;  // no other rank can reach it any more
+  bool is_counted = false;  // against the limit of the device's pool
 
   Block() = default;
   Block(const Block&) = delete;
   ~Block() {
+    const bool has_memory = region || window;
+    if (is_counted && (is_private || !has_memory))
+      backend(DeviceType::kCuda).discount_outside(device, bytes);
     if (!is_private) return;
     const RelaxedMode relaxed;  // another thread may capture
     int before = 0;
@@ -78,6 +83,10 @@ std::shared_ptr<SharedBlocks::Block> SharedBlocks::make(size_t bytes, Core& core
   auto block = std::make_shared<Block>();
   block->device = device_;
   block->bytes = block_bytes(bytes);
+  block->is_counted = backend(DeviceType::kCuda).count_outside(device_, block->bytes);
+  const std::vector<uint64_t> counted = control.all_gather_object(uint64_t(block->is_counted));
+  if (!std::all_of(counted.begin(), counted.end(), [](uint64_t c) { return c != 0; }))
+    return nullptr;
   if (kind_ == SharedMemory::kPeers) block->region = PeerRegion::create(control, block->bytes);
   if (kind_ == SharedMemory::kWindow)
     block->window = NcclWindow::create(core, control, block->bytes);

@@ -74,12 +74,9 @@ cudaError_t launch(const SliceSum& slice, cudaStream_t stream) {
 
 cudaError_t launch_slice_sum(const SliceSum& slice, cudaStream_t stream) {
   switch (slice.type) {
-    case SumType::kFloat16:
-      return launch<__half>(slice, stream);
-    case SumType::kBFloat16:
-      return launch<__nv_bfloat16>(slice, stream);
-    default:
-      return launch<float>(slice, stream);
+    case SumType::kFloat16: return launch<__half>(slice, stream);
+    case SumType::kBFloat16: return launch<__nv_bfloat16>(slice, stream);
+    default: return launch<float>(slice, stream);
   }
 }
 

@@ -19,16 +19,18 @@ size_t slice_of(size_t packs, int ranks) { return in_lines(divided(packs, size_t
 }  // namespace
 
 bool adds_in_float(const Call& call) {
-  if (!adds(call)) return false;
-  if (call.dtype == Dtype::kFloat32) return true;
-  const bool is_16_bit = call.dtype == Dtype::kFloat16 || call.dtype == Dtype::kBFloat16;
-  return is_16_bit && call.reduction != Reduction::kWeighted;
+  const std::optional<SumType> type = sum_type(call.dtype);
+  return adds(call) && type &&
+         (type == SumType::kFloat32 || call.reduction != Reduction::kWeighted);
 }
 
-SumType sum_type(Dtype dtype) {
-  return dtype == Dtype::kFloat16    ? SumType::kFloat16
-         : dtype == Dtype::kBFloat16 ? SumType::kBFloat16
-                                     : SumType::kFloat32;
+std::optional<SumType> sum_type(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kFloat16: return SumType::kFloat16;
+    case Dtype::kBFloat16: return SumType::kBFloat16;
+    case Dtype::kFloat32: return SumType::kFloat32;
+    default: return {};
+  }
 }
 
 std::shared_ptr<TwoShotSums> TwoShotSums::create(Communicator& control, int device,
@@ -62,14 +64,11 @@ std::shared_ptr<TwoShotSums> TwoShotSums::create(Communicator& control, int devi
 bool TwoShotSums::takes(const Call& call) const {
   const int64_t bytes = bytes_of(call);
   switch (call.op) {
-    case CommOp::kAllReduce:
-      return bytes > 0 && bytes <= most_bytes_ && adds_in_float(call);
-    case CommOp::kReduceScatter:
-      return is_whole_slice(bytes) && adds_in_float(call);
+    case CommOp::kAllReduce: return bytes > 0 && bytes <= most_bytes_ && adds_in_float(call);
+    case CommOp::kReduceScatter: return is_whole_slice(bytes) && adds_in_float(call);
     case CommOp::kAllGather:  // elements of a byte may begin between those of two
       return is_whole_slice(bytes) && itemsize(call.dtype) % 2 == 0;
-    default:
-      return false;
+    default: return false;
   }
 }
 
@@ -80,7 +79,6 @@ bool TwoShotSums::is_whole_slice(int64_t bytes) const {
 void TwoShotSums::run(const Call& call, const SeenBy* output) {
   order_.enter(call.stream);
   TwoShotCall of{};
-  of.type = sum_type(call.dtype);
   of.weight = reduces(call.op) ? weight_of(call) : 1.f;
   of.divisor = reduces(call.op) ? divisor_of(call, parts_.ranks) : 1.f;
   of.number = call_number(call.sequence);
@@ -92,6 +90,7 @@ void TwoShotSums::run(const Call& call, const SeenBy* output) {
 void TwoShotSums::run_whole(TwoShotCall& of, const Call& call, const SeenBy* output) {
   const auto bytes = size_t(bytes_of(call));
   of.kind = TwoShotKind::kAllReduce;
+  of.type = sum_type(call.dtype).value();
   for (size_t begin = 0; begin < bytes; begin += piece_bytes_) {
     const size_t piece = std::min(piece_bytes_, bytes - begin);
     of.packs = divided(piece, kPackBytes);
@@ -110,7 +109,9 @@ void TwoShotSums::run_slices(TwoShotCall& of, const Call& call, const SeenBy* ou
   const bool halves = itemsize(call.dtype) % 4 != 0, scatters = call.op == CommOp::kReduceScatter;
   of.kind = scatters ? TwoShotKind::kReduceScatter : TwoShotKind::kAllGather;
   // A gather is of words of the size to which arrays are aligned, whatever they hold.
-  if (!scatters) of.type = halves ? SumType::kFloat16 : SumType::kFloat32;
+  of.type = scatters ? sum_type(call.dtype).value()
+            : halves ? SumType::kFloat16
+                     : SumType::kFloat32;
   of.in_last = unsigned(kPackBytes / (halves ? 2 : 4));
   of.stride = packs;
   const size_t most = piece_bytes_ / kPackBytes / size_t(parts_.ranks);

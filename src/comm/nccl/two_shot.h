@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "call_order.h"
 #include "peer_memory.h"
@@ -20,7 +21,8 @@ struct SeenBy {
 // Whether kernels of ours add such elements: float32, float16 and bfloat16, the last two without
 // weights, which would be rounded to 16 bits.
 bool adds_in_float(const Call& call);
-SumType sum_type(Dtype dtype);
+// How they add elements of the dtype; none for others.
+std::optional<SumType> sum_type(Dtype dtype);
 
 // Elements are added in the order of the ranks, by one rank for all, so that all ranks get the same
 // bits, and a reduce-scatter those of an all-reduce; 16-bit ones in float32. Calls are in order on

@@ -257,12 +257,9 @@ cudaError_t launch(const TwoShot& parts, const TwoShotCall& call, cudaStream_t s
 
 cudaError_t launch_two_shot(const TwoShot& parts, const TwoShotCall& call, cudaStream_t stream) {
   switch (call.type) {
-    case SumType::kFloat16:
-      return launch<__half>(parts, call, stream);
-    case SumType::kBFloat16:
-      return launch<__nv_bfloat16>(parts, call, stream);
-    default:
-      return launch<float>(parts, call, stream);
+    case SumType::kFloat16: return launch<__half>(parts, call, stream);
+    case SumType::kBFloat16: return launch<__nv_bfloat16>(parts, call, stream);
+    default: return launch<float>(parts, call, stream);
   }
 }
 

@@ -64,11 +64,8 @@ Choice choice_of_environment(int ranks) {
       ways.exchange = ways.gather = ways.copied_gather = ways.copied_sum = 0;
       ways.two_shot = kAnySize;
       break;
-    case 3:
-      ways = {};
-      break;
-    default:
-      break;
+    case 3: ways = {}; break;
+    default: break;
   }
   if (const auto blocks = count_from_environment("CATENA_TWO_SHOT_BLOCKS"))
     ways.blocks = std::min(*blocks, kMostTwoShotBlocks);

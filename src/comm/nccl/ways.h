@@ -1,4 +1,4 @@
-// Which of the ways there are a collective of GPUs of one host goes, by its size.
+// Choice of the way of a collective between GPUs of one host, by its size.
 #pragma once
 
 #include <string>

@@ -52,10 +52,9 @@ class ArrayMover : public Mover {
 
   Array reduce(const Team& team, const Call& call, int64_t from, int64_t count) override {
     const Device device = call.output ? call.output->device() : call.input->device();
-    const Dtype compute = call.dtype == Dtype::kBool ? Dtype::kUInt8
-                          : call.dtype == Dtype::kFloat16 || call.dtype == Dtype::kBFloat16
-                              ? Dtype::kFloat32
-                              : call.dtype;
+    const Dtype compute = call.dtype == Dtype::kBool    ? Dtype::kUInt8
+                          : is_narrow_float(call.dtype) ? Dtype::kFloat32
+                                                        : call.dtype;
     Array sum;
     for (int r = 0; r < team.size(); ++r) {
       Array x = piece(*team.post(r).input, from, count).to(device).astype(compute, false);
@@ -78,14 +77,10 @@ class ArrayMover : public Mover {
   }
   static ElementwiseOp op_of(Reduction reduction) {
     switch (reduction) {
-      case Reduction::kMin:
-        return ops::minimum;
-      case Reduction::kMax:
-        return ops::maximum;
-      case Reduction::kProduct:
-        return ops::multiply;
-      default:
-        return ops::add;
+      case Reduction::kMin: return ops::minimum;
+      case Reduction::kMax: return ops::maximum;
+      case Reduction::kProduct: return ops::multiply;
+      default: return ops::add;
     }
   }
 };

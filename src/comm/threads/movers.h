@@ -1,4 +1,4 @@
-// How the threads communicator touches data: by raw pointers on the CPU, by array operations on
+// Movers of data in the threads communicator: by raw pointers on the CPU, by array operations on
 // GPUs.
 #pragma once
 

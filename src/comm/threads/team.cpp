@@ -130,6 +130,20 @@ void Team::compare_posts(Lock& lock, int me) {
   fail(lock, me, -1, describe_mismatch(calls, posts_[0]->sequence));
 }
 
+// Under the lock, while all ranks wait here.
+void Team::add_riders() const {
+  double sum = 0;
+  bool any = false;
+  for (const Call* call : posts_) {
+    if (call->rider == nullptr) continue;
+    sum += *call->rider;
+    any = true;
+  }
+  if (!any) return;
+  for (const Call* call : posts_)
+    if (call->rider != nullptr) *call->rider = sum;
+}
+
 void Team::meet(int me, const Call& call, bool compare, bool then_read) {
   Lock lock(world_->mutex);
   if (reading_[size_t(me)]) {
@@ -142,7 +156,10 @@ void Team::meet(int me, const Call& call, bool compare, bool then_read) {
   arrived_[size_t(me)] = 1;
   const uint64_t round = round_;
   if (++arrivals_ == size()) {
-    if (compare) compare_posts(lock, me);
+    if (compare) {
+      compare_posts(lock, me);
+      add_riders();
+    }
     arrivals_ = 0;
     std::fill(arrived_.begin(), arrived_.end(), 0);
     if (then_read) {

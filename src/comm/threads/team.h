@@ -1,4 +1,4 @@
-// What ranks that are threads of one process share: meeting points, messages and the first failure.
+// State of ranks that are threads of one process: meeting points, messages and the first failure.
 #pragma once
 
 #include <chrono>
@@ -86,6 +86,7 @@ class Team {
   [[noreturn]] void fail(Lock& lock, int me, int culprit, const std::string& text);
   void throw_failure(Lock& lock, int me);
   void compare_posts(Lock& lock, int me);
+  void add_riders() const;
   struct Waiting {
     const Call* call = nullptr;
     const std::function<bool()>* ready = nullptr;

@@ -36,26 +36,16 @@ class Round {
   void move() {
     const int64_t n = call_.count;
     switch (call_.op) {
-      case CommOp::kAllReduce:
-        return all_reduce(n);
-      case CommOp::kReduceScatter:
-        return reduce(me_ * n, n, true);
-      case CommOp::kReduce:
-        return reduce(0, n, me_ == call_.root);
-      case CommOp::kAllGather:
-        return gather(n, true);
-      case CommOp::kGather:
-        return gather(n, me_ == call_.root);
-      case CommOp::kBroadcast:
-        return from_root(0, n);
-      case CommOp::kScatter:
-        return from_root(me_ * n, n);
-      case CommOp::kAllToAll:
-        return all_to_all(n);
-      case CommOp::kBarrier:
-        return;
-      default:
-        fail<CommError>("threads: cannot run ", name(call_.op));
+      case CommOp::kAllReduce: return all_reduce(n);
+      case CommOp::kReduceScatter: return reduce(me_ * n, n, true);
+      case CommOp::kReduce: return reduce(0, n, me_ == call_.root);
+      case CommOp::kAllGather: return gather(n, true);
+      case CommOp::kGather: return gather(n, me_ == call_.root);
+      case CommOp::kBroadcast: return from_root(0, n);
+      case CommOp::kScatter: return from_root(me_ * n, n);
+      case CommOp::kAllToAll: return all_to_all(n);
+      case CommOp::kBarrier: return;
+      default: fail<CommError>("threads: cannot run ", name(call_.op));
     }
   }
 
@@ -218,10 +208,24 @@ CommunicatorPtr make_thread_rank(const std::shared_ptr<Team>& team, int rank, De
                               std::move(place), fold_call(0, origin));
 }
 
-CommunicatorPtr make_single_rank(Device device, const CommunicatorOptions& options) {
+namespace {
+
+std::shared_ptr<Team> team_of_one(const CommunicatorOptions& options) {
   auto world = std::make_shared<ThreadWorld>(1, timeout_of(options), std::vector<int>{}, false);
-  auto team = std::make_shared<Team>(world, std::vector<int>{0});
-  return make_thread_rank(team, 0, device, options);
+  return std::make_shared<Team>(world, std::vector<int>{0});
+}
+
+}  // namespace
+
+CommunicatorPtr make_single_rank(Device device, const CommunicatorOptions& options) {
+  return make_thread_rank(team_of_one(options), 0, device, options);
+}
+
+CommunicatorPtr make_alone(const Communicator& comm) {
+  constexpr int kAlone = -2;  // no color of a split
+  auto team = team_of_one(Communicator::State::of(comm).options);
+  return make_part(comm, std::make_unique<ThreadsTransport>(std::move(team), 0), {comm.rank()},
+                   {.call = {.root = kAlone}});
 }
 
 }  // namespace catena::comm

@@ -18,6 +18,7 @@ class ThreadsTransport : public Transport {
   const std::vector<int>& hosts() const override { return hosts_; }
   bool moves(DeviceType) const override { return true; }
   void run(std::span<const Call> calls) override;
+  bool adds_riders() const override { return true; }
   std::unique_ptr<Transport> split(const std::vector<int>& members, int new_rank,
                                    int color) override;
   void abort(const std::string& reason) noexcept override;
@@ -37,6 +38,9 @@ class ThreadsTransport : public Transport {
 
 // A communicator of one rank, for programs that no launcher started.
 CommunicatorPtr make_single_rank(Device device, const CommunicatorOptions& options);
+// A communicator of this rank of another one alone. No other rank takes part, and nothing of the
+// other's transport is used.
+CommunicatorPtr make_alone(const Communicator& comm);
 // Rank r of a world.
 CommunicatorPtr make_thread_rank(const std::shared_ptr<Team>& team, int rank, Device device,
                                  const CommunicatorOptions& options);

@@ -7,7 +7,7 @@
 #include "array/memory_order.h"
 #include "catena/array/creation.h"
 #include "catena/array/elementwise.h"
-#include "catena/functions/activation/leaky_relu.h"
+#include "catena/functions/activation/elementwise.h"
 #include "catena/functions/array/reshape.h"
 #include "catena/functions/math/sum.h"
 #include "catena/kernels/elementwise.h"

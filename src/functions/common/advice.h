@@ -1,4 +1,4 @@
-// What errors of functions say beyond the expectation that failed: which layer of a model it was,
+// Advice in errors of functions beyond the expectation that failed: which layer of a model it was,
 // and what to do. Built only when an error is on its way.
 #pragma once
 

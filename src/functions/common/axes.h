@@ -1,4 +1,4 @@
-// What functions with axes share.
+// Helpers of functions with axes.
 #pragma once
 
 #include "catena/array/array.h"

@@ -1,4 +1,4 @@
-// What a function requires of its inputs, stated once. The statements are comparisons of
+// Requirements of a function on its inputs, stated once. The statements are comparisons of
 // type_check.h: evaluating them costs a few compares, and their text is built only when one of them
 // does not hold.
 //

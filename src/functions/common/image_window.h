@@ -1,4 +1,4 @@
-// What functions share that move a window over images (n, channels, height, width).
+// Helpers of functions that move a window over images (n, channels, height, width).
 #pragma once
 
 #include <string>

@@ -46,12 +46,9 @@ Variable reduced(const Variable& losses, Reduction reduction, Dtype dtype) {
 
 Variable reduced(const Variable& losses, Reduction reduction, Dtype dtype, double divisor) {
   switch (reduction) {
-    case Reduction::kMean:
-      return cast(sum(losses) * (1 / divisor), dtype);
-    case Reduction::kSum:
-      return cast(sum(losses), dtype);
-    case Reduction::kNone:
-      break;
+    case Reduction::kMean: return cast(sum(losses) * (1 / divisor), dtype);
+    case Reduction::kSum: return cast(sum(losses), dtype);
+    case Reduction::kNone: break;
   }
   return cast(losses, dtype);
 }

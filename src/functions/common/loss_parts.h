@@ -1,4 +1,4 @@
-// What the losses share: numbers in float32 or wider, reductions, checks.
+// Parts of losses: numbers in float32 or wider, reductions, checks.
 #pragma once
 
 #include "catena/functions/array/cast.h"

@@ -1,4 +1,4 @@
-// What functions that reduce axes share.
+// Helpers of functions that reduce axes.
 #pragma once
 
 #include <algorithm>

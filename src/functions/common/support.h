@@ -1,4 +1,4 @@
-// What the implementations of the functions share: calls, type checks, writing gradients.
+// Helpers of the implementations of functions: calls, type checks, writing gradients.
 #pragma once
 
 #include <span>

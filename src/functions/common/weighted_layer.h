@@ -1,4 +1,4 @@
-// What layers share: the start values of weights W, a bias b and the scales of normalizations.
+// Start values of layers: those of weights W, a bias b and the scales of normalizations.
 #pragma once
 
 #include <optional>

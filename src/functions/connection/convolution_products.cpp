@@ -180,6 +180,7 @@ Variable grad_w_of(const ConvolutionPlan& plan, const Variable& x, const Variabl
 Variable convolve(const ConvolutionPlan& plan, FunctionCall& call) {
   const Variable &x = call[0], &W = call[1], *b = call.optional(2);
   const Array y = convolved(plan, x.data(), W.data(), b ? &b->data() : nullptr);
+  call.note_work([&] { return y.size() * W.shape()[1] * W.shape()[2] * W.shape()[3]; });
   return call.record(y, [&] {
     auto node = make_node<ConvolutionNode>(plan, b != nullptr);
     if (W.requires_grad()) node->save_input(0, x);

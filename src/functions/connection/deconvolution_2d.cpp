@@ -142,6 +142,7 @@ Variable apply_deconvolution(FunctionCall& call, const DeconvolutionOptions& opt
   const Array y = plan.layout.uninitialized(plan.x_shape, x.data());
   write_grad_x(plan, x.data(), W.data(), y, false);
   if (b != nullptr && y.size() > 0) add(y, b->data().reshape({1, -1, 1, 1}), y);
+  call.note_work([&] { return x.size() * W.shape()[1] * W.shape()[2] * W.shape()[3]; });
   return call.record(y, [&] {
     auto node = make_node<DeconvolutionNode>(plan, b != nullptr);
     if (W.requires_grad()) node->save_input(0, x);

@@ -73,6 +73,7 @@ Variable apply_linear(FunctionCall& call, bool with_relu) {
   const Array bias = b ? b->data().contiguous() : Array();
   matmul_into(flatten(x.data()), W.data().T(), y, false, b ? &bias : nullptr,
               with_relu ? Activation::kRelu : Activation::kNone);
+  call.note_work([&] { return y.size() * W.shape()[1]; });
   return call.record(y, [&] {
     auto node = make_node<LinearNode>(x.shape(), b != nullptr, with_relu);
     if (W.requires_grad()) node->save_input(0, x);

@@ -135,6 +135,11 @@ Variables run_n_step_lstm(FunctionCall& call, const LstmOperands& operands) {
   Kept<LstmGradCall> kept;
   kernels::lstm(p.x.device(), {&p.x, p.h0(), p.c0(), p.list(), &y, &hy, &cy,
                                call.is_recorded() ? &kept : nullptr});
+  call.note_work([&] {
+    int64_t products = 0;  // of each step and sequence
+    for (const Variable& w : operands.weights) products += w.ndim() == 2 ? w.size() : 0;
+    return operands.steps() * operands.sequences() * products;
+  });
   return call.record(Arrays{hy, cy, y}, [&] {
     auto node = make_node<NStepLstmNode>(Places(operands), operands.weights.size(), kept);
     for (size_t i = 0; i < call.size(); ++i) node->save_input(static_cast<int>(i), call[i]);

@@ -1,6 +1,9 @@
 // accuracy: a kernel without a gradient.
 #include "catena/functions/evaluation/accuracy.h"
 
+#include "catena/array/logic.h"
+#include "catena/array/reduction.h"
+#include "catena/autograd/mean.h"
 #include "catena/kernels/loss.h"
 #include "functions/common/scored_labels.h"
 
@@ -18,7 +21,11 @@ Variable accuracy(const VariableOperand& y_operand, const VariableOperand& t_ope
   else
     kernels::accuracy(y.device(), {view.of(y.data()), labels, ignore_label.has_value(),
                                    ignore_label.value_or(-1), result});
-  return call.unrecorded(result);
+  const Variable ratio = call.unrecorded(result);
+  if (ignore_label)
+    declare_mean(ratio, {catena::sum(not_equal(labels, *ignore_label), {.dtype = result.dtype()}),
+                         static_cast<double>(labels.size())});
+  return ratio;
 }
 
 }  // namespace catena::functions

@@ -4,6 +4,7 @@
 #include "catena/array/logic.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
+#include "catena/autograd/mean.h"
 #include "functions/common/support.h"
 
 namespace catena::functions {
@@ -27,7 +28,9 @@ Variable binary_accuracy(const VariableOperand& y_operand, const VariableOperand
                                  logical_and(less(y, 0.0), equal(t, 0)));
   const Array total = catena::sum(counts, {.dtype = wide});
   const Array sum = catena::sum(logical_and(right, counts), {.dtype = wide});
-  return call.unrecorded(sum / catena::maximum(total, 1.0));
+  const Variable result = call.unrecorded(sum / catena::maximum(total, 1.0));
+  declare_mean(result, {total, static_cast<double>(t.size())});
+  return result;
 }
 
 }  // namespace catena::functions

@@ -4,6 +4,7 @@
 #include "catena/array/creation.h"
 #include "catena/array/logic.h"
 #include "catena/array/reduction.h"
+#include "catena/autograd/mean.h"
 #include "functions/common/along_axis.h"
 #include "functions/common/scored_labels.h"
 
@@ -36,13 +37,16 @@ Variable top_k_accuracy(const VariableOperand& y_operand, const VariableOperand&
   const AxisView view(y.shape(), 1);
   const Array t = Labels::as_int32(call[1].data()).reshape({view.outer, view.inner});
   Array right = is_among(view.of(y), t, k);
-  Array count = full({}, static_cast<double>(t.size()), {wide, y.device()});
+  Array count = full({}, static_cast<double>(t.size()), {wide, y.device()}), counted;
   if (ignore_label) {
     const Array counts = not_equal(t, *ignore_label);
     right = logical_and(right, counts);
-    count = catena::maximum(catena::sum(counts, {.dtype = wide}), 1.0);
+    counted = catena::sum(counts, {.dtype = wide});
+    count = catena::maximum(counted, 1.0);
   }
-  return call.unrecorded(catena::sum(right, {.dtype = wide}) / count);
+  const Variable result = call.unrecorded(catena::sum(right, {.dtype = wide}) / count);
+  if (ignore_label) declare_mean(result, {counted, static_cast<double>(t.size())});
+  return result;
 }
 
 }  // namespace catena::functions

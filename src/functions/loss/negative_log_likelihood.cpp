@@ -6,6 +6,7 @@
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/reduction.h"
+#include "catena/autograd/mean.h"
 #include "catena/core/entry_scope.h"
 #include "functions/common/advice.h"
 #include "functions/common/along_axis.h"
@@ -83,7 +84,10 @@ Variable negative_log_likelihood(const VariableOperand& log_p, const VariableOpe
   if (options.reduction != Reduction::kMean)
     return reduced(losses, options.reduction, call[0].dtype());
   const Array total = catena::sum(weights);
-  return cast(sum(losses) / catena::where(greater(total, 0.0), total, 1.0), call[0].dtype());
+  const Variable mean =
+      cast(sum(losses) / catena::where(greater(total, 0.0), total, 1.0), call[0].dtype());
+  declare_mean(mean, {total, static_cast<double>(t.size())});
+  return mean;
 }
 
 }  // namespace catena::functions

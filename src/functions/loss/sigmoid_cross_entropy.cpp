@@ -6,6 +6,7 @@
 #include "catena/array/indexing.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
+#include "catena/autograd/mean.h"
 #include "catena/kernels/elementwise_ops.h"
 #include "functions/common/loss_parts.h"
 
@@ -116,14 +117,15 @@ Variable sigmoid_cross_entropy(const VariableOperand& x_operand, const VariableO
   }
   losses = catena::where(mask, losses, 0.0);
   const Dtype sums = compute_dtype(x.dtype());
-  Array loss = losses, inverse;
+  Array loss = losses, inverse, counted;
   if (options.reduction != Reduction::kNone) {
     const Array total = catena::sum(losses, {.dtype = sums});
     loss = Array::uninitialized({}, x.dtype(), x.device());
     Out rounded(loss);
     rounded.dtype = sums;
     if (options.reduction == Reduction::kMean) {
-      const Array count = options.normalize ? catena::maximum(catena::sum(mask.astype(sums)), 1.0)
+      if (options.normalize) counted = catena::sum(mask.astype(sums));
+      const Array count = options.normalize ? catena::maximum(counted, 1.0)
                                             : full({}, sample_count(x), {sums, x.device()});
       inverse = catena::reciprocal(count);
       catena::multiply(total, inverse, rounded);
@@ -131,11 +133,13 @@ Variable sigmoid_cross_entropy(const VariableOperand& x_operand, const VariableO
       catena::positive(total, rounded);
     }
   }
-  return call.record(loss, [&] {
+  const Variable result = call.record(loss, [&] {
     auto node = make_node<SigmoidCrossEntropyNode>(mask, sign, slope, inverse);
     node->save_input(0, x);
     return node;
   });
+  if (counted.defined()) declare_mean(result, {counted, static_cast<double>(mask.size())});
+  return result;
 }
 
 }  // namespace catena::functions

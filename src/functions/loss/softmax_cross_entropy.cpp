@@ -8,6 +8,7 @@
 #include "catena/array/indexing.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/reduction.h"
+#include "catena/autograd/mean.h"
 #include "catena/core/entry_scope.h"
 #include "catena/functions/activation/softmax.h"
 #include "catena/functions/array/reshape.h"
@@ -28,6 +29,7 @@ struct SampleWeights {
   Array spread;   // (classes): of -log p[c], or null
   Array total;    // 0-d: the sum of spread, or null
   Array divisor;  // 0-d: of a mean
+  Array counted;  // the sum of class weights, 0 where nothing counts; null without them
 
   // The factors that the gradient kernel takes, for the gradient of the loss.
   Array factors(const Array& gloss) const {
@@ -153,7 +155,7 @@ SampleWeights sample_weights(const FunctionCall& call, const AxisView& view, con
   const Dtype wide = count.dtype();
   const Device device = ts.device();
   const double s = options.label_smoothing;
-  SampleWeights weights{options.reduction, {}, {}, {}, count};
+  SampleWeights weights{options.reduction, {}, {}, {}, count, {}};
   if (s > 0)
     weights.spread = full({view.extent}, s / static_cast<double>(view.extent), {wide, device});
   if (options.class_weight) {
@@ -165,6 +167,7 @@ SampleWeights sample_weights(const FunctionCall& call, const AxisView& view, con
       const Array sum =
           catena::sum(catena::where(not_equal(ts, options.ignore_label), of_labels, 0.0));
       weights.divisor = catena::where(greater(sum, 0.0), sum, 1.0);
+      weights.counted = sum;
     }
   } else {
     weights.label = full(ts.shape(), 1 - s, {wide, device});
@@ -199,12 +202,9 @@ Array sample_losses(const Array& xs, const Array& ts, const Array& lse,
 Array reduced_losses(const Array& losses, const SampleWeights& weights, const Array& t,
                      Dtype dtype) {
   switch (weights.reduction) {
-    case Reduction::kMean:
-      return (catena::sum(losses) / weights.divisor).astype(dtype, false);
-    case Reduction::kSum:
-      return catena::sum(losses).astype(dtype, false);
-    case Reduction::kNone:
-      break;
+    case Reduction::kMean: return (catena::sum(losses) / weights.divisor).astype(dtype, false);
+    case Reduction::kSum: return catena::sum(losses).astype(dtype, false);
+    case Reduction::kNone: break;
   }
   return losses.reshape(t.shape()).astype(dtype, false);
 }
@@ -231,6 +231,20 @@ bool is_plain(const SoftmaxCrossEntropyOptions& options) {
          options.label_smoothing == 0;
 }
 
+bool is_mean_of_counted(const SoftmaxCrossEntropyOptions& options) {
+  return options.reduction == Reduction::kMean && options.normalize;
+}
+
+// A mean over the labels that count, or over their class weights, says what it divided by.
+Variable declared(const Variable& loss, const SoftmaxCrossEntropyOptions& options,
+                  const Array& counted, const std::optional<SampleWeights>& weights,
+                  const Array& labels) {
+  if (is_mean_of_counted(options))
+    declare_mean(loss, {weights && weights->counted.defined() ? weights->counted : counted,
+                        static_cast<double>(labels.size())});
+  return loss;
+}
+
 // The loss, whose gradient replaces the scores or, where they are not contiguous, their copy.
 Variable in_place(FunctionCall& call, const Array& labels,
                   const SoftmaxCrossEntropyOptions& options) {
@@ -249,6 +263,7 @@ Variable in_place(FunctionCall& call, const Array& labels,
   const bool is_mean = options.reduction == Reduction::kMean,
              each = options.reduction == Reduction::kNone,
              counts = is_mean && !(options.class_weight && options.normalize);
+  const Array counted = counts ? Array::uninitialized({}, wide, x.device()) : Array();
   std::optional<SampleWeights> weights;
   if (!is_plain(options)) weights = sample_weights(call, view, ts, count, options);
   const auto given = [](const Array& a) { return a.defined() ? &a : nullptr; };
@@ -261,6 +276,7 @@ Variable in_place(FunctionCall& call, const Array& labels,
                                  counts,
                                  options.normalize,
                                  given(expected)};
+  kernel.counted = given(counted);
   if (weights) {
     if (is_mean) kernel.divisor = &weights->divisor;
     kernel.weights = &weights->label;
@@ -270,11 +286,12 @@ Variable in_place(FunctionCall& call, const Array& labels,
   kernels::softmax_cross_entropy_in_place(x.device(), kernel);
   xs.note_write();
   const Array result = each ? losses.reshape(call[1].shape()).astype(x.dtype(), false) : loss;
-  return call.record(result, [&] {
+  const Variable recorded = call.record(result, [&] {
     auto node = make_node<GradientInPlaceNode>(call.name(), xs, expected);
     if (writes_x) node->is_in(x);
     return node;
   });
+  return declared(recorded, options, counted, weights, labels);
 }
 
 }  // namespace
@@ -308,12 +325,14 @@ Variable softmax_cross_entropy(const VariableOperand& x_operand, const VariableO
   Array loss = Array::uninitialized({}, x.dtype(), x.device());
   const Array lse = Array::uninitialized({2, view.outer, view.inner}, sums, x.device());
   const Array count = Array::uninitialized({}, sums, x.device());
+  const Array counted =
+      is_mean_of_counted(options) ? Array::uninitialized({}, sums, x.device()) : Array();
   std::optional<SampleWeights> weights;
   if (lse.size() > 0 && x.size() > 0) {
     const Array xs = view.of(x.data()), ts = labels.converted.reshape({view.outer, view.inner});
     kernels::softmax_cross_entropy(
-        x.device(),
-        CrossEntropyCall{&xs, &ts, options.ignore_label, options.normalize, &lse, &count, &loss});
+        x.device(), CrossEntropyCall{&xs, &ts, options.ignore_label, options.normalize, &lse,
+                                     &count, &loss, counted.defined() ? &counted : nullptr});
     if (!is_plain(options)) {
       weights = sample_weights(call, view, ts, count, options);
       const Array losses = sample_losses(xs, ts, lse, *weights, options.ignore_label);
@@ -324,14 +343,16 @@ Variable softmax_cross_entropy(const VariableOperand& x_operand, const VariableO
       loss = Array::uninitialized(t.shape(), x.dtype(), x.device());
     loss.fill(0.0);
     count.fill(0.0);
+    if (counted.defined()) counted.fill(0.0);
   }
-  return call.record(loss, [&] {
+  const Variable recorded = call.record(loss, [&] {
     if (labels.saved) labels.converted = Array();
     auto node = make_node<SoftmaxCrossEntropyNode>(lse, count, loss, labels, weights);
     node->save_input(0, x);
     if (labels.saved) node->save_input(1, t);
     return node;
   });
+  return declared(recorded, options, counted, weights, t.data());
 }
 
 }  // namespace catena::functions

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "catena/array/elementwise.h"
+#include "catena/autograd/mean.h"
 #include "catena/functions/array/cast.h"
 #include "catena/functions/math/sum.h"
 #include "catena/kernels/elementwise.h"
@@ -290,6 +291,19 @@ IntrusivePtr<ElementwiseNode> node_of(ElementwiseOp op,
   return node;
 }
 
+// Whether a mean, changed by numbers alone, is still that mean in other units.
+bool keeps_means(ElementwiseOp op, std::span<const VariableOperand* const> operands) {
+  switch (op) {
+    case ElementwiseOp::kmultiply:
+    case ElementwiseOp::kadd:
+    case ElementwiseOp::ksubtract:
+    case ElementwiseOp::knegative:
+    case ElementwiseOp::kpositive: return true;
+    case ElementwiseOp::kdivide: return !operands[0]->is_number();
+    default: return false;
+  }
+}
+
 }  // namespace
 
 static Variable apply(ElementwiseOp op, std::initializer_list<const VariableOperand*> list) {
@@ -303,10 +317,12 @@ static Variable apply(ElementwiseOp op, std::initializer_list<const VariableOper
   FunctionCall call(row.name, Autocast::kNone, std::span<const Variable* const>(variables, count));
   const Array output = compute(op, operands, call);
   if (!row.differentiable) return call.unrecorded(output);
-  return call.record(output, [&] {
+  const Variable result = call.record(output, [&] {
     if (config().type_check && !row.first_is_bool()) check_floats(op, call);
     return node_of(op, operands, call, output);
   });
+  if (count == 1 && keeps_means(op, operands)) catena::detail::hand_on_mean(call[0], result);
+  return result;
 }
 
 }  // namespace catena::functions

@@ -138,6 +138,7 @@ Variable apply_matmul(FunctionCall& call, int axes, bool transa, bool transb) {
   shape.back() = B.shape().back();
   const Array y = Array::uninitialized(shape, a.dtype(), a.device());
   matmul_into(A, B, y);
+  call.note_work([&, &rows = A] { return y.size() * rows.shape().back(); });
   return call.record(y, [&] {
     auto node = make_node<MatmulNode>(axes, transa, transb);
     if (b.requires_grad()) node->save_input(0, a);

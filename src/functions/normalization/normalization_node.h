@@ -1,5 +1,5 @@
-// What one batch normalization is, decided once for its forward and backward passes, and its record
-// in the graph.
+// Settings of one batch normalization, decided once for its forward and backward passes, and its
+// record in the graph.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What layer, root-mean-square, group and instance normalization share: the call of their kernels,
+// Parts of layer, root-mean-square, group and instance normalization: the call of their kernels,
 // its record in the graph, and the start values of their layers.
 #pragma once
 

@@ -74,27 +74,16 @@ Exchange Exchange::adjoint() const { return {words_of(kind).adjoint, peer, op, o
 Array Exchange::run(Communicator& comm, const Array& x) const {
   const auto make = [&]() -> Array {
     switch (kind) {
-      case Kind::kSend:
-        comm.send(x, peer);
-        return {};
-      case Kind::kRecv:
-        return receive(comm, *out, peer);
-      case Kind::kBroadcast:
-        return broadcast(comm, *out, x, peer);
-      case Kind::kReduce:
-        return comm.reduce(x, comm::Reduction::kSum, peer);
-      case Kind::kScatter:
-        return scatter(comm, *out, x, peer);
-      case Kind::kGather:
-        return comm.gather(x, peer);
-      case Kind::kAllGather:
-        return comm.all_gather(x);
-      case Kind::kReduceScatter:
-        return comm.reduce_scatter(x);
-      case Kind::kAllToAll:
-        return comm.all_to_all(x);
-      case Kind::kAllReduce:
-        return comm.all_reduce(x, op);
+      case Kind::kSend: comm.send(x, peer); return {};
+      case Kind::kRecv: return receive(comm, *out, peer);
+      case Kind::kBroadcast: return broadcast(comm, *out, x, peer);
+      case Kind::kReduce: return comm.reduce(x, comm::Reduction::kSum, peer);
+      case Kind::kScatter: return scatter(comm, *out, x, peer);
+      case Kind::kGather: return comm.gather(x, peer);
+      case Kind::kAllGather: return comm.all_gather(x);
+      case Kind::kReduceScatter: return comm.reduce_scatter(x);
+      case Kind::kAllToAll: return comm.all_to_all(x);
+      case Kind::kAllReduce: return comm.all_reduce(x, op);
     }
     return {};
   };

@@ -1,4 +1,4 @@
-// What goes in front of an array whose type the other rank does not know.
+// Header sent before an array of unknown type.
 #pragma once
 
 #include <cstdint>

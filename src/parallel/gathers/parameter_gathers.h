@@ -1,4 +1,4 @@
-// Where the values of sharded parameters are: with the ranks that update them, on their way, or
+// State of the values of sharded parameters: with the ranks that update them, on their way, or
 // here. This file has what is common; when values are gathered and let go is decided by
 // update_gathers.h (kStates, kGradients) and unit_gathers.h (kParameters).
 #pragma once
@@ -70,8 +70,12 @@ class ParameterGathers : public BackwardObserver {
   // The running capture gathers values, or changes them.
   virtual void watch_launches() = 0;
 
+  const Optimizer& optimizer() const { return *optimizer_; }
   size_t arena_count() const { return arrivals_.size(); }
   optimizers::ParameterArena& arena(size_t index) const { return optimizer_->arena(index); }
+  int64_t bytes_of(size_t index) const {
+    return arena(index).size() * int64_t(itemsize(arena(index).dtype()));
+  }
   bool is_here(size_t index) const { return arena(index).has_whole_data(); }
   bool is_coming(size_t index) const { return arrivals_[index].whole.defined(); }
   const std::string& first_name(size_t index) const {

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "autograd/parameter_uses.h"
+#include "core/cached_memory.h"
 #include "parallel/gathers/units.h"
 
 namespace catena::parallel {
@@ -17,20 +19,28 @@ constexpr size_t kUnitsInUse = 3;  // that a function's parameters may belong to
 
 void UnitGathers::detached() {
   units_.clear();
+  bytes_.clear();
   recent_.clear();
   order_.clear();
   before_.clear();
 }
 
 void UnitGathers::attached() {
+  if (comm_.rank() == 0) warn_of_large_units(optimizer(), options_.units);
   std::vector<std::string> names;
   for (size_t a = 0; a < arena_count(); ++a) {
     const std::string unit = unit_of(first_name(a), options_.units);
     const auto found = std::find(names.begin(), names.end(), unit);
     units_.push_back(size_t(found - names.begin()));
-    if (found == names.end()) names.push_back(unit);
+    if (found == names.end()) {
+      names.push_back(unit);
+      bytes_.push_back(0);
+    }
+    bytes_[units_.back()] += bytes_of(a);
   }
+  most_bytes_ = std::max(*std::max_element(bytes_.begin(), bytes_.end()), kSmallUnits);
   stays_ = is_new_ = true;
+  for (size_t a = 0; a < arena_count(); ++a) stays_ = is_new_ = stays_ && is_here(a);
 }
 
 // Uses --------------------------------------------------------------------------------------------
@@ -53,6 +63,22 @@ void UnitGathers::before_use(ParameterState& parameter) {
   start_following(index);
 }
 
+std::optional<KeptValues> UnitGathers::kept_values(ParameterState& parameter) {
+  const auto known = arena_of(parameter);
+  if (!known) return {};
+  forget_captured(*known);
+  if (is_coming(*known)) arrive(*known);
+  if (is_here(*known)) return {};
+  const optimizers::ParameterArena& own = arena(*known);
+  const auto slot = std::find_if(own.slots().begin(), own.slots().end(), [&](const auto& each) {
+    return each.parameter.state() == &parameter;
+  });
+  const int64_t first = slot->offset, start = own.covers().begin;
+  auto here = intersection({first, first + slot->size}, own.covers());
+  if (here.size() == 0) here = {start, start};
+  return KeptValues{own.data().part(here), here.size() > 0 ? here.begin - first : 0, slot->order};
+}
+
 // What arrived next in the step before is on its way while this arena is used.
 void UnitGathers::start_following(size_t index) {
   order_.push_back(index);
@@ -61,14 +87,22 @@ void UnitGathers::start_following(size_t index) {
   if (place_ < before_.size()) start(before_[place_]);
 }
 
+// What the running call does not use makes room for what comes. What stays must not depend on what
+// is gathered ahead: the units of all steps would not come in one order.
 void UnitGathers::note_use(size_t unit) {
-  if (!recent_.empty() && recent_.front() == unit) return;
-  std::erase(recent_, unit);
-  recent_.push_front(unit);
-  if (recent_.size() <= kUnitsInUse) return;
-  for (size_t a = 0; a < arena_count(); ++a)
-    if (units_[a] == recent_.back()) let_go(a);
-  recent_.pop_back();
+  const Use use{unit, current_use()};
+  std::erase_if(recent_, [&](const Use& other) { return other.unit == unit; });
+  recent_.push_front(use);
+  const auto is_too_much = [&] {
+    int64_t bytes = 0;
+    for (const Use& other : recent_) bytes += bytes_[other.unit];
+    return bytes > most_bytes_ && recent_.back().call != use.call;
+  };
+  while (recent_.size() > kUnitsInUse || is_too_much()) {
+    for (size_t a = 0; a < arena_count(); ++a)
+      if (units_[a] == recent_.back().unit) let_go(a);
+    recent_.pop_back();
+  }
 }
 
 // The side stream writes the memory of units that were freed behind the stream that is current
@@ -116,10 +150,12 @@ void UnitGathers::free_all() {
   settle();
   for (size_t a = 0; a < arena_count(); ++a)
     if (is_here(a)) require_own_capture(a);
-  times_freed_ += stays_;
-  stays_ = is_new_ = false;
+  const bool were_all_here = std::exchange(stays_, false);
+  times_freed_ += were_all_here;
+  is_new_ = false;
   for (size_t a = 0; a < arena_count(); ++a) let_go(a);
   recent_.clear();
+  if (were_all_here) give_back_cached(comm_.device(), size_t(32) << 20);
 }
 
 // Captures ----------------------------------------------------------------------------------------

@@ -21,6 +21,8 @@ class UnitGathers final : public ParameterGathers {
   void after_rule() override;
 
   void before_use(ParameterState& parameter) override;
+  // Values that are on their way come first: they would replace what is written to the part.
+  std::optional<KeptValues> kept_values(ParameterState& parameter) override;
 
  private:
   void attached() override;
@@ -38,8 +40,14 @@ class UnitGathers final : public ParameterGathers {
   void require_own_capture(size_t index) const;
   void watch_kept_values(size_t index);
 
+  struct Use {
+    size_t unit;
+    uint64_t call;  // current_use() of the last one
+  };
   std::vector<size_t> units_;           // of each arena
-  std::deque<size_t> recent_;           // units used last, the last one first
+  std::vector<int64_t> bytes_;          // of each unit
+  int64_t most_bytes_ = 0;              // of units in use, unless one call uses more
+  std::deque<Use> recent_;              // units used last, the last one first
   std::vector<size_t> order_, before_;  // arenas that arrived in this step, and in that before
   size_t place_ = 0;                    // in before_, of the next arrival
   bool stays_ = false;                  // all values are here until the next update

@@ -2,6 +2,7 @@
 // (Sharding::kParameters, BucketOptions::units).
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,10 +18,18 @@ inline bool gathers_units(const Communicator& comm, const BucketOptions& options
 }
 
 // The unit of a parameter, by its name ("/l1/W"): the longest of `units` that it is in, else the
-// direct child of the model.
+// direct child of the model, or of a child with numbered parts, such as a vector of layers or a
+// Sequence ("/body/3/l1/W"), the part ("/body/3").
 std::string unit_of(const std::string& name, const std::vector<std::string>& units);
 
 // ValueError unless each of `units` has a parameter of the optimizer.
 void check_units(const Optimizer& optimizer, const std::vector<std::string>& units);
+
+// Bytes of units that are here at once for which no other one is freed early.
+inline constexpr int64_t kSmallUnits = int64_t(16) << 20;
+
+// A line of the log for each unit of several layers that is not small and has more than an eighth
+// of the model.
+void warn_of_large_units(const Optimizer& optimizer, const std::vector<std::string>& units);
 
 }  // namespace catena::parallel

@@ -45,20 +45,13 @@ double seconds_of(const Costs& costs, const Schedule& schedule, const Action& ac
   const StageCosts& stage = costs.of(action.stage);
   const double part = share(costs, schedule, action.micro_batch);
   switch (action.kind) {
-    case Kind::kForward:
-      return part * stage.forward;
-    case Kind::kBackward:
-      return part * stage.backward;
-    case Kind::kBackwardInputs:
-      return part * stage.inputs;
-    case Kind::kBackwardWeights:
-      return part * stage.weights;
-    case Kind::kReduce:
-      return stage.reduce;
-    case Kind::kUpdate:
-      return stage.update;
-    default:
-      return costs.latency + bytes_of(costs, schedule, action) / costs.bytes_per_second;
+    case Kind::kForward: return part * stage.forward;
+    case Kind::kBackward: return part * stage.backward;
+    case Kind::kBackwardInputs: return part * stage.inputs;
+    case Kind::kBackwardWeights: return part * stage.weights;
+    case Kind::kReduce: return stage.reduce;
+    case Kind::kUpdate: return stage.update;
+    default: return costs.latency + bytes_of(costs, schedule, action) / costs.bytes_per_second;
   }
 }
 

@@ -1,6 +1,7 @@
 #include "parallel/pipeline/message_info.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "catena/core/error.h"
@@ -22,6 +23,18 @@ MessageInfo info_of(const Variables& outputs) {
   return message;
 }
 
+Variables variables_of(const Arrays& inputs, const MessageInfo* info) {
+  Variables xs;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool wanted = info != nullptr && (*info)[i].wants_gradient;
+    if (info != nullptr && (*info)[i].same_as >= 0)
+      xs.push_back(xs[size_t((*info)[i].same_as)]);
+    else
+      xs.push_back(wanted ? Variable(inputs[i]) : Variable::constant(inputs[i]));
+  }
+  return xs;
+}
+
 std::string text_of(const MessageInfo& message) {
   std::string text;
   for (const ArrayInfo& a : message) {
@@ -32,10 +45,6 @@ std::string text_of(const MessageInfo& message) {
 }
 
 namespace {
-
-void put(std::string& bytes, int64_t number) {
-  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
-}
 
 int64_t take(std::string_view& bytes) {
   int64_t number = 0;
@@ -49,41 +58,37 @@ int64_t take(std::string_view& bytes) {
 
 }  // namespace
 
-std::string text_of(int64_t samples, const Boundary::Key& key) {
-  using Mode = Boundary::Mode;
-  const char* way = key.second == Mode::kTrain     ? "to train"
-                    : key.second == Mode::kPredict ? "to predict"
-                                                   : "to train, with the model in test state";
-  return message("has a batch of ", samples, " samples with a micro-batch of ", key.first, ", ",
+std::string text_of(int64_t samples, const BatchForm& form) {
+  const char* way = form.mode == RunMode::kTrain     ? "to train"
+                    : form.mode == RunMode::kPredict ? "to predict"
+                                                     : "to train, with the model in test state";
+  return message("has a batch of ", samples, " samples with a micro-batch of ", form.samples, ", ",
                  way);
 }
 
 std::string pack(const BoundaryHeader& header) {
-  std::string bytes;
-  put(bytes, header.calls);
-  put(bytes, header.samples);
-  put(bytes, header.key.first);
-  put(bytes, int64_t(header.key.second));
-  put(bytes, int64_t(header.message.size()));
+  std::vector<int64_t> numbers{header.call, header.samples, header.form.samples,
+                               int64_t(header.form.mode)};
+  const auto put = [&](const auto& more) {
+    numbers.insert(numbers.end(), more.begin(), more.end());
+  };
   for (const ArrayInfo& a : header.message) {
-    put(bytes, int64_t(a.dtype));
-    put(bytes, a.wants_gradient);
-    put(bytes, a.same_as);
-    put(bytes, int64_t(a.shape.size()));
-    for (const int64_t extent : a.shape) put(bytes, extent);
-    for (const int64_t axis : a.order.axes(int(a.shape.size()))) put(bytes, axis);
+    put(std::array{int64_t(a.dtype), int64_t(a.wants_gradient), int64_t(a.same_as),
+                   int64_t(a.shape.size())});
+    put(a.shape);
+    put(a.order.axes(int(a.shape.size())));
   }
-  return bytes;
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(int64_t)};
 }
 
 BoundaryHeader unpack(std::string_view bytes) {
   BoundaryHeader header;
-  header.calls = take(bytes);
+  header.call = take(bytes);
   header.samples = take(bytes);
-  header.key.first = take(bytes);
-  header.key.second = static_cast<Boundary::Mode>(take(bytes));
-  header.message.resize(size_t(take(bytes)));
-  for (ArrayInfo& a : header.message) {
+  header.form.samples = take(bytes);
+  header.form.mode = static_cast<RunMode>(take(bytes));
+  while (!bytes.empty()) {
+    ArrayInfo& a = header.message.emplace_back();
     a.dtype = static_cast<Dtype>(take(bytes));
     a.wants_gradient = take(bytes) != 0;
     a.same_as = int(take(bytes));
@@ -94,27 +99,6 @@ BoundaryHeader unpack(std::string_view bytes) {
     a.order = MemoryOrder(order);
   }
   return header;
-}
-
-void Boundary::check(const Key& key, const Variables& outputs, bool over_ranks) {
-  const MessageInfo now = info_of(outputs);
-  MessageInfo& known = known_.try_emplace(key, now).first->second;
-  const bool has_form =
-      std::equal(now.begin(), now.end(), known.begin(), known.end(),
-                 [](const ArrayInfo& a, const ArrayInfo& b) { return a.has_form_of(b); });
-  if (!has_form)
-    fail<ShapeError>("Pipeline: stage ", stage_, " gave ", text_of(now), " for a micro-batch of ",
-                     key.first, " samples, and ", text_of(known),
-                     " in earlier ones; the results of a stage must depend on the size of the "
-                     "micro-batch alone");
-  for (size_t i = 0; i < now.size(); ++i) {
-    CATENA_CHECK(GradientError, !over_ranks || known[i].wants_gradient || !now[i].wants_gradient,
-                 "Pipeline: result ", i, " of stage ", stage_,
-                 " wants a gradient now, and wanted none in the first step on such a batch, when "
-                 "the next rank learnt what to send; were its layers frozen then? Freeze them "
-                 "after that step, or make a new pipeline when they are to be trained");
-    if (!over_ranks) known[i].wants_gradient = now[i].wants_gradient;
-  }
 }
 
 }  // namespace catena::parallel::pipeline

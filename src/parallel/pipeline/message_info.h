@@ -1,15 +1,13 @@
-// What the messages between two stages hold: learnt once for each size of micro-batch, checked
-// whenever one is sent.
+// Contents of the messages between two stages, and how a rank tells the next one of them.
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "catena/array/memory_order.h"
 #include "catena/autograd/variable.h"
+#include "parallel/pipeline/micro_batches.h"
 
 namespace catena::parallel::pipeline {
 
@@ -30,40 +28,20 @@ struct ArrayInfo {
 using MessageInfo = std::vector<ArrayInfo>;
 
 MessageInfo info_of(const Variables& outputs);
+// Variables where gradients are wanted; a null `info` wants none.
+Variables variables_of(const Arrays& inputs, const MessageInfo* info);
 // "(2, 3) float32, (2) int32 without gradient", "nothing".
 std::string text_of(const MessageInfo& message);
-// The boundary behind a stage.
-class Boundary {
- public:
-  explicit Boundary(int stage) : stage_(stage) {}
-  // Micro-batches of so many samples, in one way of running the model.
-  enum class Mode : uint8_t { kTrain, kTrainInTestState, kPredict };
-  using Key = std::pair<int64_t, Mode>;
-
-  bool knows(const Key& key) const { return known_.count(key) > 0; }
-  const MessageInfo& at(const Key& key) const { return known_.at(key); }
-  void learn(const Key& key, MessageInfo message) { known_[key] = std::move(message); }
-  void forget(const Key& key) { known_.erase(key); }
-  // ShapeError unless the outputs have the shapes and dtypes that were learnt; what is not known
-  // yet is learnt. Which gradients are wanted may change when layers are frozen: in one process it
-  // is learnt anew. Over ranks the other one is not told: gradients that are no longer wanted come
-  // all the same, and one that would not come is a GradientError.
-  void check(const Key& key, const Variables& outputs, bool over_ranks);
-
- private:
-  int stage_;
-  std::map<Key, MessageInfo> known_;
-};
 
 // What a rank tells the next one about a boundary between them, and for which batch.
 struct BoundaryHeader {
-  int64_t calls = 0;    // of step and predict, this one included
+  int64_t call = 0;     // its number among those of step and predict
   int64_t samples = 0;  // of the batch
-  Boundary::Key key;
+  BatchForm form;
   MessageInfo message;
 };
 // "has a batch of 8 samples with a micro-batch of 4, to train".
-std::string text_of(int64_t samples, const Boundary::Key& key);
+std::string text_of(int64_t samples, const BatchForm& form);
 // For the host, and back.
 std::string pack(const BoundaryHeader& header);
 BoundaryHeader unpack(std::string_view bytes);

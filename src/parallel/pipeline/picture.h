@@ -1,4 +1,4 @@
-// What both kinds of drawings share.
+// Helpers of both kinds of drawings.
 #pragma once
 
 #include <string>

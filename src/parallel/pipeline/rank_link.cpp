@@ -9,6 +9,7 @@
 #include "catena/comm/transport.h"
 #include "catena/core/graph.h"
 #include "parallel/pipeline/link.h"
+#include "parallel/pipeline/rules.h"
 
 namespace catena::parallel::pipeline {
 namespace {
@@ -23,8 +24,9 @@ struct Piece {
 
 class RankLink final : public Link {
  public:
-  RankLink(Communicator& comm, bool receives_wait)
-      : comm_(comm),
+  RankLink(Communicator& comm, Mailbox& mailbox, bool receives_wait)
+      : Link(mailbox),
+        comm_(comm),
         device_(comm.device()),
         receives_wait_(receives_wait),
         apart_(device_.is_cuda() && comm::internals(comm).transport().messages_are_independent()) {}
@@ -40,22 +42,23 @@ class RankLink final : public Link {
     for (const Stream& stream : joined_) current_stream(device_).wait(stream);
   }
 
-  void exchange(std::vector<Message>& group) override {
+  void exchange(const std::vector<Message>& group) override {
     std::vector<Piece> pieces;
-    for (Message& message : group) add_pieces(message, pieces);
+    for (const Message& message : group) add_pieces(message, pieces);
     Moment begin = now(group);
     if (!pieces.empty()) {
       if (device_.is_cuda()) wait_for_operands(group, pieces);
       if (device_.is_cuda() && recorder_) begin = now(group);
       issue(pieces);
     }
-    for (Message& message : group) {
+    for (const Message& message : group) {
       const Stream wire = wire_of(message);
       if (recorder_) recorder_->message(comm_.rank(), message.action, begin, Recorder::now(wire));
-      if (message.is_send)
-        *message.parcel = {};
+      Parcel& parcel = mailbox_.at(message.action);
+      if (message.is_send())
+        parcel = {};
       else
-        message.parcel->ready = device_.is_cuda() && !pieces.empty() ? wire.record() : Event();
+        parcel.ready = device_.is_cuda() && !pieces.empty() ? wire.record() : Event();
     }
   }
 
@@ -70,7 +73,7 @@ class RankLink final : public Link {
     join(wire);
     return wire;
   }
-  Stream wire_of(const Message& m) { return wire_of(m.is_send, m.is_send ? m.to : m.from); }
+  Stream wire_of(const Message& message) { return wire_of(message.is_send(), message.peer); }
 
   // Once in a step.
   void join(const Stream& stream) {
@@ -83,20 +86,31 @@ class RankLink final : public Link {
     return recorder_ && !group.empty() ? Recorder::now(wire_of(group.front())) : Moment();
   }
 
-  void add_pieces(Message& message, std::vector<Piece>& pieces) {
+  void add_pieces(const Message& message, std::vector<Piece>& pieces) {
     const MessageInfo& info = *message.info;
-    const int peer = message.is_send ? message.to : message.from;
-    if (!message.is_send) message.parcel->arrays.assign(info.size(), Array());
+    const bool are_gradients = is_of_gradients(message.action);
+    Parcel& parcel = mailbox_.at(message.action);
+    if (!message.is_send()) parcel.arrays.assign(info.size(), Array());
     for (size_t i = 0; i < info.size(); ++i) {
-      if (message.is_gradient && !info[i].wants_gradient) continue;
-      Array& array = message.parcel->arrays[i];
-      if (!message.is_send) array = room_for(info[i], peer);
+      if (are_gradients && !info[i].wants_gradient) continue;
+      Array& array = parcel.arrays[i];
+      if (!message.is_send()) array = room_for(info[i], message.peer);
       if (array.size() == 0) continue;
       const Array flat = in_order(array, info[i].order);
-      const bool laid_out = message.is_send && !flat.is_contiguous();
+      const bool laid_out = message.is_send() && !flat.is_contiguous();
       pieces.push_back(
-          {message.is_send, laid_out, peer, message.is_send ? flat.contiguous() : flat});
+          {message.is_send(), laid_out, message.peer, laid_out ? flat.contiguous() : flat});
     }
+    if (are_gradients) add_count(message, pieces);
+  }
+
+  // What the loss counted goes along with gradients.
+  void add_count(const Message& message, std::vector<Piece>& pieces) {
+    const auto wants = [](const ArrayInfo& info) { return info.wants_gradient; };
+    if (std::none_of(message.info->begin(), message.info->end(), wants)) return;
+    Array& counted = mailbox_.at(message.action).counted;
+    if (!message.is_send()) counted = room_for({Dtype::kFloat64, Shape{1}}, message.peer);
+    pieces.push_back({message.is_send(), false, message.peer, counted});
   }
 
   // Memory of the wire, so that nothing waits for what is computed now. A graph has its own memory,
@@ -115,7 +129,7 @@ class RankLink final : public Link {
       if (piece.is_send ? piece.is_laid_out : receives_wait)
         wire_of(piece.is_send, piece.peer).wait(current);
     for (const Message& message : group)
-      if (message.is_send) wire_of(message).wait(message.parcel->ready);
+      if (message.is_send()) wire_of(message).wait(mailbox_.at(message.action).ready);
   }
 
   void issue(const std::vector<Piece>& pieces) {
@@ -138,8 +152,8 @@ class RankLink final : public Link {
 
 }  // namespace
 
-std::unique_ptr<Link> make_rank_link(Communicator& comm, bool receives_wait) {
-  return std::make_unique<RankLink>(comm, receives_wait);
+std::unique_ptr<Link> make_rank_link(Communicator& comm, Mailbox& mailbox, bool receives_wait) {
+  return std::make_unique<RankLink>(comm, mailbox, receives_wait);
 }
 
 }  // namespace catena::parallel::pipeline

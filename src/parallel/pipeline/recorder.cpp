@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "parallel/pipeline/rules.h"
+
 namespace catena::parallel::pipeline {
 namespace {
 
@@ -26,19 +28,6 @@ void join_ends(std::vector<Span>& spans) {
 }
 
 }  // namespace
-
-Action other_end(const Action& a) {
-  switch (a.kind) {
-    case Kind::kSendOutput:
-      return {Kind::kRecvInput, a.stage + 1, a.micro_batch};
-    case Kind::kRecvInput:
-      return {Kind::kSendOutput, a.stage - 1, a.micro_batch};
-    case Kind::kSendGradient:
-      return {Kind::kRecvGradient, a.stage - 1, a.micro_batch};
-    default:
-      return {Kind::kSendGradient, a.stage + 1, a.micro_batch};
-  }
-}
 
 Recorder::Recorder(std::map<int, Device> devices) : devices_(std::move(devices)) {}
 

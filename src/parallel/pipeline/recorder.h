@@ -1,4 +1,4 @@
-// When the actions of a step ran on their devices.
+// Recorder of the times at which the actions of a step ran on their devices.
 #pragma once
 
 #include <map>
@@ -52,9 +52,6 @@ class Recorder {
   std::vector<Noted> noted_;
   int step_ = 0;
 };
-
-// The other end of a message.
-Action other_end(const Action& message);
 
 // The measured step: spans of all ranks, in seconds from the first one's begin.
 Simulation measured(const Schedule& schedule, std::vector<Span> spans);

@@ -44,6 +44,17 @@ std::string place(const Schedule& s, int rank, int position) {
                  to_string(s.actions[size_t(rank)][size_t(position)]), "): ");
 }
 
+Action other_end(const Action& message) {
+  constexpr Kind kEnds[] = {Kind::kRecvInput, Kind::kSendOutput, Kind::kRecvGradient,
+                            Kind::kSendGradient};
+  const int stage = peer_stage(message);
+  return {kEnds[int(message.kind) - int(Kind::kSendOutput)], stage, message.micro_batch};
+}
+
+bool is_of_gradients(const Action& message) {
+  return message.kind == Kind::kSendGradient || message.kind == Kind::kRecvGradient;
+}
+
 bool hands_over(const Schedule& s, int stage) {
   return s.rank_of_stage[size_t(stage)] == s.rank_of_stage[size_t(stage) + 1];
 }
@@ -255,11 +266,9 @@ void Rules::check_channel(int from, int to) const {
                             received = on_channel(from, to, false);
   for (size_t i = 0; i < received.size(); ++i) {
     const Action& action = received[i];
-    const Action expected{action.kind == Kind::kRecvInput ? Kind::kSendOutput : Kind::kSendGradient,
-                          peer_stage(action), action.micro_batch};
-    CATENA_CHECK(ValueError, sent[i] == expected, where(action), "it is the receive number ", i,
-                 " from rank ", from, ", whose send number ", i, " to rank ", to, " is ",
-                 to_string(sent[i]),
+    CATENA_CHECK(ValueError, sent[i] == other_end(action), where(action),
+                 "it is the receive number ", i, " from rank ", from, ", whose send number ", i,
+                 " to rank ", to, " is ", to_string(sent[i]),
                  "; messages between two ranks arrive in the order of their sending");
   }
 }

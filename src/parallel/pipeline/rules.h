@@ -1,5 +1,4 @@
-// What makes a schedule valid, apart from its end: the rules that check() and with_messages()
-// share.
+// Rules of a valid schedule, apart from its end: those that check() and with_messages() share.
 #pragma once
 
 #include <string>
@@ -29,6 +28,11 @@ class Positions {
   const Schedule& schedule_;
   std::vector<int> places_;
 };
+
+// The receive of a send, the send of a receive.
+Action other_end(const Action& message);
+// Whether a message is one of gradients.
+bool is_of_gradients(const Action& message);
 
 // Whether the rank of a stage also has the stage after it.
 bool hands_over(const Schedule& schedule, int stage);

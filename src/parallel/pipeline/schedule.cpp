@@ -30,13 +30,10 @@ bool is_send(Kind kind) { return kind == Kind::kSendOutput || kind == Kind::kSen
 int peer_stage(const Action& message) {
   switch (message.kind) {
     case Kind::kSendOutput:
-    case Kind::kRecvGradient:
-      return message.stage + 1;
+    case Kind::kRecvGradient: return message.stage + 1;
     case Kind::kRecvInput:
-    case Kind::kSendGradient:
-      return message.stage - 1;
-    default:
-      fail<ValueError>("peer_stage: ", to_string(message), " is not a send or a receive");
+    case Kind::kSendGradient: return message.stage - 1;
+    default: fail<ValueError>("peer_stage: ", to_string(message), " is not a send or a receive");
   }
 }
 

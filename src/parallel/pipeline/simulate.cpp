@@ -5,6 +5,7 @@
 
 #include "catena/core/error.h"
 #include "memory.h"
+#include "rules.h"
 #include "walk.h"
 
 namespace catena::parallel::pipeline {
@@ -44,7 +45,7 @@ double Simulation::largest_peak() const { return largest(peak_bytes); }
 namespace {
 
 // One end of a message has been posted, or both.
-struct Message {
+struct Delivery {
   int posted = 0;
   double begin = 0, end = 0;
   double produced = 0;  // when what is sent was ready
@@ -81,9 +82,6 @@ class Simulator : public Observer {
   size_t number(const Action& message, int step) const {
     return size_t(step * message_count(s_) + message_number(s_, message));
   }
-  bool crosses(int stage) const {  // from it to the next one
-    return s_.rank_of_stage[size_t(stage)] != s_.rank_of_stage[size_t(stage) + 1];
-  }
   bool overlaps() const { return costs_.transfers == Transfers::kOverlap; }
   double all_ready() const {
     return std::max(*std::max_element(computes_.begin(), computes_.end()),
@@ -97,13 +95,13 @@ class Simulator : public Observer {
   size_t state_of(const Action& action) const {
     return size_t(action.stage * s_.micro_batches + action.micro_batch);
   }
-  void carry(Message& message, const Action& action, int rank);
+  void carry(Delivery& message, const Action& action, int rank);
 
   const Schedule& s_;
   const Costs& costs_;
   Simulation result_;
   MemoryUse memory_;
-  std::vector<Message> messages_;
+  std::vector<Delivery> messages_;
   std::vector<double> ready_;                           // of received messages
   std::vector<double> computes_, transfers_, reduces_;  // of each rank: when its stream is free
   std::vector<double> channels_;                        // from rank to rank
@@ -115,9 +113,11 @@ class Simulator : public Observer {
 double Simulator::arrival(const Action& action, int step) {
   const int stage = action.stage, k = action.micro_batch;
   if (action.kind == Kind::kForward)
-    return stage > 0 && crosses(stage - 1) ? ready_[number({Kind::kRecvInput, stage, k}, step)] : 0;
+    return stage > 0 && !hands_over(s_, stage - 1)
+               ? ready_[number({Kind::kRecvInput, stage, k}, step)]
+               : 0;
   if (action.kind == Kind::kUpdate) return reduced_[size_t(stage)];
-  return stage + 1 < s_.stages() && crosses(stage)
+  return stage + 1 < s_.stages() && !hands_over(s_, stage)
              ? ready_[number({Kind::kRecvGradient, stage, k}, step)]
              : 0;
 }
@@ -149,10 +149,10 @@ void Simulator::reduce(int rank, int step, const Action& action) {
 // The output or gradient that a computation makes for another rank.
 void Simulator::produce(const Action& action, int step, double end) {
   const int stage = action.stage, k = action.micro_batch;
-  if (action.kind == Kind::kForward && stage + 1 < s_.stages() && crosses(stage))
+  if (action.kind == Kind::kForward && stage + 1 < s_.stages() && !hands_over(s_, stage))
     messages_[number({Kind::kSendOutput, stage, k}, step)].produced = end;
   if ((action.kind == Kind::kBackward || action.kind == Kind::kBackwardInputs) && stage > 0 &&
-      crosses(stage - 1))
+      !hands_over(s_, stage - 1))
     messages_[number({Kind::kSendGradient, stage, k}, step)].produced = end;
 }
 
@@ -176,7 +176,7 @@ void Simulator::hold(int rank, const Action& action, double begin, double end) {
 // If there is such a message.
 void Simulator::free_message(int rank, const Action& message, double time) {
   const int other = peer_stage(message);
-  if (other >= 0 && other < s_.stages() && crosses(std::min(other, message.stage)))
+  if (other >= 0 && other < s_.stages() && !hands_over(s_, std::min(other, message.stage)))
     memory_.add(rank, time, -bytes_of(costs_, s_, message));
 }
 
@@ -188,14 +188,14 @@ void Simulator::post(int rank, int step, const Item& group) {
       time = std::max(time, messages_[number(action, step)].produced);
   for (int at = group.begin; at < group.end; ++at) {
     const Action& action = action_at(rank, at);
-    Message& message = messages_[number(action, step)];
+    Delivery& message = messages_[number(action, step)];
     message.begin = std::max(message.begin, time);
     if (!is_send(action.kind)) memory_.add(rank, time, bytes_of(costs_, s_, action));
     if (++message.posted == 2) carry(message, action, rank);
   }
 }
 
-void Simulator::carry(Message& message, const Action& action, int rank) {
+void Simulator::carry(Delivery& message, const Action& action, int rank) {
   const int other = s_.rank_of_stage[size_t(peer_stage(action))];
   const int from = is_send(action.kind) ? rank : other, to = from == rank ? other : rank;
   double& channel = channels_[size_t(from * s_.ranks() + to)];
@@ -211,7 +211,7 @@ void Simulator::complete(int rank, int step, const Item& group) {
     end = std::max(end, messages_[number(action_at(rank, at), step)].end);
   for (int at = group.begin; at < group.end; ++at) {
     const Action& action = action_at(rank, at);
-    const Message& message = messages_[number(action, step)];
+    const Delivery& message = messages_[number(action, step)];
     result_.timeline.push_back({rank, step, action, message.begin, message.end, message.begin});
     if (!is_send(action.kind)) {
       ready_[number(action, step)] = end;

@@ -1,7 +1,6 @@
 #include "parallel/pipeline/stage.h"
 
 #include <algorithm>
-#include <optional>
 #include <unordered_set>
 #include <utility>
 
@@ -87,14 +86,7 @@ void Stage::begin_step(int micro_batches) {
 Variables Stage::forward(int micro_batch, const Arrays& inputs, const MessageInfo* info,
                          const UnitNumbers& numbers) {
   const DeviceScope device(device_);
-  Variables xs;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const bool wanted = info != nullptr && (*info)[i].wants_gradient;
-    if (info != nullptr && (*info)[i].same_as >= 0)
-      xs.push_back(xs[size_t((*info)[i].same_as)]);
-    else
-      xs.push_back(wanted ? Variable(inputs[i]) : Variable::constant(inputs[i]));
-  }
+  Variables xs = variables_of(inputs, info);
   const auto run = [this, micro_batch, numbers](const Variables& given) {
     return units_.run(given, micro_batch, numbers, running_);
   };
@@ -110,24 +102,24 @@ Variables Stage::forward(int micro_batch, const Arrays& inputs, const MessageInf
   return ys;
 }
 
-Variables Stage::try_out(const Variables& inputs, const UnitNumbers& numbers) {
+Variables Stage::try_out(const Arrays& inputs, const MessageInfo* info,
+                         const UnitNumbers& numbers) {
   const DeviceScope device(device_);
   const RepeatedForward nothing_moves;
   const OwnStatistics no_other_rank;
   ParameterCheck check(*this);
   const FunctionHookScope scope(check);
-  return units_.run(inputs, 0, numbers, running_);
+  return units_.run(variables_of(inputs, info), 0, numbers, running_);
 }
 
-Variables Stage::take_results(int micro_batch) {
-  return std::exchange(batches_[size_t(micro_batch)].results, {});
+void Stage::go_on_to(int micro_batch, const Variable& loss) {
+  batches_[size_t(micro_batch)].results = {loss};
 }
 
-Arrays Stage::backward(int micro_batch, const Variables& results, const Arrays& gradients,
-                       bool split) {
+Arrays Stage::backward(int micro_batch, const Arrays& gradients, bool split) {
   const DeviceScope device(device_);
   MicroBatch& batch = batches_[size_t(micro_batch)];
-  batch.is_split = split;
+  const Variables results = std::exchange(batch.results, {});
   Variables starts;
   Arrays given;
   for (size_t i = 0; i < results.size(); ++i) {
@@ -135,9 +127,10 @@ Arrays Stage::backward(int micro_batch, const Variables& results, const Arrays& 
     starts.push_back(results[i]);
     given.push_back(gradients[i]);
   }
+  if (split) batch.weights.emplace();
   if (!starts.empty()) {
     BackwardOptions options;
-    if (split) options.weights_later = &batch.later;
+    if (split) options.weights_later = &*batch.weights;
     catena::backward(starts, given, options);
   }
   Arrays of_inputs;
@@ -155,7 +148,7 @@ Arrays Stage::backward(int micro_batch, const Variables& results, const Arrays& 
 void Stage::backward_weights(int micro_batch) {
   const DeviceScope device(device_);
   MicroBatch& batch = batches_[size_t(micro_batch)];
-  catena::backward_weights(batch.later);
+  catena::backward_weights(*batch.weights);
   batch = {};
 }
 

@@ -2,6 +2,7 @@
 // forward and backward.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,6 @@ namespace catena::parallel::pipeline {
 class UnitRange final : public Parameterized {
  public:
   UnitRange(Sequence& model, int begin, int end) : model_(&model), begin_(begin), end_(end) {}
-  int begin() const { return begin_; }
-  int end() const { return end_; }
   const std::string& name(int unit) const;
   // `running` is the unit that runs.
   Variables run(const Variables& xs, int micro_batch, const UnitNumbers& numbers,
@@ -48,24 +47,24 @@ class Stage {
   Variables forward(int micro_batch, const Arrays& inputs, const MessageInfo* info,
                     const UnitNumbers& numbers);
   // A forward that nothing is kept of and that moves nothing, for the shapes of its results.
-  Variables try_out(const Variables& inputs, const UnitNumbers& numbers);
+  Variables try_out(const Arrays& inputs, const MessageInfo* info, const UnitNumbers& numbers);
+
+  // What a function of the results of a micro-batch gives, where backward is to begin instead.
+  void go_on_to(int micro_batch, const Variable& loss);
 
   // What comes back to the stage goes through its units; with `split` the gradients of the weights
   // are left to backward_weights. Undefined gradients count as zero. Afterwards the gradients of
   // the inputs, undefined for those that are not wanted.
-  Arrays backward(int micro_batch, const Variables& results, const Arrays& gradients, bool split);
-  // The results of a micro-batch, once.
-  Variables take_results(int micro_batch);
+  Arrays backward(int micro_batch, const Arrays& gradients, bool split);
   // What backward has left, and whether it has.
   void backward_weights(int micro_batch);
-  bool is_split(int micro_batch) const { return batches_[size_t(micro_batch)].is_split; }
+  bool is_split(int micro_batch) const { return batches_[size_t(micro_batch)].weights.has_value(); }
 
  private:
   class ParameterCheck;
   struct MicroBatch {
     Variables inputs, results;
-    DeferredWeights later;
-    bool is_split = false;  // its kBackwardInputs has run
+    std::optional<DeferredWeights> weights;  // between kBackwardInputs and kBackwardWeights
   };
   int number_;
   UnitRange units_;

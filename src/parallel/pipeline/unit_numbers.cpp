@@ -8,26 +8,23 @@
 
 namespace catena::parallel::pipeline {
 
-void UnitNumbers::set_seed(uint64_t seed, int replica) {
-  seed_ = replica == 0 ? seed : split_mix(seed, static_cast<uint64_t>(replica));
-}
-
-void UnitNumbers::begin_step(const std::shared_ptr<int64_t>& next, Device device) {
+void UnitNumbers::begin_step(Device device) {
+  const uint64_t seed = replica_ == 0 ? seed_ : split_mix(seed_, static_cast<uint64_t>(replica_));
   base_.reset();
   if (!device.is_cuda() || !cuda::is_capturing(device)) {
-    of_step_ = split_mix(seed_, static_cast<uint64_t>(*next));
+    of_step_ = split_mix(seed, static_cast<uint64_t>(*steps_));
     return;
   }
   base_ = std::make_shared<Array>(launch_input({2}, Dtype::kUInt64, device));
   cuda::keep_with_graph(base_);
-  cuda::add_launch_hook([base = base_, next, seed = seed_] {
-    (*base)[0].fill(Scalar(split_mix(seed, static_cast<uint64_t>((*next)++))));
+  cuda::add_launch_hook([base = base_, steps = steps_, seed] {
+    (*base)[0].fill(Scalar(split_mix(seed, static_cast<uint64_t>((*steps)++))));
     (*base)[1].fill(Scalar(uint64_t{0}));
   });
 }
 
-void UnitNumbers::end_step(const std::shared_ptr<int64_t>& next) {
-  if (!base_) ++*next;
+void UnitNumbers::end_step() {
+  if (!base_) ++*steps_;
 }
 
 RandomBits UnitNumbers::of(int unit, int micro_batch) const {

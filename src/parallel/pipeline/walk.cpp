@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "catena/core/error.h"
+#include "parallel/pipeline/rules.h"
 
 namespace catena::parallel::pipeline {
 
@@ -24,8 +25,8 @@ std::vector<std::vector<Item>> items_of(const Schedule& schedule) {
 
 int message_number(const Schedule& schedule, const Action& action) {
   const int border = std::min(action.stage, peer_stage(action));
-  const bool gradient = action.kind == Kind::kSendGradient || action.kind == Kind::kRecvGradient;
-  return (border * 2 + (gradient ? 1 : 0)) * schedule.micro_batches + action.micro_batch;
+  return (border * 2 + (is_of_gradients(action) ? 1 : 0)) * schedule.micro_batches +
+         action.micro_batch;
 }
 
 int message_count(const Schedule& schedule) {

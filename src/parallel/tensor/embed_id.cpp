@@ -2,6 +2,7 @@
 
 #include "catena/array/indexing.h"
 #include "catena/parallel/tensor/functions.h"
+#include "catena/parallel/tensor/placement.h"
 #include "own_numbers.h"
 #include "start_values.h"
 
@@ -37,7 +38,7 @@ VocabParallelEmbedID::VocabParallelEmbedID(int64_t in_size, int64_t out_size, Co
   check_pieces(kEmbedding, "in_size", in_size, comm);
   const F::EmbedID whole(in_size, out_size, options);
   check_equal_start(kEmbedding, whole.W.data(), comm);
-  W = OwnedParameter(slice_of(whole.W.data(), comm, 0));
+  W = part_of_whole(whole.W.data(), comm, 0);
 }
 
 Variable VocabParallelEmbedID::operator()(const VariableOperand& x) const {

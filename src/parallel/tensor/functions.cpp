@@ -43,17 +43,12 @@ Array own_slice(const Communicator& comm, const Array& x, int axis) {
 
 Array make(Move move, Communicator& comm, const Array& x, int axis) {
   switch (move) {
-    case Move::kCopy:
-      return x;
-    case Move::kSum:
-      return comm.all_reduce(x);
-    case Move::kSlice:
-      return own_slice(comm, x, axis);
+    case Move::kCopy: return x;
+    case Move::kSum: return comm.all_reduce(x);
+    case Move::kSlice: return own_slice(comm, x, axis);
     case Move::kConcat:
-    case Move::kGather:
-      return at_its_place(comm.all_gather(in_front(x, axis)), axis);
-    case Move::kScatterSum:
-      return at_its_place(comm.reduce_scatter(in_front(x, axis)), axis);
+    case Move::kGather: return at_its_place(comm.all_gather(in_front(x, axis)), axis);
+    case Move::kScatterSum: return at_its_place(comm.reduce_scatter(in_front(x, axis)), axis);
   }
   return {};
 }

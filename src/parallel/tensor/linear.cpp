@@ -4,6 +4,7 @@
 #include "catena/functions/array/reshape.h"
 #include "catena/functions/math/elementwise.h"
 #include "catena/parallel/tensor/functions.h"
+#include "catena/parallel/tensor/placement.h"
 #include "start_values.h"
 
 namespace catena::parallel {
@@ -37,8 +38,8 @@ ColumnParallelLinear::ColumnParallelLinear(int64_t in_size, int64_t out_size, Co
     : comm_(kept_communicator(kColumn, comm)), split_(split) {
   check_pieces(kColumn, "out_size", out_size, comm);
   const F::Linear whole = whole_layer(kColumn, in_size, out_size, comm, options);
-  W = OwnedParameter(slice_of(whole.W.data(), comm, 0));
-  if (whole.b.defined()) b = OwnedParameter(slice_of(whole.b.data(), comm, 0));
+  W = part_of_whole(whole.W.data(), comm, 0);
+  if (whole.b.defined()) b = part_of_whole(whole.b.data(), comm, 0);
 }
 
 Variable ColumnParallelLinear::operator()(const VariableOperand& operand) const {
@@ -60,7 +61,7 @@ RowParallelLinear::RowParallelLinear(int64_t in_size, int64_t out_size, Communic
     : comm_(kept_communicator(kRow, comm)), split_(split) {
   check_pieces(kRow, "in_size", in_size, comm);
   F::Linear whole = whole_layer(kRow, in_size, out_size, comm, options);
-  W = OwnedParameter(slice_of(whole.W.data(), comm, 1));
+  W = part_of_whole(whole.W.data(), comm, 1);
   b = std::move(whole.b);
   if (b.defined()) check_equal_start(kRow, b.data(), comm);
 }

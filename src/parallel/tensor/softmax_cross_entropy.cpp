@@ -5,6 +5,7 @@
 
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
+#include "catena/autograd/mean.h"
 #include "catena/comm/internals.h"
 #include "catena/functions/array/cast.h"
 #include "catena/functions/array/concat.h"
@@ -42,8 +43,7 @@ void check_scores_and_labels(const Array& x, const Array& t, const Communicator&
 
 // (labels, classes / ranks), in float32 at least.
 Variable rows_of_scores(const Variable& x) {
-  const bool is_short = x.dtype() == Dtype::kFloat16 || x.dtype() == Dtype::kBFloat16;
-  const Variable wide = is_short ? cast(x, Dtype::kFloat32) : x;
+  const Variable wide = is_narrow_float(x.dtype()) ? cast(x, Dtype::kFloat32) : x;
   if (wide.ndim() == 2) return wide;
   return reshape(moveaxis(wide, {1}, {wide.ndim() - 1}), {-1, wide.shape()[1]});
 }
@@ -79,9 +79,12 @@ Variable label_losses(const Variable& rows, const Array& labels, Communicator& c
   return where(not_equal(labels, ignored), losses, 0.0);
 }
 
-// What a mean divides by.
-Array count_of(const Array& labels, Dtype dtype, int32_t ignored) {
-  return catena::maximum(catena::sum(not_equal(labels, ignored)), 1).astype(dtype);
+// The mean over the labels that count, which says how many they are.
+Variable mean_of_counted(const Variable& total, const Array& labels, int32_t ignored) {
+  const Array counted = catena::sum(not_equal(labels, ignored)).astype(total.dtype());
+  const Variable mean = total / catena::maximum(counted, 1);
+  declare_mean(mean, {counted, double(labels.size())});
+  return mean;
 }
 
 }  // namespace
@@ -102,7 +105,7 @@ Variable vocab_parallel_softmax_cross_entropy(const VariableOperand& x_operand,
   if (options.reduction == Reduction::kNone) return reshape(losses, t.shape());
   const Variable total = sum(losses);
   if (options.reduction == Reduction::kSum) return total;
-  if (options.normalize) return total / count_of(labels, total.dtype(), options.ignore_label);
+  if (options.normalize) return mean_of_counted(total, labels, options.ignore_label);
   return total / double(std::max<int64_t>(x.shape()[0], 1));
 }
 

@@ -1,30 +1,19 @@
 #include "start_values.h"
 
 #include <algorithm>
-#include <cstring>
-#include <vector>
 
-#include "catena/array/manipulation.h"
+#include "catena/array/indexing.h"
+#include "comm/agreement.h"
+#include "parallel/array_digest.h"
 
 namespace catena::parallel {
 namespace {
 
-// Shape, dtype and a few numbers, evenly spaced, as text that ranks can compare.
-struct StartSample {
-  std::string type, numbers;
-};
-
-StartSample sample_of(const Array& whole) {
+// A few numbers, evenly spaced.
+uint64_t digest_of_sample(const Array& whole) {
   constexpr int64_t kNumbers = 8;
   const int64_t step = std::max<int64_t>(1, whole.size() / kNumbers);
-  const Array some = whole.reshape({-1})(Slice(none, none, step)).to_cpu().astype(Dtype::kFloat64);
-  StartSample sample{message(whole.shape(), " ", whole.dtype()), {}};
-  for (const double number : some.to_vector<double>()) {
-    char bytes[sizeof number];
-    std::memcpy(bytes, &number, sizeof number);
-    sample.numbers.append(bytes, sizeof number);
-  }
-  return sample;
+  return digest_of(whole.reshape({-1})(Slice(none, none, step)).copy());
 }
 
 }  // namespace
@@ -45,21 +34,18 @@ void check_pieces(const char* who, const char* extent_name, int64_t extent,
 
 void check_equal_start(const char* who, const Array& whole, Communicator& comm) {
   if (comm.size() == 1) return;
-  const StartSample own = sample_of(whole);
-  const std::vector<std::string> types = comm.all_gather_object(own.type);
-  const std::vector<std::string> numbers = comm.all_gather_object(own.numbers);
-  for (size_t r = 1; r < types.size(); ++r) {
-    CATENA_CHECK(ValueError, types[r] == types[0], who, ": rank 0 made a layer of ", types[0],
-                 ", rank ", r, " of ", types[r], "; make the same layers on all ranks");
-    CATENA_CHECK(ValueError, numbers[r] == numbers[0], who, ": ranks 0 and ", r,
-                 " begin with different numbers, expected slices of one array; seed all ranks of ",
-                 "the communicator alike before the model is made: "
-                 "random::default_state(comm.device()).seed(number)");
-  }
-}
-
-Array slice_of(const Array& whole, const Communicator& comm, int axis) {
-  return split(whole, comm.size(), axis)[size_t(comm.rank())].copy();
+  constexpr char kForm[] = "the layer", kNumbers[] = "the start of the layer's numbers";
+  const auto difference = comm::Agreement()
+                              .add(kForm, message(whole.shape(), " ", whole.dtype()))
+                              .add_digest(kNumbers, digest_of_sample(whole))
+                              .compare(comm);
+  if (!difference) return;
+  const char* advice = difference->name() == kForm
+                           ? "; make the same layers on all ranks"
+                           : ", expected slices of one array; seed all ranks of the communicator "
+                             "alike before the model is made: "
+                             "random::default_state(comm.device()).seed(number)";
+  fail<ValueError>(who, ": ", difference->text(), advice);
 }
 
 }  // namespace catena::parallel

@@ -1,4 +1,4 @@
-// How the layers of a tensor-parallel model begin: as the layer that is not split.
+// Start values of the layers of a tensor-parallel model: those of the layer that is not split.
 #pragma once
 
 #include <string>
@@ -17,8 +17,5 @@ void check_pieces(const char* who, const char* extent_name, int64_t extent,
 // Collective: ValueError on all ranks unless they give arrays of one shape and dtype with the same
 // numbers, of which a few are compared.
 void check_equal_start(const char* who, const Array& whole, Communicator& comm);
-
-// A copy of the rank's slice of `whole` along the axis, which size() divides.
-Array slice_of(const Array& whole, const Communicator& comm, int axis);
 
 }  // namespace catena::parallel

@@ -8,7 +8,6 @@
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
 #include "catena/core/config.h"
-#include "catena/core/plugin.h"
 #include "catena/kernels/convolution.h"
 #include "catena/testing.h"
 #include "catena/testing_markers.h"

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "catena/array/creation.h"
-#include "catena/array/indexing.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/array/scan.h"

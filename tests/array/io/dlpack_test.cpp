@@ -10,6 +10,7 @@
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
 #include "catena/testing_markers.h"
+#include "error_text.h"
 
 namespace catena {
 namespace {
@@ -201,7 +202,7 @@ TEST(DlpackTest, ReadOnlyTensorsRefuseWrites) {
 
 TEST(DlpackTest, WhatCannotComeInStaysTheCallers) {
   const auto contains = [](const std::string& text, const char* part) {
-    EXPECT_NE(text.find(part), std::string::npos) << text;
+    expect_contains(text, {part});
   };
   {
     Foreign<> f({2}, {});

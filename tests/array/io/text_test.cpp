@@ -32,10 +32,9 @@ TEST_F(TextTest, AByteOrderMarkIsSkipped) {
             (std::vector<double>{1, 2, 3, 4}));
   EXPECT_EQ(read("\xef\xbb\xbf# head\n5\n", {.ndmin = 1}).to_vector<double>(),
             std::vector<double>{5});
-  EXPECT_NE(refused("1\n\xef\xbb\xbf"
-                    "2\n")
-                .find("line 2"),
-            std::string::npos);
+  expect_contains(refused("1\n\xef\xbb\xbf"
+                          "2\n"),
+                  {"line 2"});
 }
 
 TEST_F(TextTest, RoundTripKeepsEveryBit) {

@@ -1,16 +1,13 @@
 // Packed bits and counts of bits: numbers from NumPy.
-#include <cmath>
 #include <cstdint>
 
 #include "array/devices.h"
 #include "catena/array/bits.h"
-#include "error_text.h"
 
 namespace catena {
 namespace {
 
 using namespace test;
-using ::error_of;
 
 class Bits : public OnDevice {};
 

@@ -6,13 +6,11 @@
 #include "catena/array/logic.h"
 #include "catena/array/math.h"
 #include "catena/array/numeric.h"
-#include "error_text.h"
 
 namespace catena {
 namespace {
 
 using namespace test;
-using ::error_of;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 

@@ -7,8 +7,8 @@
 #include "array/devices.h"
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
-#include "catena/array/reduction.h"
 #include "catena/testing.h"
+#include "error_text.h"
 
 namespace catena {
 namespace {
@@ -166,27 +166,18 @@ TEST(Patches, TakeEmptyBatches) {
             "");
 }
 
-template <class Exception, class F>
-std::string message_of(F f) {
-  try {
-    f();
-  } catch (const Exception& e) {
-    return e.what();
-  }
-  return "no exception";
-}
 TEST(Patches, SayWhatIsWrong) {
   const Array img = zeros({1, 2, 3, 4});
-  EXPECT_EQ(message_of<ShapeError>([&] { im2col(img(0), 1, 1, 1, 1, 0, 0); }),
+  EXPECT_EQ(error_of<ShapeError>([&] { im2col(img(0), 1, 1, 1, 1, 0, 0); }),
             "im2col: expected images (n, channels, height, width), got (2, 3, 4)");
-  EXPECT_EQ(message_of<ShapeError>([&] { im2col(img, 5, 1, 1, 1, 0, 0); }),
+  EXPECT_EQ(error_of<ShapeError>([&] { im2col(img, 5, 1, 1, 1, 0, 0); }),
             "im2col: a window of (5, 1) does not fit into images of (3, 4) with pad (0, 0)");
-  EXPECT_EQ(message_of<ValueError>([&] { im2col(img, 1, 1, 0, 1, 0, 0); }),
+  EXPECT_EQ(error_of<ValueError>([&] { im2col(img, 1, 1, 0, 1, 0, 0); }),
             "im2col: expected a stride of at least 1, got 0");
-  EXPECT_EQ(message_of<ShapeError>([&] { col2im(img, 1, 1, 0, 0, 3, 4); }),
+  EXPECT_EQ(error_of<ShapeError>([&] { col2im(img, 1, 1, 0, 0, 3, 4); }),
             "col2im: expected patches (n, channels, kh, kw, oh, ow), as im2col makes them, got "
             "(1, 2, 3, 4)");
-  EXPECT_EQ(message_of<DtypeError>([&] {
+  EXPECT_EQ(error_of<DtypeError>([&] {
               col2im(zeros({1, 1, 1, 1, 1, 1}, Dtype::kInt32), 1, 1, 0, 0, 1, 1);
             }),
             "col2im: expected a floating dtype, got int32; convert with .astype(dtype::float32)");

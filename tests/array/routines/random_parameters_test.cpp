@@ -13,7 +13,6 @@
 #include "catena/array/math.h"
 #include "catena/array/random.h"
 #include "catena/array/reduction.h"
-#include "error_text.h"
 
 namespace catena {
 namespace {

@@ -9,13 +9,11 @@
 #include "catena/array/math.h"
 #include "catena/array/scan.h"
 #include "catena/array/statistics.h"
-#include "error_text.h"
 
 namespace catena {
 namespace {
 
 using namespace test;
-using ::error_of;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
@@ -29,21 +27,11 @@ class Statistics : public OnDevice {
 
 TEST_P(Statistics, StatisticsWithoutNan) {
   const Array a = numbers({1, NAN, 3, 4, NAN, NAN, NAN, NAN}).reshape({2, 4});
-  expect_close(nanvar(a, 1), {14.0 / 9, kNan});
-  expect_close(nanstd(a, {1, true}, 1), {std::sqrt(14.0 / 6), kNan});
-  expect_close(nanvar(a, 0, 1), {kNan, kNan, kNan, kNan});
-  expect_close(nanmedian(a, 1), {3, kNan});
-  expect_close(nanmedian(a), {3});
-  expect_close(nanmedian(numbers({4, NAN, 1})), {2.5});
-  expect_close(nanpercentile(a, 25, 1), {2, kNan});
   expect_close(nanquantile(a, {0, 1}, {1, true}), {1, kNan, 4, kNan});
   expect_close(nanquantile(a, 0.6, 1, QuantileMethod::kLower), {3, kNan});
   EXPECT_EQ(nanmedian(ints({1, 2})).item<double>(), 1.5);
   expect_close(nanmedian(zeros({2, 0}, {GetParam()}), 1), {kNan, kNan});
-  expect_close(nancumsum(a[0]), {1, 1, 4, 8});
   expect_close(nancumprod(a[0]), {1, 1, 3, 12});
-  EXPECT_EQ(nanargmax(a[0]).item<int64_t>(), 3);
-  EXPECT_EQ(values(nanargmin(numbers({NAN, 2, 1, NAN}).reshape({2, 2}), 1)), (V{1, 0}));
   EXPECT_EQ(nanargmax(ints({1, 3, 2})).item<int64_t>(), 1);
   expect_contains(error_of<ValueError>([&] { nanargmax(a, 1); }), {"nanargmax", "NaN"});
   const Array mask = on(array({true, true, false, true}));

@@ -49,12 +49,9 @@ double value_at(const Array& a, int64_t i) {
 
 double expected_cast(double value, Dtype to) {
   switch (kind_of(to)) {
-    case DtypeKind::kBool:
-      return value != 0;
-    case DtypeKind::kInt:
-      return std::trunc(value);
-    case DtypeKind::kFloat:
-      return value;  // all samples are exact in every float dtype
+    case DtypeKind::kBool: return value != 0;
+    case DtypeKind::kInt: return std::trunc(value);
+    case DtypeKind::kFloat: return value;  // all samples are exact in every float dtype
   }
   return 0;
 }

@@ -63,18 +63,10 @@ void accumulate(ReduceOp op, Expected& e, Real x) {
       e.value = (first ? 1 : e.value) * x;
       e.magnitude = std::fabs(e.value);
       break;
-    case ReduceOp::kMax:
-      e.value = first || std::isnan(x) || x > e.value ? x : e.value;
-      break;
-    case ReduceOp::kMin:
-      e.value = first || std::isnan(x) || x < e.value ? x : e.value;
-      break;
-    case ReduceOp::kAll:
-      e.value = (first || e.value != 0) && x != 0;
-      break;
-    case ReduceOp::kAny:
-      e.value = (!first && e.value != 0) || x != 0;
-      break;
+    case ReduceOp::kMax: e.value = first || std::isnan(x) || x > e.value ? x : e.value; break;
+    case ReduceOp::kMin: e.value = first || std::isnan(x) || x < e.value ? x : e.value; break;
+    case ReduceOp::kAll: e.value = (first || e.value != 0) && x != 0; break;
+    case ReduceOp::kAny: e.value = (!first && e.value != 0) || x != 0; break;
   }
 }
 

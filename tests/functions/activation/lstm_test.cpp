@@ -6,9 +6,7 @@
 #include "catena/core/graph.h"
 #include "catena/functions/array/reshape.h"
 #include "catena/functions/array/transpose.h"
-#include "catena/optimizers/sgd.h"
 #include "catena/testing_gtest.h"
-#include "error_text.h"
 #include "functions/functions_test_util.h"
 #include "kernels/lstm_reference.h"
 
@@ -130,26 +128,26 @@ TEST_P(LstmUnits, StatesCanBeCutAndSet) {
   EXPECT_EQ(testing::difference(lstm(x).data(), next), "");
   F::LSTM copy = lstm;
   EXPECT_EQ(testing::difference(copy(x).data(), lstm(x).data()), "");
-  EXPECT_EQ(message_of<ShapeError>([&] {
+  EXPECT_EQ(error_of<ShapeError>([&] {
               lstm(draw({3, 3}));
             }),
             "LSTM: the state is that of 4 samples, x has 3; call reset_state() where other "
             "sequences begin. Where some of the sequences have ended, order them from the longest "
             "to the shortest and call set_state() with the first 3 rows of c and h, as in "
             "h(Slice(0, 3))");
-  EXPECT_EQ(message_of<ShapeError>([&] {
+  EXPECT_EQ(error_of<ShapeError>([&] {
               lstm(draw({5, 3}));
             }),
             "LSTM: the state is that of 4 samples, x has 5; call reset_state() where other "
             "sequences begin");
-  EXPECT_EQ(message_of<ShapeError>([&] {
+  EXPECT_EQ(error_of<ShapeError>([&] {
               lstm.set_state({}, draw({4, 3}));
             }),
             "LSTM: a state has shape (4, 3), expected (n, 2)");
   const auto refused = [&](Volatile first, Volatile second) {
     lstm.reset_state();
     lstm(Variable(x, first));
-    return message_of<GradientError>([&] { lstm(Variable(x, second)); });
+    return error_of<GradientError>([&] { lstm(Variable(x, second)); });
   };
   EXPECT_EQ(refused(Volatile::on, Volatile::off),
             "LSTM: the step before was volatile, this one is recorded; call reset_state() between "
@@ -180,7 +178,7 @@ TEST_P(LstmUnits, StartValuesAndNames) {
   EXPECT_EQ(lstm.in_size(), 3);
   EXPECT_EQ(lstm.out_size(), 2);
   EXPECT_EQ(F::LSTM(lstm).named_parameters()[2].first, "lateral/W");
-  EXPECT_EQ(message_of<ValueError>([] { F::LSTM(3, 0); }),
+  EXPECT_EQ(error_of<ValueError>([] { F::LSTM(3, 0); }),
             "LSTM: expected an in_size and an out_size of at least 1, got 3 and 0");
   EXPECT_THROW(F::LSTM(0, 2), ValueError);
   EXPECT_THROW(F::LSTM(3, 2, {.dtype = Dtype::kInt32}), DtypeError);
@@ -241,10 +239,8 @@ TEST(LstmUnitsGraph, RefusesTheStateOfAnEarlierStep) {
   F::LSTM lstm(4, 3);
   const Array x = random_array({2, 4}, -1, 1, Dtype::kFloat32, gpu, 1);
   lstm(x);
-  EXPECT_NE(error_of<Error>([&] {
-              cuda::Graph::capture(gpu, [&] { lstm(x); });
-            }).find("every replay of it; call reset_state()"),
-            std::string::npos);
+  expect_contains(error_of<Error>([&] { cuda::Graph::capture(gpu, [&] { lstm(x); }); }),
+                  {"every replay of it; call reset_state()"});
 }
 
 }  // namespace

@@ -1,34 +1,15 @@
 // Records of rectifiers that are more than a row of the element-wise table.
-#include "catena/functions/activation/clipped_relu.h"
-#include "catena/functions/activation/crelu.h"
-#include "catena/functions/activation/hard_shrink.h"
+#include "catena/functions/activation/elementwise.h"
 #include "catena/functions/activation/maxout.h"
 #include "catena/functions/activation/prelu.h"
-#include "catena/functions/activation/silu.h"
-#include "catena/functions/activation/soft_shrink.h"
 #include "functions/function_record.h"
 
 namespace catena {
 namespace {
 
-FunctionRecord element_wise(const char* name, double low, double high,
-                            std::function<Variable(const Variable&)> call,
-                            std::function<double(double)> value) {
-  FunctionRecord r;
-  r.function = name;
-  r.ranges = {{low, high}};
-  r.shapes = {{{2, 3, 4}}, {{}}, {{0, 3}}};
-  r.call = unary(std::move(call));
-  r.reference = [=](const Plains& in) {
-    return Plains{plain(in[0].shape, [&](const Shape& i) { return value(in[0].at(i)); })};
-  };
-  r.forward_launches = r.backward_launches = 1;
-  return r;
-}
-
 FunctionRecord clipped_relu_record() {
-  FunctionRecord r = element_wise(
-      "clipped_relu", -30, 50, [](const Variable& x) { return F::clipped_relu(x); },
+  FunctionRecord r = elementwise_record(
+      "clipped_relu", {-30, 50}, [](const Variable& x) { return F::clipped_relu(x); },
       [](double x) { return x < 0    ? 0
                             : x > 20 ? 20
                                      : x; });
@@ -40,20 +21,20 @@ FunctionRecord clipped_relu_record() {
 }
 
 FunctionRecords shrink_records() {
-  FunctionRecord hard = element_wise(
-      "hard_shrink", -1, 1, [](const Variable& x) { return F::hard_shrink(x, 0.25); },
+  FunctionRecord hard = elementwise_record(
+      "hard_shrink", {-1, 1}, [](const Variable& x) { return F::hard_shrink(x, 0.25); },
       [](double x) { return x >= -0.25 && x <= 0.25 ? 0 : x; });
   hard.errors = {error<ValueError>([](const Draw& draw) { F::hard_shrink(draw({3}), -1.0); },
                                    "HardShrink: expected a bound of at least 0, got -1")};
-  FunctionRecord soft = element_wise(
-      "soft_shrink", -1, 1, [](const Variable& x) { return F::soft_shrink(x, 0.25); },
+  FunctionRecord soft = elementwise_record(
+      "soft_shrink", {-1, 1}, [](const Variable& x) { return F::soft_shrink(x, 0.25); },
       [](double x) { return x > 0.25    ? x - 0.25
                             : x < -0.25 ? x + 0.25
                                         : 0; });
   soft.errors = {error<ValueError>([](const Draw& draw) { F::soft_shrink(draw({3}), -1.0); },
                                    "SoftShrink: expected a bound of at least 0, got -1")};
-  FunctionRecord half = element_wise(
-      "soft_shrink", -4, 4, [](const Variable& x) { return F::soft_shrink(x); },
+  FunctionRecord half = elementwise_record(
+      "soft_shrink", {-4, 4}, [](const Variable& x) { return F::soft_shrink(x); },
       [](double x) { return x > 0.5    ? x - 0.5
                             : x < -0.5 ? x + 0.5
                                        : 0; });
@@ -83,19 +64,16 @@ FunctionRecord prelu_record(const char* variant, std::vector<Shapes> shapes) {
 
 FunctionRecord prelu_errors() {
   FunctionRecord r = prelu_record("errors", {{{2, 3}, {3}}});
-  const auto call = [](Shape x, Shape W, Dtype dtype = Dtype::kFloat64) {
-    return [=](const Draw& draw) { F::prelu(draw(x), draw(W, 0, 1, 0, dtype)); };
-  };
   r.errors = {
-      type_error("PReLU", call({2, 4}, {3}),
+      type_error("PReLU", {{2, 4}, {3}},
                  "Expect: x.shape[1] == W.shape[0]\nActual: 4 != 3\nInputs: x float64 (2, 4), W "
                  "float64 (3,)\nThe slopes W, of shape (3,), cover the axes of x that follow the "
                  "first one; x has shape (2, 4)."),
-      type_error("PReLU", call({2}, {3}),
+      type_error("PReLU", {{2}, {3}},
                  "Expect: x.ndim >= W.ndim + 1\nActual: 1 < 2\nInputs: x float64 (2,), W float64 "
                  "(3,)\nThe slopes W, of shape (3,), cover the axes of x that follow the first "
                  "one; x has shape (2,)."),
-      type_error("PReLU", call({2, 3}, {3}, Dtype::kInt32),
+      type_error("PReLU", {{2, 3}, {{3}, Dtype::kInt32}},
                  "Expect: W.dtype.kind == f\nActual: i != f\nInputs: x float64 (2, 3), W int32 "
                  "(3,)\nExpected is a floating dtype: convert W with .astype(dtype::float32)."),
   };
@@ -110,7 +88,7 @@ FunctionRecord crelu_record(int64_t axis) {
   r.shapes = {{{2, 3, 4}}, {{2, 3, 2, 2}}, {{0, 2, 3}}};
   r.call = unary([=](const Variable& x) { return axis == 1 ? F::crelu(x) : F::crelu(x, axis); });
   r.reference = [=](const Plains& in) {
-    const auto a = size_t(axis < 0 ? axis + in[0].shape.ndim() : axis);
+    const auto a = place_of(axis, in[0].shape);
     Shape shape = in[0].shape;
     shape[a] *= 2;
     return Plains{plain(shape, [&](const Shape& i) {
@@ -135,7 +113,7 @@ FunctionRecord maxout_record(int64_t pool, int64_t axis) {
   r.call = unary(
       [=](const Variable& x) { return axis == 1 ? F::maxout(x, pool) : F::maxout(x, pool, axis); });
   r.reference = [=](const Plains& in) {
-    const auto a = size_t(axis < 0 ? axis + in[0].shape.ndim() : axis);
+    const auto a = place_of(axis, in[0].shape);
     Shape shape = in[0].shape;
     shape[a] /= pool;
     return Plains{plain(shape, [&](const Shape& i) {
@@ -156,18 +134,15 @@ FunctionRecord maxout_record(int64_t pool, int64_t axis) {
 FunctionRecord maxout_errors() {
   FunctionRecord r = maxout_record(2, 1);
   r.variant = "errors";
-  r.errors = {type_error(
-                  "Maxout",
-                  [](const Draw& draw) {
-                    F::maxout(draw({2, 5}), 2);
-                  },
-                  "Expect: x.shape[axis] % pool_size == 0\nActual: 1 != 0\nInputs: x float64 (2, "
-                  "5)\nThe extent of axis 1 is expected as a multiple of pool_size, 2."),
-              error<ValueError>(
-                  [](const Draw& draw) {
-                    F::maxout(draw({2, 4}), 0);
-                  },
-                  "Maxout: expected a pool_size of at least 1, got 0")};
+  r.errors = {
+      type_error("Maxout", {{2, 5}},
+                 "Expect: x.shape[axis] % pool_size == 0\nActual: 1 != 0\nInputs: x float64 (2, "
+                 "5)\nThe extent of axis 1 is expected as a multiple of pool_size, 2."),
+      error<ValueError>(
+          [](const Draw& draw) {
+            F::maxout(draw({2, 4}), 0);
+          },
+          "Maxout: expected a pool_size of at least 1, got 0")};
   return r;
 }
 
@@ -176,13 +151,13 @@ FunctionRecord maxout_errors() {
 CATENA_FUNCTION_RECORDS(rectifier) {
   FunctionRecords records{
       clipped_relu_record(),
-      element_wise(
-          "relu6", -4, 11, [](const Variable& x) { return F::relu6(x); },
+      elementwise_record(
+          "relu6", {-4, 11}, [](const Variable& x) { return F::relu6(x); },
           [](double x) { return x < 0   ? 0
                                 : x > 6 ? 6
                                         : x; }),
-      element_wise(
-          "swish", -5, 5, [](const Variable& x) { return F::swish(x); },
+      elementwise_record(
+          "swish", {-5, 5}, [](const Variable& x) { return F::swish(x); },
           [](double x) { return x / (1 + std::exp(-x)); }),
       prelu_record("one slope", {{{4, 3}, {}}, {{2}, {}}, {{0, 3}, {}}}),
       prelu_record("a slope a channel", {{{4, 3}, {3}}, {{2, 3, 4, 5}, {3}}, {{2, 0, 3}, {0}}}),

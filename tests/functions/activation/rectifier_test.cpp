@@ -2,22 +2,9 @@
 // infinity; values and gradients elsewhere have rows and records.
 #include <limits>
 
-#include "catena/functions/activation/clipped_relu.h"
-#include "catena/functions/activation/elu.h"
-#include "catena/functions/activation/gelu.h"
-#include "catena/functions/activation/hard_shrink.h"
-#include "catena/functions/activation/hard_sigmoid.h"
-#include "catena/functions/activation/hard_swish.h"
-#include "catena/functions/activation/hard_tanh.h"
-#include "catena/functions/activation/leaky_relu.h"
-#include "catena/functions/activation/log_sigmoid.h"
+#include "catena/functions/activation/elementwise.h"
 #include "catena/functions/activation/maxout.h"
-#include "catena/functions/activation/mish.h"
 #include "catena/functions/activation/prelu.h"
-#include "catena/functions/activation/selu.h"
-#include "catena/functions/activation/silu.h"
-#include "catena/functions/activation/soft_shrink.h"
-#include "catena/functions/activation/softsign.h"
 #include "catena/functions/array/reshape.h"
 #include "catena/functions/array/transpose.h"
 #include "catena/functions/connection/convolution_2d.h"
@@ -174,15 +161,15 @@ TEST_P(Rectifier, PReLUStartsWithOneQuarterAndLearns) {
 }
 
 TEST_P(Rectifier, PReLURefusesWhatMakesNoSense) {
-  EXPECT_EQ(message_of<DtypeError>([] { F::PReLU({}, {.dtype = Dtype::kInt32}); }),
+  EXPECT_EQ(error_of<DtypeError>([] { F::PReLU({}, {.dtype = Dtype::kInt32}); }),
             "PReLU: expected a floating dtype, got int32");
-  EXPECT_EQ(message_of<ValueError>([] {
+  EXPECT_EQ(error_of<ValueError>([] {
               F::PReLU({2, -1});
             }),
             "PReLU: expected extents of at least 0, got (2, -1)");
   F::PReLU a;
   const F::PReLU b = std::move(a);
-  EXPECT_EQ(message_of<ValueError>([&] { a(draw({2})); }),
+  EXPECT_EQ(error_of<ValueError>([&] { a(draw({2})); }),
             "PReLU: this layer has no slopes; it was moved from");
 }
 
@@ -201,7 +188,7 @@ TEST_P(Rectifier, MaxoutIsTheLargestOfItsPool) {
   EXPECT_EQ(flat.pool_size(), 3);
   const F::Maxout copy = flat;
   EXPECT_EQ(copy.named_parameters()[1].first, "linear/b");
-  EXPECT_EQ(message_of<ValueError>([] { F::Maxout(4, 2, 0); }),
+  EXPECT_EQ(error_of<ValueError>([] { F::Maxout(4, 2, 0); }),
             "Maxout: expected a pool_size of at least 1, got 0");
   EXPECT_THROW(F::Maxout(4, 2, 3, {.initialW = draw({2, 4})}), ShapeError);
 }

@@ -175,7 +175,7 @@ FunctionRecord concat_record(int64_t axis, std::vector<Shapes> shapes) {
   r.shapes = std::move(shapes);
   r.call = [=](const Variables& v) { return Variables{F::concat(v, axis)}; };
   r.reference = [=](const Plains& in) {
-    return Plains{concat_of(in, size_t(axis < 0 ? axis + in[0].shape.ndim() : axis))};
+    return Plains{concat_of(in, place_of(axis, in[0].shape))};
   };
   r.forward_launches = 1;
   r.backward_launches = 0;
@@ -315,13 +315,15 @@ FunctionRecords copy_records() {
 }  // namespace
 
 CATENA_FUNCTION_RECORDS(array) {
-  FunctionRecords records{concat_record(1, {{{2, 3, 2}, {2, 1, 2}, {2, 0, 2}}, {{0, 3}, {0, 2}}}),
-                          concat_record(-1, {{{2, 2}, {2, 2}}}), concat_errors()};
-  for (const auto group : {reshape_records, unit_axis_records, transpose_records, broadcast_records,
-                           split_records, get_item_records, copy_records}) {
-    for (FunctionRecord& record : group()) records.push_back(std::move(record));
-  }
-  return records;
+  return joined({{concat_record(1, {{{2, 3, 2}, {2, 1, 2}, {2, 0, 2}}, {{0, 3}, {0, 2}}}),
+                  concat_record(-1, {{{2, 2}, {2, 2}}}), concat_errors()},
+                 reshape_records(),
+                 unit_axis_records(),
+                 transpose_records(),
+                 broadcast_records(),
+                 split_records(),
+                 get_item_records(),
+                 copy_records()});
 }
 
 }  // namespace catena

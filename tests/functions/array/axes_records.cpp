@@ -1,6 +1,5 @@
 // Records of functions that move axes, and of those that take triangles and diagonals.
 #include <algorithm>
-#include <numeric>
 
 #include "catena/functions/array/diagonal.h"
 #include "catena/functions/array/flip.h"
@@ -106,8 +105,7 @@ FunctionRecords turn_records() {
       },
       [](const Plain& x) { return turned(x, 3); }));
   records.back().errors = {
-      error<ShapeError>([](const Draw& draw) { F::rot90(draw({3})); },
-                        "Rot90: expected at least 2 axes, got (3,)"),
+      error<ShapeError>({{3}}, "Rot90: expected at least 2 axes, got (3,)"),
       refused<ValueError>([](const Array& x) { F::rot90(x, 1, {1}); },
                           "Rot90: expected two axes, got (1,)"),
       refused<ValueError>(
@@ -134,10 +132,8 @@ FunctionRecords mirror_records() {
   FunctionRecord across = view_record(
       "fliplr", "", {{3, 2}, {2, 3, 2}}, [](const Variable& x) { return F::fliplr(x); },
       mirrored(1));
-  up.errors = {error<ShapeError>([](const Draw& draw) { F::flipud(draw({})); },
-                                 "Flipud: expected at least 1 axis, got ()")};
-  across.errors = {error<ShapeError>([](const Draw& draw) { F::fliplr(draw({3})); },
-                                     "Fliplr: expected at least 2 axes, got (3,)")};
+  up.errors = {error<ShapeError>({WrongInput()}, "Flipud: expected at least 1 axis, got ()")};
+  across.errors = {error<ShapeError>({{3}}, "Fliplr: expected at least 2 axes, got (3,)")};
   return {up, across};
 }
 
@@ -193,14 +189,14 @@ FunctionRecords triangle_records() {
     records.push_back(unary_record(
         "tril", message("diagonal ", k), shapes, [=](const Variable& x) { return F::tril(x, k); },
         triangle_of([=](int64_t above) { return above <= k; })));
+    records.back().errors = {
+        error<ShapeError>({WrongInput()}, "Tril: expected at least 1 axis, got a 0-d x")};
     records.push_back(unary_record(
         "triu", message("diagonal ", k), shapes, [=](const Variable& x) { return F::triu(x, k); },
         triangle_of([=](int64_t above) { return above >= k; })));
+    records.back().errors = {
+        error<ShapeError>({WrongInput()}, "Triu: expected at least 1 axis, got a 0-d x")};
   }
-  records.back().errors = {error<ShapeError>([](const Draw& draw) { F::tril(draw({})); },
-                                             "Tril: expected at least 1 axis, got a 0-d x"),
-                           error<ShapeError>([](const Draw& draw) { F::triu(draw({})); },
-                                             "Triu: expected at least 1 axis, got a 0-d x")};
   return records;
 }
 
@@ -219,16 +215,6 @@ Plain diagonal_of(const Plain& x, int64_t offset, size_t a, size_t b, std::vecto
   });
 }
 
-// Sums over the last axis.
-Plain last_summed(const Plain& x) {
-  return plain(Shape(x.shape.begin(), x.shape.end() - 1), [&](Shape i) {
-    double total = 0;
-    i.push_back(0);
-    for (; i.back() < x.shape.back(); ++i.back()) total += x.at(i);
-    return total;
-  });
-}
-
 FunctionRecords diagonal_records() {
   FunctionRecords records;
   const Shapes shapes{{3, 4}, {4, 2}, {0, 3}};
@@ -241,7 +227,7 @@ FunctionRecords diagonal_records() {
     records.push_back(unary_record(
         "trace", message("offset ", offset), shapes,
         [=](const Variable& x) { return F::trace(x, offset); },
-        [=](const Plain& x) { return last_summed(reference(x)); }));
+        [=](const Plain& x) { return over_axes(reference(x), {-1}, false, added_up); }));
   }
   const auto reference = [](const Plain& x) { return diagonal_of(x, 1, 2, 0, {1}); };
   records.push_back(unary_record(
@@ -250,24 +236,17 @@ FunctionRecords diagonal_records() {
   records.push_back(unary_record(
       "trace", "axes -1 and 0", {{3, 2, 3}},
       [](const Variable& x) { return F::trace(x, 1, -1, 0); },
-      [=](const Plain& x) { return last_summed(reference(x)); }));
+      [=](const Plain& x) { return over_axes(reference(x), {-1}, false, added_up); }));
   records.back().errors = {
       error<ShapeError>([](const Draw& draw) { F::diagonal(draw({3})); },
                         "Diagonal: expected at least 2 axes, got (3,)"),
-      error<ShapeError>([](const Draw& draw) { F::trace(draw({3})); },
-                        "Trace: expected at least 2 axes, got (3,)"),
+      error<ShapeError>({{3}}, "Trace: expected at least 2 axes, got (3,)"),
       refused<ValueError>([](const Array& x) { F::diagonal(x, 0, 1, -2); },
                           "Diagonal: both axes are 1"),
       refused<ValueError>([](const Array& x) { F::trace(x, 0, 1, -2); }, "Trace: both axes are 1"),
       refused<IndexError>([](const Array& x) { F::trace(x, 0, 1, 3); },
                           "Trace: axis 3 is out of range for an array of 3 dimensions"),
-      type_error(
-          "Trace",
-          [](const Draw& draw) {
-            F::trace(draw.labels({1}, {1, 1}));
-          },
-          "Expect: x.dtype.kind == f\nActual: i != f\nInputs: x int32 (1, 1)\n"
-          "Expected is a floating dtype: convert x with .astype(dtype::float32)."),
+      integers_refused("Trace", {1, 1}),
   };
   return records;
 }
@@ -313,12 +292,8 @@ FunctionRecords sort_records() {
 }  // namespace
 
 CATENA_FUNCTION_RECORDS(axes) {
-  FunctionRecords records;
-  for (const auto group : {moveaxis_records, turn_records, mirror_records, dstack_records,
-                           triangle_records, diagonal_records, sort_records}) {
-    for (FunctionRecord& record : group()) records.push_back(std::move(record));
-  }
-  return records;
+  return joined({moveaxis_records(), turn_records(), mirror_records(), dstack_records(),
+                 triangle_records(), diagonal_records(), sort_records()});
 }
 
 }  // namespace catena

@@ -107,10 +107,6 @@ FunctionRecords block_records() {
 
 }  // namespace
 
-CATENA_FUNCTION_RECORDS(blocks) {
-  FunctionRecords records = column_stack_records();
-  for (FunctionRecord& record : block_records()) records.push_back(std::move(record));
-  return records;
-}
+CATENA_FUNCTION_RECORDS(blocks) { return joined({column_stack_records(), block_records()}); }
 
 }  // namespace catena

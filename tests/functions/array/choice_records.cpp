@@ -92,7 +92,7 @@ FunctionRecord separate_record(int64_t axis) {
   r.shapes = {{{2, 3}}, {{2, 3, 2}}};
   r.call = [=](const Variables& v) { return F::separate(v[0], axis); };
   r.reference = [=](const Plains& in) {
-    const auto place = size_t(axis < 0 ? axis + in[0].shape.ndim() : axis);
+    const auto place = place_of(axis, in[0].shape);
     Shape rest = in[0].shape;
     rest.erase(rest.begin() + int64_t(place));
     Plains parts;
@@ -116,16 +116,11 @@ FunctionRecord separate_record(int64_t axis) {
 int64_t source(PadMode mode, int64_t i, int64_t n) {
   if (i >= 0 && i < n) return i;
   switch (mode) {
-    case PadMode::kConstant:
-      return -1;
-    case PadMode::kEdge:
-      return i < 0 ? 0 : n - 1;
-    case PadMode::kReflect:
-      return i < 0 ? -i : 2 * (n - 1) - i;
-    case PadMode::kSymmetric:
-      return i < 0 ? -i - 1 : 2 * n - 1 - i;
-    case PadMode::kWrap:
-      return i < 0 ? i + n : i - n;
+    case PadMode::kConstant: return -1;
+    case PadMode::kEdge: return i < 0 ? 0 : n - 1;
+    case PadMode::kReflect: return i < 0 ? -i : 2 * (n - 1) - i;
+    case PadMode::kSymmetric: return i < 0 ? -i - 1 : 2 * n - 1 - i;
+    case PadMode::kWrap: return i < 0 ? i + n : i - n;
   }
   return -1;
 }
@@ -230,11 +225,10 @@ FunctionRecords take_records() {
   };
   records.push_back(flat);
   records.back().errors = {
-      type_error(
-          "Take", [](const Draw& draw) { F::take(draw({3}), draw({2}), 0); },
-          "Expect: indices.dtype.kind == i\nActual: f != i\nInputs: x float64 (3,), indices "
-          "float64 "
-          "(2,)\nPositions are integers: convert them with .astype(dtype::int32)."),
+      type_error("Take", {{3}, {2}},
+                 "Expect: indices.dtype.kind == i\nActual: f != i\nInputs: x float64 (3,), indices "
+                 "float64 "
+                 "(2,)\nPositions are integers: convert them with .astype(dtype::int32)."),
       error<IndexError>([](const Draw& draw) { F::take(draw({3}), draw.labels({0}, {1}), 1); },
                         "Take: x has one axis, 0 or -1; the axis given is 1."),
   };
@@ -251,7 +245,7 @@ FunctionRecord along_record(int64_t axis, std::vector<Shapes> shapes) {
       binary([=](const Variable& x, const Variable& t) { return F::take_along_axis(x, t, axis); });
   r.reference = [=](const Plains& in) {
     const Plain &x = in[0], &t = in[1];
-    const auto a = size_t(axis < 0 ? axis + x.shape.ndim() : axis);
+    const auto a = place_of(axis, x.shape);
     Shape shape = x.shape;
     shape[a] = t.shape[a];
     return Plains{plain(shape, [&](const Shape& i) {
@@ -287,12 +281,12 @@ FunctionRecord one_hot_record(Dtype dtype) {
   };
   r.result_dtype = dtype;
   r.differentiable = false;
-  r.errors = {type_error(
-                  "OneHot", [](const Draw& draw) { F::one_hot(draw({2}), 3); },
-                  "Expect: t.dtype.kind == i\nActual: f != i\nInputs: t float64 (2,)\nLabels are "
-                  "integers: convert them with .astype(dtype::int32)."),
-              error<ValueError>([](const Draw& draw) { F::one_hot(draw.labels({0}, {1}), -1); },
-                                "OneHot: expected a number of classes, got -1")};
+  r.errors = {
+      type_error("OneHot", {{2}},
+                 "Expect: t.dtype.kind == i\nActual: f != i\nInputs: t float64 (2,)\nLabels are "
+                 "integers: convert them with .astype(dtype::int32)."),
+      error<ValueError>([](const Draw& draw) { F::one_hot(draw.labels({0}, {1}), -1); },
+                        "OneHot: expected a number of classes, got -1")};
   return r;
 }
 
@@ -320,7 +314,7 @@ FunctionRecords order_records() {
         "roll", message("by ", shift, ", axis ", axis), {{3, 4}, {2, 3, 2}, {2, 0}},
         [=](const Variable& x) { return F::roll(x, shift, axis); },
         [=](const Plain& x) {
-          const auto a = size_t(axis < 0 ? axis + x.shape.ndim() : axis);
+          const auto a = place_of(axis, x.shape);
           const int64_t n = x.shape[a];
           return plain(x.shape, [&](Shape i) {
             i[a] = ((i[a] - shift) % n + n) % n;
@@ -346,7 +340,7 @@ FunctionRecords repeat_records() {
         "repeat", message(count, " times, axis ", axis), {{2, 3}, {3, 2, 2}, {0, 2}},
         [=](const Variable& x) { return F::repeat(x, count, axis); },
         [=](const Plain& x) {
-          const auto a = size_t(axis < 0 ? axis + x.shape.ndim() : axis);
+          const auto a = place_of(axis, x.shape);
           Shape shape = x.shape;
           shape[a] *= count;
           return plain(shape, [&](Shape i) {
@@ -395,18 +389,15 @@ FunctionRecords repeat_records() {
 }  // namespace
 
 CATENA_FUNCTION_RECORDS(choice) {
-  FunctionRecords records{separate_record(0),
-                          separate_record(-1),
-                          one_hot_record(Dtype::kFloat32),
-                          one_hot_record(Dtype::kFloat64),
-                          one_hot_record(Dtype::kInt32),
-                          along_record(0, {{{2, 3}, {4, 3}}, {{2, 3}, {4, 1}}, {{2, 0}, {1, 0}}}),
-                          along_record(-1, {{{3, 2}, {3, 4}}, {{3, 4, 2}, {3, 4, 1}}})};
-  for (const auto group :
-       {stack_records, pad_records, take_records, order_records, repeat_records}) {
-    for (FunctionRecord& record : group()) records.push_back(std::move(record));
-  }
-  return records;
+  return joined({{separate_record(0), separate_record(-1), one_hot_record(Dtype::kFloat32),
+                  one_hot_record(Dtype::kFloat64), one_hot_record(Dtype::kInt32),
+                  along_record(0, {{{2, 3}, {4, 3}}, {{2, 3}, {4, 1}}, {{2, 0}, {1, 0}}}),
+                  along_record(-1, {{{3, 2}, {3, 4}}, {{3, 4, 2}, {3, 4, 1}}})},
+                 stack_records(),
+                 pad_records(),
+                 take_records(),
+                 order_records(),
+                 repeat_records()});
 }
 
 }  // namespace catena

@@ -2,7 +2,6 @@
 #include "catena/functions/array/resize_images.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "functions/function_record.h"
 
@@ -57,13 +56,9 @@ FunctionRecord resize_record(std::string variant, F::Extent2D size, F::ResizeIma
           },
           "ResizeImages: images of (1, 2) and (1, 1099511627776), expected at most 1073741824 rows "
           "and columns"),
-      type_error(
-          "ResizeImages",
-          [](const Draw& draw) {
-            F::resize_images(draw({2, 3}), 2);
-          },
-          "Expect: x.ndim == 4\nActual: 2 != 4\nInputs: x float64 (2, 3)\nExpected are "
-          "images (n, channels, height, width); the input has shape (2, 3)."),
+      type_error("ResizeImages", {{2, 3}},
+                 "Expect: x.ndim == 4\nActual: 2 != 4\nInputs: x float64 (2, 3)\nExpected are "
+                 "images (n, channels, height, width); the input has shape (2, 3)."),
   };
   return r;
 }

@@ -26,48 +26,26 @@ FunctionRecord select_item_errors() {
   const std::string expected = "\nExpected are x (n, classes) and t (n), a class for each row.";
   r.errors = {
       type_error(
-          "SelectItem",
-          [](const Draw& draw) {
-            F::select_item(draw({2, 3}), draw.labels({0, 1, 2}, {3}));
-          },
+          "SelectItem", {{2, 3}, {{3}, Dtype::kInt32}},
           "Expect: t.shape[0] == x.shape[0]\nActual: 3 != 2\nInputs: x float64 (2, 3), t int32 "
           "(3,)" +
               expected),
+      type_error("SelectItem", {{2, 3, 1}, {{2}, Dtype::kInt32}},
+                 "Expect: x.ndim == 2\nActual: 3 != 2\nInputs: x float64 (2, 3, 1), t int32 (2,)" +
+                     expected),
+      type_error("SelectItem", {{2, 3}, {{2, 1}, Dtype::kInt32}},
+                 "Expect: t.ndim == 1\nActual: 2 != 1\nInputs: x float64 (2, 3), t int32 (2, 1)" +
+                     expected),
+      type_error("SelectItem", {{2, 3}, {2}},
+                 "Expect: t.dtype == int32\nActual: float64 != int32\nInputs: x float64 (2, 3), t "
+                 "float64 (2,)\nConvert t with .astype(dtype::int32)."),
       type_error(
-          "SelectItem",
-          [](const Draw& draw) {
-            F::select_item(draw({2, 3, 1}), draw.labels({0, 1}, {2}));
-          },
-          "Expect: x.ndim == 2\nActual: 3 != 2\nInputs: x float64 (2, 3, 1), t int32 (2,)" +
-              expected),
-      type_error(
-          "SelectItem",
-          [](const Draw& draw) {
-            F::select_item(draw({2, 3}), draw.labels({0, 1}, {2, 1}));
-          },
-          "Expect: t.ndim == 1\nActual: 2 != 1\nInputs: x float64 (2, 3), t int32 (2, 1)" +
-              expected),
-      type_error(
-          "SelectItem",
-          [](const Draw& draw) {
-            F::select_item(draw({2, 3}), draw({2}));
-          },
-          "Expect: t.dtype == int32\nActual: float64 != int32\nInputs: x float64 (2, 3), t "
-          "float64 (2,)\nConvert t with .astype(dtype::int32)."),
-      type_error(
-          "SelectItem",
-          [](const Draw& draw) {
-            F::select_item(draw.labels({0, 1}, {2, 1}), draw({2}));
-          },
+          "SelectItem", {{{2, 1}, Dtype::kInt32}, {2}},
           "Expect: t.dtype == int32\nActual: float64 != int32\nInputs: x int32 (2, 1), t float64 "
           "(2,)\nThe arguments look swapped: it is select_item(x, t)."),
-      type_error(
-          "SelectItem",
-          [](const Draw& draw) {
-            F::select_item(draw.labels({0, 1}, {2, 1}), draw.labels({0, 0}, {2}));
-          },
-          "Expect: x.dtype.kind == f\nActual: i != f\nInputs: x int32 (2, 1), t int32 "
-          "(2,)\nExpected is a floating dtype: convert x with .astype(dtype::float32)."),
+      type_error("SelectItem", {{{2, 1}, Dtype::kInt32}, {{2}, Dtype::kInt32}},
+                 "Expect: x.dtype.kind == f\nActual: i != f\nInputs: x int32 (2, 1), t int32 "
+                 "(2,)\nExpected is a floating dtype: convert x with .astype(dtype::float32)."),
   };
   return r;
 }

@@ -1,7 +1,5 @@
 // Files that CaffeFunction refuses: damaged, truncated, of another kind, too large; and what it
 // takes beyond what Caffe writes today.
-#include <gtest/gtest.h>
-
 #include <random>
 
 #include "catena/array/io.h"
@@ -25,7 +23,7 @@ class CaffeFiles : public ::testing::Test {
   // What the error says behind the path.
   std::string refused(const std::string& bytes) {
     const std::string path = file(bytes);
-    const std::string text = message_of<IoError>([&] { F::CaffeFunction{path}; });
+    const std::string text = error_of<IoError>([&] { F::CaffeFunction{path}; });
     const std::string begin = "CaffeFunction: '" + path + "', ";
     EXPECT_EQ(text.find(begin), 0u) << text;
     return text.substr(std::min(begin.size(), text.size()));
@@ -53,7 +51,7 @@ TEST_F(CaffeFiles, TruncatedAnywhere) {
   for (size_t n = 0; n < whole.size(); ++n) try {
       F::CaffeFunction{file(whole.substr(0, n))};
     } catch (const IoError& e) {
-      EXPECT_NE(std::string(e.what()).find("at byte "), std::string::npos) << e.what();
+      expect_contains(e.what(), {"at byte "});
       ++refused_count;
     }
   ::testing::internal::GetCapturedStderr();
@@ -99,14 +97,14 @@ TEST_F(CaffeFiles, OfAnotherKind) {
 
 TEST_F(CaffeFiles, ThatAreNotThere) {
   const std::string missing = folder_ / "none.caffemodel";
-  const std::string text = message_of<IoError>([&] { F::CaffeFunction{missing}; });
+  const std::string text = error_of<IoError>([&] { F::CaffeFunction{missing}; });
   EXPECT_EQ(text,
             "CaffeFunction: reading '" + missing + "': cannot open it: No such file or directory");
   EXPECT_THROW(F::CaffeFunction{folder_.path()}, IoError);
   const std::string large = folder_ / "large.caffemodel";
   write_file(large, "");
   std::filesystem::resize_file(large, uintmax_t{1} << 31);
-  EXPECT_EQ(message_of<IoError>([&] { F::CaffeFunction{large}; }),
+  EXPECT_EQ(error_of<IoError>([&] { F::CaffeFunction{large}; }),
             "CaffeFunction: '" + large +
                 "' has 2147483648 bytes, expected at most 2^31 - 1, which "
                 "Caffe reads; is it a .caffemodel?");

@@ -3,13 +3,13 @@
 #include "catena/autograd/backward.h"
 #include "catena/core/graph.h"
 #include "catena/core/memory.h"
-#include "catena/functions/activation/softmax.h"
 #include "catena/functions/connection/convolution_2d.h"
 #include "catena/functions/connection/linear.h"
 #include "catena/functions/loss/softmax_cross_entropy.h"
 #include "catena/optimizers/sgd.h"
 #include "catena/serializers/npz.h"
 #include "catena/testing_markers.h"
+#include "error_text.h"
 #include "functions/caffe/caffe_models.h"
 #include "functions/caffe/wire.h"
 
@@ -79,9 +79,7 @@ TEST_P(CaffeFunction, ListsWhatTheFileHas) {
 
 TEST_P(CaffeFunction, WarnsOfLayersButThoseOfData) {
   const std::string text = odd_net().second;
-  EXPECT_NE(text.find("layer 'odd' is left out, for its type is not supported: Python"),
-            std::string::npos)
-      << text;
+  expect_contains(text, {"layer 'odd' is left out, for its type is not supported: Python"});
   EXPECT_EQ(text.find("source"), std::string::npos) << text;
 }
 
@@ -105,7 +103,7 @@ TEST_P(CaffeFunction, SaysWhyABlobIsNotThere) {
   const F::CaffeFunction f = odd_net().first;
   const auto text = [&](const std::vector<std::string>& outputs,
                         const std::vector<std::string>& disable = {}) {
-    return message_of<IndexError>([&] { f({{"data", data()}}, outputs, disable); });
+    return error_of<IndexError>([&] { f({{"data", data()}}, outputs, disable); });
   };
   EXPECT_EQ(text({"fc8"}),
             "CaffeFunction: the blob 'fc8' is not in the model; known are: data, c, d, fc");
@@ -204,10 +202,10 @@ TEST_P(CaffeFunction, CopiesAreIndependent) {
 
 TEST_P(CaffeFunction, RefusesWhatDoesNotFit) {
   const F::CaffeFunction f = net();
-  const std::string text = message_of<InvalidType>([&] {
+  const std::string text = error_of<InvalidType>([&] {
     f({{"data", zeros({2, 3, 4, 4}, {Dtype::kFloat32, device()})}}, {"fc"});
   });
-  EXPECT_NE(text.find("Convolution2D"), std::string::npos) << text;
+  expect_contains(text, {"Convolution2D"});
   EXPECT_THROW(f({{"data", Variable()}}, {"fc"}), ValueError);
 }
 

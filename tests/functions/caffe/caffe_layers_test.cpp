@@ -5,6 +5,7 @@
 #include "catena/functions/connection/convolution_2d.h"
 #include "catena/functions/normalization/batch_normalization.h"
 #include "functions/caffe/caffe_models.h"
+#include "functions/connection/convolution_reference.h"
 
 namespace catena {
 namespace {
@@ -20,52 +21,8 @@ struct Case {
 };
 
 struct Geometry {
-  int64_t kh, kw, sh = 1, sw = 1, ph = 0, pw = 0, dilation = 1, groups = 1;
+  int64_t kh, kw, sh = 1, sw = 1, ph = 0, pw = 0;
 };
-
-// The sum over what each position sees, weighted by W (out, in / groups, kh, kw), plus b.
-Plain convolved(const Plain& x, const Plain& W, const Plain* b, const Geometry& g) {
-  const int64_t out = W.shape[0], per_group = W.shape[1], h = x.shape[2], w = x.shape[3];
-  const auto size = [&](int64_t n, int64_t k, int64_t s, int64_t p) {
-    return (n + 2 * p - g.dilation * (k - 1) - 1) / s + 1;
-  };
-  return plain({x.shape[0], out, size(h, g.kh, g.sh, g.ph), size(w, g.kw, g.sw, g.pw)},
-               [&](const Shape& i) {
-                 double total = b ? (*b)(i[1]) : 0;
-                 for (int64_t c = 0; c < per_group; ++c)
-                   for (int64_t u = 0; u < g.kh; ++u)
-                     for (int64_t v = 0; v < g.kw; ++v) {
-                       const int64_t row = i[2] * g.sh - g.ph + u * g.dilation,
-                                     column = i[3] * g.sw - g.pw + v * g.dilation;
-                       if (row < 0 || row >= h || column < 0 || column >= w) continue;
-                       const int64_t channel = i[1] / (out / g.groups) * per_group + c;
-                       total += W(i[1], c, u, v) * x(i[0], channel, row, column);
-                     }
-                 return total;
-               });
-}
-
-// The same map transposed: every element of x adds W at its window. W (in, out / groups, kh, kw).
-Plain deconvolved(const Plain& x, const Plain& W, const Plain& b, const Geometry& g) {
-  const int64_t per_group = W.shape[1], in = W.shape[0];
-  Plain y = plain({x.shape[0], per_group * g.groups, g.sh * (x.shape[2] - 1) + g.kh - 2 * g.ph,
-                   g.sw * (x.shape[3] - 1) + g.kw - 2 * g.pw},
-                  [&](const Shape& i) { return b(i[1]); });
-  plain(x.shape, [&](const Shape& i) {
-    for (int64_t o = 0; o < per_group; ++o)
-      for (int64_t u = 0; u < g.kh; ++u)
-        for (int64_t v = 0; v < g.kw; ++v) {
-          const int64_t channel = i[1] / (in / g.groups) * per_group + o,
-                        row = i[2] * g.sh - g.ph + u, column = i[3] * g.sw - g.pw + v;
-          if (row < 0 || row >= y.shape[2] || column < 0 || column >= y.shape[3]) continue;
-          const int64_t at =
-              ((i[0] * y.shape[1] + channel) * y.shape[2] + row) * y.shape[3] + column;
-          y.values[size_t(at)] += W(i[1], o, u, v) * x.at(i);
-        }
-    return 0.0;
-  });
-  return y;
-}
 
 // f(values of the window without the padding, elements of the window inside the padded image).
 Plain pooled(const Plain& x, const Geometry& g, int64_t oh, int64_t ow,
@@ -81,36 +38,16 @@ Plain pooled(const Plain& x, const Geometry& g, int64_t oh, int64_t ow,
     return f(seen);
   });
 }
-double largest(const std::vector<double>& v) { return *std::max_element(v.begin(), v.end()); }
-double total(const std::vector<double>& v) {
-  double sum = 0;
-  for (const double a : v) sum += a;
-  return sum;
-}
-
-Plain mapped(const Plain& x, const std::function<double(double)>& f) {
-  return plain(x.shape, [&](const Shape& i) { return f(x.at(i)); });
-}
-
-// Along axis 1 of (n, c, h, w).
-Plain softmax_of(const Plain& x) {
-  return plain(x.shape, [&](const Shape& i) {
-    double sum = 0;
-    for (int64_t c = 0; c < x.shape[1]; ++c) sum += std::exp(x(i[0], c, i[2], i[3]));
-    return std::exp(x.at(i)) / sum;
-  });
-}
 
 std::vector<Case> weighted_cases() {
   const Plain W = numbers({4, 2, 3, 2}, 1), b = numbers({4}, 2);
-  const Geometry plain_window{3, 2};
-  const Geometry moved{3, 2, 2, 3, 1, 2, 1, 2};
+  const auto moved = [=](const Plain& x) {
+    return convolution_of({x, W, b}, {.stride = {2, 3}, .pad = {1, 2}, .groups = 2});
+  };
   const std::string moved_text =
       "convolution_param { num_output: 4 kernel_h: 3 kernel_w: 2 stride_h: 2 stride_w: 3 "
       "pad_h: 1 pad_w: 2 group: 2 } ";
   const Plain square = numbers({3, 2, 3, 3}, 3);
-  // pad_w counts although pad_h is 0.
-  const Geometry wide{3, 2, 1, 1, 0, 1};
   const Plain D = numbers({4, 3, 3, 2}, 4), six = numbers({6}, 5), M = numbers({3, 40}, 6),
               three = numbers({3}, 7);
   const auto product = [=](const Plain& x, bool bias) {
@@ -135,15 +72,18 @@ std::vector<Case> weighted_cases() {
              "convolution_param { num_output: 4 kernel_h: 3 "
              "kernel_w: 2 } " +
                  blob(W) + blob(b)),
-       images, [=](const Plain& x) { return convolved(x, W, &b, plain_window); }},
+       images,
+       [=](const Plain& x) {
+         return convolution_of({x, W, b});
+       }},
       {"ConvolutionMoved",
        layer("Convolution", moved_text + blob(W) + blob(b)),
        {2, 4, 7, 6},
-       [=](const Plain& x) { return convolved(x, W, &b, moved); }},
+       moved},
       {"ConvolutionMovedV1",
        old_layer(4, moved_text + old_blob({4, 2, 3, 2}, W) + old_blob({1, 1, 1, 4}, b)),
        {2, 4, 7, 6},
-       [=](const Plain& x) { return convolved(x, W, &b, moved); }},
+       moved},
       {"ConvolutionSquare",
        layer("Convolution",
              "convolution_param { num_output: 3 kernel_size: 3 stride: 2 pad: 1 "
@@ -151,7 +91,7 @@ std::vector<Case> weighted_cases() {
                  blob(square)),
        images,
        [=](const Plain& x) {
-         return convolved(x, square, nullptr, {3, 3, 2, 2, 1, 1, 2});
+         return convolution_of({x, square}, {.stride = 2, .pad = 1, .dilation = 2});
        }},
       {"ConvolutionByAxis",
        layer("Convolution",
@@ -160,14 +100,18 @@ std::vector<Case> weighted_cases() {
                  blob(W) + blob(b)),
        images,
        [=](const Plain& x) {
-         return convolved(x, W, &b, {3, 2, 2, 1, 1, 0});
+         return convolution_of({x, W, b}, {.stride = {2, 1}, .pad = {1, 0}});
        }},
       {"ConvolutionWide",
        layer("Convolution",
              "convolution_param { num_output: 4 kernel_h: 3 kernel_w: 2 pad_w: 1 "
              "pad: 7 } " +
                  blob(W) + blob(b)),
-       images, [=](const Plain& x) { return convolved(x, W, &b, wide); }},
+       images,
+       // pad_w counts although pad_h is 0.
+       [=](const Plain& x) {
+         return convolution_of({x, W, b}, {.pad = {0, 1}});
+       }},
       {"Deconvolution",
        layer("Deconvolution",
              "convolution_param { num_output: 6 kernel_h: 3 kernel_w: 2 stride: 2 "
@@ -175,7 +119,7 @@ std::vector<Case> weighted_cases() {
                  blob(D) + blob(six)),
        {2, 4, 3, 4},
        [=](const Plain& x) {
-         return deconvolved(x, D, six, {3, 2, 2, 2, 1, 1, 1, 2});
+         return deconvolution_of({x, D, six}, {.stride = 2, .pad = 1, .groups = 2});
        }},
       {"InnerProduct",
        layer("InnerProduct", "inner_product_param { num_output: 3 } " + blob(M) + blob(three)),
@@ -244,19 +188,19 @@ std::vector<Case> other_cases() {
       {"Sigmoid", layer("Sigmoid", ""), images,
        combined([](double v) { return 1 / (1 + std::exp(-v)); })},
       {"TanHV1", old_layer(23, ""), images, combined([](double v) { return std::tanh(v); })},
-      {"Softmax", layer("Softmax", ""), images, softmax_of},
+      {"Softmax", layer("Softmax", ""), images, [](const Plain& x) { return softmax_of(x, 1); }},
       {"DropoutInTest", layer("Dropout", "dropout_param { dropout_ratio: 0.3 } "), images,
        combined([](double v) { return v; })},
       {"Split", layer("Split", "top: 'other' "), images, combined([](double v) { return v; })},
       // 5 x 4: rounded up to 2 x 2 by 3 x 3 with stride 2; the last window sees less.
       {"PoolingMax", layer("Pooling", "pooling_param { kernel_size: 3 stride: 2 } "), images,
        [](const Plain& x) {
-         return pooled(x, {3, 3, 2, 2}, 2, 2, largest);
+         return pooled(x, {3, 3, 2, 2}, 2, 2, largest_of);
        }},
       {"PoolingFloor",
        layer("Pooling", "pooling_param { kernel_size: 3 stride: 2 round_mode: 1 } "), images,
        [](const Plain& x) {
-         return pooled(x, {3, 3, 2, 2}, 2, 1, largest);
+         return pooled(x, {3, 3, 2, 2}, 2, 1, largest_of);
        }},
       // A third row of windows would begin behind the image: Caffe leaves it out.
       {"PoolingClippedV1",
@@ -265,29 +209,29 @@ std::vector<Case> other_cases() {
                  "pad_w: 1 } "),
        {2, 2, 3, 4},
        [](const Plain& x) {
-         return pooled(x, {2, 3, 2, 1, 1, 1}, 2, 4, largest);
+         return pooled(x, {2, 3, 2, 1, 1, 1}, 2, 4, largest_of);
        }},
       // Rows as above; columns have a third window, which begins in the image.
       {"PoolingClippedRows",
        layer("Pooling", "pooling_param { kernel_h: 2 kernel_w: 3 stride: 2 pad: 1 } "),
        {2, 2, 5, 4},
        [](const Plain& x) {
-         return pooled(x, {2, 3, 2, 2, 1, 1}, 3, 3, largest);
+         return pooled(x, {2, 3, 2, 2, 1, 1}, 3, 3, largest_of);
        }},
       {"PoolingClippedColumns",
        layer("Pooling", "pooling_param { kernel_h: 3 kernel_w: 2 stride: 2 pad: 1 } "),
        {2, 2, 4, 5},
        [](const Plain& x) {
-         return pooled(x, {3, 2, 2, 2, 1, 1}, 3, 3, largest);
+         return pooled(x, {3, 2, 2, 2, 1, 1}, 3, 3, largest_of);
        }},
       {"PoolingGlobal", layer("Pooling", "pooling_param { global_pooling: true } "), images,
        [](const Plain& x) {
-         return pooled(x, {5, 4}, 1, 1, largest);
+         return pooled(x, {5, 4}, 1, 1, largest_of);
        }},
       {"PoolingGlobalAverage", layer("Pooling", "pooling_param { pool: 1 global_pooling: true } "),
        images,
        [](const Plain& x) {
-         return pooled(x, {5, 4}, 1, 1, [](auto& v) { return total(v) / 20; });
+         return pooled(x, {5, 4}, 1, 1, [](auto& v) { return added_up(v) / 20; });
        }},
   };
 }
@@ -298,7 +242,7 @@ std::vector<Case> neighbour_cases() {
        layer("Pooling", "pooling_param { pool: 1 kernel_size: 3 stride: 2 pad: 1 } "),
        {2, 2, 5, 4},
        [](const Plain& x) {
-         Plain y = pooled(x, {3, 3, 2, 2, 1, 1}, 3, 3, [](auto& v) { return total(v) / 9; });
+         Plain y = pooled(x, {3, 3, 2, 2, 1, 1}, 3, 3, [](auto& v) { return added_up(v) / 9; });
          // Of the third column of windows two columns are in the padded image.
          for (size_t i = 2; i < y.values.size(); i += 3) y.values[i] *= 1.5;
          return y;
@@ -354,7 +298,7 @@ const int g_loss = Models::all().add(
 TEST_P(CaffeLayers, LossOfLabels) {
   CATENA_NEEDS_PROTOBUF();
   F::CaffeFunction f(Models::all().path("Loss"));
-  const Plain x = numbers({3, 4, 1, 1}, 0.3), p = softmax_of(x);
+  const Plain x = numbers({3, 4, 1, 1}, 0.3), p = softmax_of(x, 1);
   const Array t = array<int32_t>({2, 0, 3}).reshape({3, 1, 1}).to(device());
   const Variables y = f({{"data", array_of(x, device())}, {"label", t}}, {"y", "p"});
   const double expected =
@@ -379,7 +323,7 @@ const int g_full_loss = Models::all().add(
 TEST_P(CaffeLayers, LossesIgnoreALabel) {
   CATENA_NEEDS_PROTOBUF();
   F::CaffeFunction f(Models::all().path("IgnoringLoss"));
-  const Plain x = numbers({3, 4, 1, 1}, 0.3), p = softmax_of(x);
+  const Plain x = numbers({3, 4, 1, 1}, 0.3), p = softmax_of(x, 1);
   const Array t = array<int32_t>({2, 255, 3}).reshape({3, 1, 1}).to(device());
   const Variables y = f({{"data", array_of(x, device())}, {"label", t}}, {"mean", "batch", "sum"});
   const double sum = -std::log(p(0, 2, 0, 0)) - std::log(p(2, 3, 0, 0));

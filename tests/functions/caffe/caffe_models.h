@@ -1,9 +1,6 @@
 // Models for the tests of F::CaffeFunction: written as texts, encoded by Google's protobuf.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <map>

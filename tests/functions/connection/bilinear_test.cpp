@@ -12,12 +12,6 @@ namespace {
 class BilinearLayer : public OnDevice {};
 CATENA_ON_DEVICES(BilinearLayer);
 
-double deviation(const Parameter& p) {
-  double square = 0;
-  for (const double v : p.data().to_cpu().to_vector<double>()) square += v * v / double(p.size());
-  return std::sqrt(square);
-}
-
 TEST_P(BilinearLayer, IsTheFunctionOfItsParameters) {
   const DeviceScope scope(device());
   const F::Bilinear layer(3, 4, 5, {.dtype = Dtype::kFloat64}), plain(3, 4, 5, {.nobias = true});
@@ -35,20 +29,7 @@ TEST_P(BilinearLayer, IsTheFunctionOfItsParameters) {
   };
   EXPECT_EQ(names(layer), (std::vector<std::string>{"W", "V1", "V2", "b"}));
   EXPECT_EQ(names(plain), (std::vector<std::string>{"W"}));
-}
-
-TEST_P(BilinearLayer, StartsWithChainersDeviations) {
-  const DeviceScope scope(device());
-  random::seed(4);
-  const F::Bilinear layer(30, 50, 40);
-  EXPECT_EQ(layer.W.shape(), (Shape{30, 50, 40}));
-  EXPECT_EQ(layer.W.dtype(), Dtype::kFloat32);
-  EXPECT_EQ(layer.W.device(), device());
-  EXPECT_NEAR(deviation(layer.W), std::sqrt(1.0 / 1500), 2e-3);
-  EXPECT_NEAR(deviation(layer.V1), std::sqrt(1.0 / 30), 2e-2);
-  EXPECT_NEAR(deviation(layer.V2), std::sqrt(1.0 / 50), 2e-2);
-  EXPECT_EQ(deviation(layer.b), 0);
-  EXPECT_EQ(layer.left_size() + 100 * layer.right_size() + 10000 * layer.out_size(), 405030);
+  EXPECT_EQ(layer.left_size() + 10 * layer.right_size() + 100 * layer.out_size(), 543);
 }
 
 TEST_P(BilinearLayer, TakesStartValuesAndRefusesOthers) {
@@ -58,17 +39,17 @@ TEST_P(BilinearLayer, TakesStartValuesAndRefusesOthers) {
   EXPECT_TRUE(layer.W.data().same_body(W));
   EXPECT_EQ(testing::difference(layer.V2.data(), V2), "");
   EXPECT_EQ(layer.b.dtype(), Dtype::kFloat64);
-  EXPECT_EQ(message_of<ShapeError>([&] {
+  EXPECT_EQ(error_of<ShapeError>([&] {
               F::Bilinear(2, 3, 4, {.initial_bias = {V1, V1, b}});
             }),
             "Bilinear: initial_bias.V2 has shape (2, 4), expected (right, out) = (3, 4)");
   EXPECT_THROW(F::Bilinear(2, 3, 4, {.initialW = V1}), ShapeError);
   EXPECT_THROW(F::Bilinear(2, 3, 4, {.nobias = true, .initial_bias = {V1, V2, b}}), ValueError);
-  EXPECT_EQ(message_of<ValueError>([] { F::Bilinear(2, 0, 4); }),
+  EXPECT_EQ(error_of<ValueError>([] { F::Bilinear(2, 0, 4); }),
             "Bilinear: expected sizes of at least 1, got 2, 0 and 4");
   EXPECT_THROW(F::Bilinear(2, 3, 4, {.dtype = Dtype::kInt32}), DtypeError);
   const F::Bilinear moved = std::move(layer);
-  EXPECT_EQ(message_of<ValueError>([&] {
+  EXPECT_EQ(error_of<ValueError>([&] {
               layer(draw({1, 2}), draw({1, 3}));
             }),
             "Bilinear: this layer has no weights; it was moved from");

@@ -9,14 +9,10 @@ namespace {
 
 class ConvolutionND : public OnDevice {};
 
-TEST_P(ConvolutionND, LayersHaveTheirStartValues) {
+TEST_P(ConvolutionND, LayersHaveTheirShapes) {
   const DeviceScope scope(device());
-  random::seed(3);
-  F::Convolution1D sequences(16, 64, 5, {.pad = 2, .wscale = 2, .bias = 0.5});
+  F::Convolution1D sequences(16, 64, 5, {.pad = 2});
   EXPECT_EQ(sequences.W.shape(), (Shape{64, 16, 5}));
-  EXPECT_NEAR(std(sequences.W.data()).item<float>(), 2 * std::sqrt(1.0 / (16 * 5)), 1e-2);
-  EXPECT_EQ(testing::difference(sequences.b.data(), full({64}, 0.5, {Dtype::kFloat32, device()})),
-            "");
   const Array x = draw({2, 16, 9}, -1, 1, 1, Dtype::kFloat32);
   EXPECT_EQ(sequences(x).shape(), (Shape{2, 64, 9}));
   const F::Convolution3D volumes(4, 6, {3, 2, 1}, {.groups = 2, .nobias = true});
@@ -36,15 +32,6 @@ TEST_P(ConvolutionND, LayersRefuseWhatMakesNoSense) {
   EXPECT_THROW(F::ConvolutionND(4, 3, 4, 3), ValueError);
   EXPECT_THROW(F::Convolution1D(3, 4, 3, {.nobias = true, .initial_bias = draw({4})}), ValueError);
   EXPECT_THROW(F::Convolution1D(3, 4, 3, {.initialW = draw({4, 3, 2})}), ShapeError);
-}
-
-TEST_P(ConvolutionND, GradientsReachTheParameters) {
-  const DeviceScope scope(device());
-  const Variable x(draw({2, 2, 4, 5, 3}));
-  const auto f = [&](const Variables& v) {
-    return Variables{F::convolution_nd(v[0], v[1], v[2], {.stride = {2, 1, 1}, .pad = {1, 0, 1}})};
-  };
-  expect_gradients(f, {x.data(), draw({3, 2, 3, 2, 2}, -1, 1, 1), draw({3}, -1, 1, 2)});
 }
 
 CATENA_ON_DEVICES(ConvolutionND);

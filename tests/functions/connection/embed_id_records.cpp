@@ -36,21 +36,18 @@ FunctionRecord embed_id_errors() {
   FunctionRecord r = embed_id_record({}, Dtype::kInt32);
   r.variant = "errors";
   r.shapes = {{{5}, {3, 4}}};
-  const auto call = [](Dtype ids, Shape W, Dtype table) {
-    return [=](const Draw& draw) { F::embed_id(draw({2}, 0, 2, 1, ids), draw(W, 0, 2, 2, table)); };
-  };
   r.errors = {
-      type_error("EmbedID", call(Dtype::kFloat64, {3, 4}, Dtype::kFloat64),
+      type_error("EmbedID", {{2}, {3, 4}},
                  "Expect: x.dtype == int32\nActual: float64 != int32\nInputs: x float64 (2,), W "
                  "float64 (3, 4)\nExpected are ids, integers: convert x with "
                  ".astype(dtype::int32)."),
-      type_error("EmbedID", call(Dtype::kFloat64, {3}, Dtype::kInt32),
+      type_error("EmbedID", {{2}, {{3}, Dtype::kInt32}},
                  "Expect: x.dtype == int32\nActual: float64 != int32\nInputs: x float64 (2,), W "
                  "int32 (3,)\nThe arguments look swapped: it is embed_id(ids, W)."),
-      type_error("EmbedID", call(Dtype::kInt32, {3, 4}, Dtype::kInt32),
+      type_error("EmbedID", {{{2}, Dtype::kInt32}, {{3, 4}, Dtype::kInt32}},
                  "Expect: W.dtype.kind == f\nActual: i != f\nInputs: x int32 (2,), W int32 (3, "
                  "4)\nExpected is a floating dtype: convert W with .astype(dtype::float32)."),
-      type_error("EmbedID", call(Dtype::kInt32, {3, 4, 1}, Dtype::kFloat64),
+      type_error("EmbedID", {{{2}, Dtype::kInt32}, {3, 4, 1}},
                  "Expect: W.ndim == 2\nActual: 3 != 2\nInputs: x int32 (2,), W float64 (3, 4, "
                  "1)\nThe table W is expected as (ids, size), a matrix."),
       error<ValueError>(

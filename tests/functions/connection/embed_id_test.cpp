@@ -2,10 +2,6 @@
 // values and gradients of embed_id have records.
 #include "catena/functions/connection/embed_id.h"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 #include "catena/array/indexing.h"
 #include "catena/array/manipulation.h"
 #include "catena/core/graph.h"
@@ -55,39 +51,17 @@ TEST_P(Embedding, TheLayerIsTheFunctionOfItsTable) {
   EXPECT_FALSE(copy.W == padded.W);
 }
 
-TEST_P(Embedding, StartsAsStandardNormal) {
-  const DeviceScope scope(device());
-  random::seed(3);
-  F::EmbedID embed(300, 400);
-  EXPECT_EQ(embed.W.dtype(), Dtype::kFloat32);
-  EXPECT_EQ(embed.W.shape(), (Shape{300, 400}));
-  EXPECT_EQ(embed.W.device(), device());
-  double mean = 0, square = 0;
-  for (const double w : embed.W.data().to_vector<double>()) {
-    mean += w / 120000;
-    square += w * w / 120000;
-  }
-  EXPECT_NEAR(mean, 0, 0.02);
-  EXPECT_NEAR(square, 1, 0.02);
-  ASSERT_EQ(embed.named_parameters().size(), 1u);
-  EXPECT_EQ(embed.named_parameters()[0].first, "W");
-  EXPECT_EQ(F::EmbedID(2, 3, {.dtype = Dtype::kBFloat16}).W.dtype(), Dtype::kBFloat16);
-  const Array W = draw({2, 3}, -1, 1, 0, Dtype::kFloat32);
-  EXPECT_TRUE(F::EmbedID(2, 3, {.initialW = W}).W.data().same_body(W));
-}
-
 TEST_P(Embedding, RefusesSizesAndStartValuesThatMakeNoSense) {
-  EXPECT_EQ(message_of<ValueError>([] { F::EmbedID(0, 2); }),
+  EXPECT_EQ(error_of<ValueError>([] { F::EmbedID(0, 2); }),
             "EmbedID: expected sizes of at least 1, got 0 and 2");
   EXPECT_THROW(F::EmbedID(3, 2, {.initialW = draw({2, 3})}), ShapeError);
   EXPECT_THROW(F::EmbedID(3, 2, {.dtype = Dtype::kInt32}), DtypeError);
   F::EmbedID a = layer();
   const F::EmbedID b = std::move(a);
-  EXPECT_EQ(message_of<ValueError>([&] { a(ids({1})); }),
+  EXPECT_EQ(error_of<ValueError>([&] { a(ids({1})); }),
             "EmbedID: this layer has no table; it was moved from");
   const Array elsewhere = array(std::vector<int32_t>{1}, {1}, cpu(7));
-  EXPECT_NE(message_of<DeviceError>([&] { b(elsewhere); }).find("EmbedID: arrays on different"),
-            std::string::npos);
+  expect_contains(error_of<DeviceError>([&] { b(elsewhere); }), {"EmbedID: arrays on different"});
 }
 
 TEST_P(Embedding, TakesEveryIntegerDtypeInEveryLayout) {
@@ -108,9 +82,9 @@ TEST_P(Embedding, IdsOutOfRange) {
   const Array W = draw({5, 3});
   const auto expect_refused = [&](const Array& x, const std::string& text,
                                   std::optional<int64_t> ignored = {}) {
-    EXPECT_EQ(message_of<ValueError>([&] { F::check_ids(x, 5, ignored); }), text);
+    EXPECT_EQ(error_of<ValueError>([&] { F::check_ids(x, 5, ignored); }), text);
     if (device().is_cpu()) {
-      EXPECT_EQ(message_of<ValueError>([&] { F::embed_id(x, W, ignored); }), text);
+      EXPECT_EQ(error_of<ValueError>([&] { F::embed_id(x, W, ignored); }), text);
       return;
     }
     const std::vector<double> y = F::embed_id(x, W, ignored).data().to_vector<double>();
@@ -294,12 +268,10 @@ TEST_P(Embedding, ErrorsNameTheLayer) {
     CATENA_FUNCTIONS(words)
   } net;
   net.to(device());
-  EXPECT_NE(message_of<InvalidType>([&] {
-              net.words(draw({2}));
-            }).find("Invalid operation is performed in: EmbedID 'words' (Forward)"),
-            std::string::npos);
+  expect_contains(error_of<InvalidType>([&] { net.words(draw({2})); }),
+                  {"Invalid operation is performed in: EmbedID 'words' (Forward)"});
   if (!device().is_cpu()) return;
-  EXPECT_EQ(message_of<ValueError>([&] { net.words(ids({9})); }),
+  EXPECT_EQ(error_of<ValueError>([&] { net.words(ids({9})); }),
             "EmbedID 'words': id 9 at position 0 is outside [0, 5)");
 }
 

@@ -122,9 +122,9 @@ TEST_P(InceptionBN, IsAModel) {
 }
 
 TEST_P(InceptionBN, RefusesWhatDoesNotGoTogether) {
-  EXPECT_EQ(message_of<ValueError>([] { F::InceptionBN(5, 2, 3, 4, 3, 2, "mean", 1); }),
+  EXPECT_EQ(error_of<ValueError>([] { F::InceptionBN(5, 2, 3, 4, 3, 2, "mean", 1); }),
             "InceptionBN: expected the pooltype \"max\" or \"avg\", got \"mean\"");
-  EXPECT_EQ(message_of<ValueError>([] { F::InceptionBN(5, 2, 3, 4, 3, 2, "max"); }),
+  EXPECT_EQ(error_of<ValueError>([] { F::InceptionBN(5, 2, 3, 4, 3, 2, "max"); }),
             "InceptionBN: out1 is 2, which wants stride 1 and proj_pool; got stride 1 and no "
             "proj_pool; out1 0 leaves that path out");
   EXPECT_THROW(F::InceptionBN(5, 2, 3, 4, 3, 2, "max", 1, 2), ValueError);

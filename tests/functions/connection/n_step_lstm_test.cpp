@@ -9,9 +9,7 @@
 #include "catena/core/graph.h"
 #include "catena/functions/array.h"
 #include "catena/functions/connection/linear.h"
-#include "catena/functions/connection/n_step_lstm.h"
 #include "catena/functions/loss.h"
-#include "catena/functions/math.h"
 #include "catena/functions/noise.h"
 #include "catena/functions/recompute.h"
 #include "catena/kernels/rnn.h"
@@ -218,7 +216,7 @@ TEST_P(NStepLstms, DropBetweenLayersWhileTraining) {
 TEST_P(NStepLstms, RefuseStatesOfOtherLayersBeforeTheyDrop) {
   Operands p = small();
   p.hx = Variable(draw({3, 3, 5}));
-  EXPECT_EQ(message_of<ShapeError>([&] { p.call(0.5); }),
+  EXPECT_EQ(error_of<ShapeError>([&] { p.call(0.5); }),
             "NStepLSTM: the state hx has shape (3, 3, 5), expected (n_layers, n, out) with "
             "n_layers = 2");
 }
@@ -259,9 +257,9 @@ TEST_P(NStepLstms, TheLayerNamesAndCopiesItsParameters) {
 }
 
 TEST_P(NStepLstms, TheLayerRefusesSizesAndRatiosThatMakeNoSense) {
-  EXPECT_EQ(message_of<ValueError>([] { F::NStepLSTM(0, 3, 5); }),
+  EXPECT_EQ(error_of<ValueError>([] { F::NStepLSTM(0, 3, 5); }),
             "NStepLSTM: expected n_layers, in_size and out_size of at least 1, got 0, 3 and 5");
-  EXPECT_EQ(message_of<ValueError>([] { F::NStepLSTM(1, 3, 5, {.dropout = 1}); }),
+  EXPECT_EQ(error_of<ValueError>([] { F::NStepLSTM(1, 3, 5, {.dropout = 1}); }),
             "NStepLSTM: expected a dropout of [0, 1), got 1");
   EXPECT_THROW(F::NStepLSTM(1, 3, 5, {.dtype = dtype::int32}), DtypeError);
 }

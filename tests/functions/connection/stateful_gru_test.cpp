@@ -91,18 +91,18 @@ TEST_P(StatefulGru, KeepsItsStateAndRefusesOthers) {
   const Array next = gru(x).data();
   gru.set_state(state);
   EXPECT_EQ(testing::difference(gru(x).data(), next), "");
-  EXPECT_EQ(message_of<ShapeError>([&] {
+  EXPECT_EQ(error_of<ShapeError>([&] {
               gru(draw({3, 3}));
             }),
             "StatefulGRU: the state is that of 4 samples, x has 3; call reset_state() where other "
             "sequences begin. Where some of the sequences have ended, order them from the longest "
             "to the shortest and call set_state() with the first 3 rows of h, as in "
             "h(Slice(0, 3))");
-  EXPECT_EQ(message_of<ShapeError>([&] {
+  EXPECT_EQ(error_of<ShapeError>([&] {
               gru.set_state(draw({4, 3}));
             }),
             "StatefulGRU: the state has shape (4, 3), expected (n, 2)");
-  EXPECT_EQ(message_of<GradientError>([&] { gru(Variable(x, Volatile::on)); }),
+  EXPECT_EQ(error_of<GradientError>([&] { gru(Variable(x, Volatile::on)); }),
             "StatefulGRU: the step before was recorded, this one is volatile; call reset_state() "
             "between them");
   EXPECT_THROW(F::StatefulGRU(0, 2), ValueError);

@@ -1,4 +1,5 @@
-// Records of measures that are more than one share.
+// Records of measures.
+#include "catena/functions/evaluation/accuracy.h"
 #include "catena/functions/evaluation/binary_accuracy.h"
 #include "catena/functions/evaluation/confusion_matrix.h"
 #include "catena/functions/evaluation/r2_score.h"
@@ -56,6 +57,64 @@ FunctionRecord measure_record(std::string function, std::string variant,
 
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
+// The share of the labels that are the number of the largest score.
+double accuracy_of(const Plain& y, const Plain& t, std::optional<int> ignored) {
+  const int64_t inner = y.shape.ndim() == 3 ? y.shape[2] : 1;
+  const Plain scores{{y.shape[0], y.shape[1], inner}, y.values},
+      labels{{y.shape[0], inner}, t.values};
+  double right = 0, count = 0;
+  for_samples(labels, [&](const Shape& i) {
+    if (ignored && labels.at(i) == *ignored) return;
+    right += double(answer_of(scores, i)) == labels.at(i);
+    count += 1;
+  });
+  return ratio(right, count);
+}
+
+FunctionRecord accuracy_record(std::optional<int> ignored, Dtype labels) {
+  FunctionRecord r;
+  r.function = "accuracy";
+  r.variant = message(labels, " labels", ignored ? ", some ignored" : "");
+  r.ranges = {{-2, 2}, {-1, 3, labels}};
+  r.shapes = {{{6, 3}, {6}}, {{4, 3, 2}, {4, 2}}, {{4, 3, 1}, {4}}, {{0, 3}, {0}}};
+  r.call = binary([=](const Variable& y, const Variable& t) { return F::accuracy(y, t, ignored); });
+  r.reference = [=](const Plains& in) { return Plains{plain(accuracy_of(in[0], in[1], ignored))}; };
+  // With ignored labels two more count those that are not.
+  r.forward_launches = (labels == Dtype::kInt32 ? 1 : 2) + (ignored ? 2 : 0);
+  r.result_dtype = Dtype::kFloat32;
+  r.differentiable = false;
+  return r;
+}
+
+const std::string kCame =
+    "Expected as labels are class numbers of 0 to 2 in int32 or int64, of shape (4,).";
+
+FunctionRecord accuracy_errors() {
+  FunctionRecord r = accuracy_record({}, Dtype::kInt32);
+  r.variant = "errors";
+  r.errors = {
+      type_error("Accuracy", {{4, 3}, {{2}, Dtype::kInt32}},
+                 "Expect: y.shape[0] == t.shape[0]\nActual: 4 != 2\n"
+                 "Inputs: y float64 (4, 3), t int32 (2,)\n" +
+                     kCame),
+      type_error(
+          "Accuracy", {{{4}, Dtype::kInt32}, {4, 3}},
+          "Expect: y.dtype.kind == f\nActual: i != f\n"
+          "Inputs: y int32 (4,), t float64 (4, 3)\nExpected are "
+          "floating scores (n, classes) and class numbers (n) in int32 or int64. The arguments "
+          "look swapped: it is accuracy(scores, labels)."),
+      type_error("Accuracy", {{4, 3}, {4, 3}},
+                 "Expect: t.dtype == int32\nActual: float64 != int32\n"
+                 "Inputs: y float64 (4, 3), t float64 (4, 3)\n" +
+                     kCame + " One-hot labels become numbers by argmax(t, 1)."),
+      type_error("Accuracy", {{2, 3, 2}, {{2}, Dtype::kInt32}},
+                 "Expect: y.shape[2] == 1\nActual: 2 != 1\n"
+                 "Inputs: y float64 (2, 3, 2), t int32 (2,)\nExpected as labels "
+                 "are class numbers of 0 to 2 in int32 or int64, of shape (2, 2)."),
+  };
+  return r;
+}
+
 using Measure = Variable (*)(const VariableOperand&, const VariableOperand&, ClassAverage,
                              std::optional<int32_t>);
 struct ClassMeasure {
@@ -111,10 +170,7 @@ FunctionRecords class_records() {
     }
   }
   records.back().errors = {type_error(
-      "F1Score",
-      [](const Draw& draw) {
-        F::f1_score(draw({4, 3}), draw.labels({0, 1}, {2}));
-      },
+      "F1Score", {{4, 3}, {{2}, Dtype::kInt32}},
       "Expect: y.shape[0] == t.shape[0]\nActual: 4 != 2\nInputs: y float64 (4, 3), t int32 "
       "(2,)\nExpected as labels are class numbers of 0 to 2 in int32 or int64, of shape (4,).")};
   return records;
@@ -162,7 +218,7 @@ FunctionRecord binary_record() {
   r.ranges = {{-1, 1}, {-1, 2, Dtype::kInt32}};
   r.shapes = {{{40}, {40}}, {{4, 3}, {4, 3}}, {{}, {}}, {{0}, {0}}};
   r.errors = {type_error(
-      "BinaryAccuracy", [](const Draw& draw) { F::binary_accuracy(draw({2}), draw({2})); },
+      "BinaryAccuracy", {{2}, {2}},
       "Expect: t.dtype.kind == i\nActual: f != i\nInputs: y float64 (2,), t float64 (2,)\nExpected "
       "are floating scores and labels 0 and 1 in an integer dtype, of one shape.")};
   return r;
@@ -202,11 +258,11 @@ FunctionRecord r2_record(bool raw) {
 }  // namespace
 
 CATENA_FUNCTION_RECORDS(measure) {
-  FunctionRecords records{binary_record(),     r2_record(false),    r2_record(true),
-                          top_k_record(1, {}), top_k_record(2, -1), top_k_record(3, {}),
-                          top_k_record(5, {})};
-  for (FunctionRecord& record : class_records()) records.push_back(std::move(record));
-  return records;
+  return joined({{accuracy_record({}, Dtype::kInt32), accuracy_record(-1, Dtype::kInt32),
+                  accuracy_record(-1, Dtype::kInt64), accuracy_errors(), binary_record(),
+                  r2_record(false), r2_record(true), top_k_record(1, {}), top_k_record(2, -1),
+                  top_k_record(3, {}), top_k_record(5, {})},
+                 class_records()});
 }
 
 }  // namespace catena

@@ -1,4 +1,4 @@
-// Records of the options of softmax_cross_entropy and of the other losses of classes.
+// Records of the losses of classes.
 #include "catena/functions/loss/focal_loss.h"
 #include "catena/functions/loss/hinge.h"
 #include "catena/functions/loss/kl_divergence.h"
@@ -19,11 +19,8 @@ std::optional<Array> weights_on(const Variable& x, bool weighted) {
   return array(kWeights).astype(x.dtype()).to(x.device());
 }
 
-// log softmax over the classes.
-double log_probability(const Plain& x, const Shape& sample, int64_t c) {
-  double sum = 0;
-  for (int64_t k = 0; k < x.shape[1]; ++k) sum += std::exp(x.at(of_class(sample, k)));
-  return x.at(of_class(sample, c)) - std::log(sum);
+Plain log_probabilities(const Plain& x) {
+  return mapped(softmax_of(x, 1), [](double p) { return std::log(p); });
 }
 
 struct Options {
@@ -31,6 +28,7 @@ struct Options {
   bool weighted;
   double smoothing;
   bool normalize = true;
+  int32_t ignored = -1;
 };
 std::string text(const Options& o) {
   return message(name_of(o.reduction), o.weighted ? ", class weights" : "",
@@ -38,6 +36,7 @@ std::string text(const Options& o) {
 }
 F::SoftmaxCrossEntropyOptions options_of(const Options& o, const Variable& x) {
   return {.normalize = o.normalize,
+          .ignore_label = o.ignored,
           .reduction = o.reduction,
           .class_weight = weights_on(x, o.weighted),
           .label_smoothing = o.smoothing};
@@ -53,16 +52,16 @@ FunctionRecord hard_record(const Options& o) {
     return F::softmax_cross_entropy(x, t, options_of(o, x));
   });
   r.reference = [=](const Plains& in) {
-    const Plain &x = in[0], &t = in[1];
-    double divisor = o.normalize ? 0 : double(x.shape[0]);
+    const Plain log_p = log_probabilities(in[0]), &t = in[1];
+    double divisor = o.normalize ? 0 : double(t.shape[0]);
     const Plain losses = plain(t.shape, [&](const Shape& i) {
       const auto label = int64_t(t.at(i));
-      if (label == -1) return 0.0;
+      if (label == o.ignored) return 0.0;
       const auto weight = [&](int64_t c) { return o.weighted ? kWeights[size_t(c)] : 1.0; };
       if (o.normalize) divisor += weight(label);
-      double loss = -(1 - o.smoothing) * weight(label) * log_probability(x, i, label);
+      double loss = -(1 - o.smoothing) * weight(label) * log_p.at(of_class(i, label));
       for (int64_t c = 0; c < 3; ++c)
-        loss -= o.smoothing / 3 * weight(c) * log_probability(x, i, c);
+        loss -= o.smoothing / 3 * weight(c) * log_p.at(of_class(i, c));
       return loss;
     });
     return reduced(losses, o.reduction, divisor);
@@ -81,11 +80,12 @@ FunctionRecord soft_record(const Options& o) {
     return F::softmax_cross_entropy(x, t, options_of(o, x));
   });
   r.reference = [=](const Plains& in) {
+    const Plain log_p = log_probabilities(in[0]);
     const Plain losses = plain(without_classes(in[0].shape), [&](const Shape& i) {
       double loss = 0;
       for (int64_t c = 0; c < 3; ++c) {
         const double target = (1 - o.smoothing) * in[1].at(of_class(i, c)) + o.smoothing / 3;
-        loss -= target * (o.weighted ? kWeights[size_t(c)] : 1) * log_probability(in[0], i, c);
+        loss -= target * (o.weighted ? kWeights[size_t(c)] : 1) * log_p.at(of_class(i, c));
       }
       return loss;
     });
@@ -95,8 +95,65 @@ FunctionRecord soft_record(const Options& o) {
   return r;
 }
 
+// The call with two numbers instead of options.
+FunctionRecord numbers_record(bool normalize, int32_t ignored, Dtype labels) {
+  FunctionRecord r = hard_record({Reduction::kMean, false, 0, normalize, ignored});
+  r.variant = message(labels, " labels, ", ignored, " ignored", normalize ? ", normalized" : "");
+  r.ranges[1] = {ignored == -1 ? -1. : 0., 3, labels};
+  r.shapes.push_back({{2, 3, 2, 3}, {2, 2, 3}});
+  r.call = binary([=](const Variable& x, const Variable& t) {
+    return F::softmax_cross_entropy(x, t, normalize, ignored);
+  });
+  r.forward_launches = labels == Dtype::kInt32 ? 1 : 2;
+  r.backward_launches = 1;
+  return r;
+}
+
+FunctionRecord softmax_cross_entropy_errors() {
+  FunctionRecord r = numbers_record(true, -1, Dtype::kInt32);
+  r.variant = "errors";
+  const auto came = [](const char* labels) {
+    return message(
+        "Inputs: x float64 (4, 3), t ", labels,
+        "\nExpected as labels are class numbers of 0 to 2 in int32 or int64, of shape (4,).");
+  };
+  const std::string label = "SoftmaxCrossEntropy";
+  r.errors = {
+      type_error(label, {{4, 3}, {{2}, Dtype::kInt32}},
+                 "Expect: x.shape[0] == t.shape[0]\nActual: 4 != 2\n" + came("int32 (2,)")),
+      type_error(label, {{4, 3}, {{4}, Dtype::kFloat32}},
+                 "Expect: t.dtype == int32\nActual: float32 != int32\n" + came("float32 (4,)") +
+                     " Convert the labels with .astype(dtype::int32)."),
+      type_error(label, {{4, 3}, {{4, 1}, Dtype::kInt32}},
+                 "Expect: t.ndim == x.ndim - 1\nActual: 2 != 1\n" + came("int32 (4, 1)") +
+                     " Drop the last axis of the labels with t.reshape({-1})."),
+      type_error(label, {{{4}, Dtype::kInt32}, {4, 3}},
+                 "Expect: x.dtype.kind == f\nActual: i != f\nInputs: x int32 (4,), t float64 (4, "
+                 "3)\nExpected are floating scores (n, classes) and "
+                 "class numbers (n) in int32 or int64. The arguments look swapped: it is "
+                 "softmax_cross_entropy(scores, labels)."),
+      type_error(label, {{4, 3}, {{4, 3}, Dtype::kInt32}},
+                 "Expect: t.ndim == x.ndim - 1\nActual: 2 != 1\n" + came("int32 (4, 3)") +
+                     " One-hot labels become numbers by argmax(t, 1)."),
+      error<ValueError>(
+          [](const Draw& draw) {
+            F::softmax_cross_entropy(draw({4, 3}), Array());
+          },
+          "SoftmaxCrossEntropy: got an undefined array"),
+      error<ValueError>(
+          [](const Draw& draw) {
+            F::softmax_cross_entropy(Variable(), draw({4, 3}));
+          },
+          "SoftmaxCrossEntropy: got an undefined variable"),
+  };
+  return r;
+}
+
 FunctionRecords softmax_cross_entropy_records() {
-  FunctionRecords records;
+  FunctionRecords records{softmax_cross_entropy_errors(), numbers_record(true, 1, Dtype::kInt32)};
+  for (const bool normalize : {false, true})
+    for (const Dtype labels : {Dtype::kInt32, Dtype::kInt64})
+      records.push_back(numbers_record(normalize, -1, labels));
   for (const Reduction reduction : kReductions) {
     for (const bool weighted : {false, true}) {
       for (const double smoothing : {0.0, 0.25}) {
@@ -171,10 +228,7 @@ FunctionRecords likelihood_records() {
       records.push_back(likelihood_record(reduction, weighted));
   }
   records.back().errors = {type_error(
-      "NegativeLogLikelihood",
-      [](const Draw& draw) {
-        F::negative_log_likelihood(draw({4, 3}), draw.labels({0, 1}, {2}));
-      },
+      "NegativeLogLikelihood", {{4, 3}, {{2}, Dtype::kInt32}},
       "Expect: log_p.shape[0] == t.shape[0]\nActual: 4 != 2\nInputs: log_p float64 (4, 3), t int32 "
       "(2,)\nExpected as labels are class numbers of 0 to 2 in int32 or int64, of shape (4,).")};
   return records;
@@ -189,16 +243,10 @@ FunctionRecord divergence_record(Reduction reduction) {
   r.call = binary(
       [=](const Variable& q, const Variable& p) { return F::kl_divergence(q, p, reduction); });
   r.reference = [=](const Plains& in) {
-    Plains result = reduced(plain(without_classes(in[0].shape),
-                                  [&](const Shape& i) {
-                                    double loss = 0;
-                                    for (int64_t c = 0; c < in[0].shape[1]; ++c) {
-                                      const double p = in[1].at(of_class(i, c));
-                                      loss += p * (std::log(p) - in[0].at(of_class(i, c)));
-                                    }
-                                    return loss;
-                                  }),
-                            reduction);
+    const Plain terms = plain(in[0].shape, [&](const Shape& i) {
+      return in[1].at(i) * (std::log(in[1].at(i)) - in[0].at(i));
+    });
+    Plains result = reduced(over_axes(terms, {1}, false, added_up), reduction);
     // A mean over samples, whatever there is behind the classes.
     if (reduction == Reduction::kMean)
       for (size_t k = 2; k < in[0].shape.size(); ++k)
@@ -226,19 +274,12 @@ FunctionRecord hinge_record(F::HingeNorm norm, Reduction reduction) {
   };
   r.errors = {
       type_error(
-          "Hinge",
-          [](const Draw& draw) {
-            F::hinge(draw({4, 3}), draw.labels({0, 1}, {2}));
-          },
+          "Hinge", {{4, 3}, {{2}, Dtype::kInt32}},
           "Expect: t.shape[0] == x.shape[0]\nActual: 2 != 4\nInputs: x float64 (4, 3), t int32 "
           "(2,)\nExpected is one integer a sample, (4,)."),
-      type_error(
-          "Hinge",
-          [](const Draw& draw) {
-            F::hinge(draw({4, 3, 2}), draw.labels({0, 1}, {2}));
-          },
-          "Expect: x.ndim == 2\nActual: 3 != 2\nInputs: x float64 (4, 3, 2), t int32 "
-          "(2,)\nExpected are scores (n, classes)."),
+      type_error("Hinge", {{4, 3, 2}, {{2}, Dtype::kInt32}},
+                 "Expect: x.ndim == 2\nActual: 3 != 2\nInputs: x float64 (4, 3, 2), t int32 "
+                 "(2,)\nExpected are scores (n, classes)."),
   };
   return r;
 }
@@ -276,8 +317,32 @@ FunctionRecord sigmoid_record(bool soft, bool weighted, bool normalize, Reductio
   return r;
 }
 
+FunctionRecord sigmoid_numbers_record(bool normalize) {
+  FunctionRecord r = sigmoid_record(false, false, normalize, Reduction::kMean);
+  r.variant = normalize ? "normalized" : "by the batch";
+  r.shapes.push_back({{5}, {5}});
+  r.call = binary([=](const Variable& x, const Variable& t) {
+    return F::sigmoid_cross_entropy(x, t, normalize);
+  });
+  r.forward_launches = normalize ? 12 : 10;
+  r.backward_launches = 5;
+  r.errors = {
+      type_error(
+          "SigmoidCrossEntropy", {{2, 3}, {{2}, Dtype::kInt32}},
+          "Expect: x.ndim == t.ndim\nActual: 2 != 1\nInputs: x float64 (2, 3), t int32 (2,)\n"
+          "Expected are floating scores and labels 0 and 1 in an integer dtype, of one shape."),
+      type_error(
+          "SigmoidCrossEntropy", {{{2}, Dtype::kInt32}, {2}},
+          "Expect: x.dtype.kind == f\nActual: i != f\nInputs: x int32 (2,), t float64 (2,)\n"
+          "Expected are floating scores and labels 0 and 1 in an integer dtype, of one shape. The "
+          "arguments look swapped: it is sigmoid_cross_entropy(scores, "
+          "labels)."),
+  };
+  return r;
+}
+
 FunctionRecords sigmoid_records() {
-  FunctionRecords records;
+  FunctionRecords records{sigmoid_numbers_record(false), sigmoid_numbers_record(true)};
   for (const Reduction reduction : kReductions) {
     for (const bool soft : {false, true}) {
       for (const bool weighted : {false, true})
@@ -292,10 +357,7 @@ FunctionRecords sigmoid_records() {
           "SigmoidCrossEntropy: expected a pos_weight that broadcasts to (2, 3), got shape (2, 2, "
           "3)"),
       type_error(
-          "SigmoidCrossEntropy",
-          [](const Draw& draw) {
-            F::sigmoid_cross_entropy(draw({2}), draw({2}, 0, 1, 0, Dtype::kFloat32));
-          },
+          "SigmoidCrossEntropy", {{2}, {{2}, Dtype::kFloat32}},
           "Expect: t.dtype == x.dtype\nActual: float32 != float64\nInputs: x float64 (2,), t "
           "float32 (2,)\nExpected are scores and labels of one shape. Convert labels 0 and 1 with "
           ".astype(dtype::int32), probabilities with .astype(x.dtype())."),
@@ -333,10 +395,8 @@ FunctionRecord focal_record(bool soft, double gamma, Reduction reduction) {
 }  // namespace
 
 CATENA_FUNCTION_RECORDS(classification) {
-  FunctionRecords records;
-  for (const auto group : {softmax_cross_entropy_records, likelihood_records, sigmoid_records}) {
-    for (FunctionRecord& record : group()) records.push_back(std::move(record));
-  }
+  FunctionRecords records =
+      joined({softmax_cross_entropy_records(), likelihood_records(), sigmoid_records()});
   for (const Reduction reduction : kReductions) {
     records.push_back(divergence_record(reduction));
     for (const F::HingeNorm norm : {F::HingeNorm::kL1, F::HingeNorm::kL2})

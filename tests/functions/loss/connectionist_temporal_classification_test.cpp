@@ -147,10 +147,10 @@ TEST_P(Ctc, SamplesWithoutAnAlignment) {
   const std::string text =
       "ConnectionistTemporalClassification: the 2 labels of sample 0 need at least 3 steps, with a "
       "blank between equal neighbours, but it has 2";
-  EXPECT_EQ(message_of<ValueError>([&] { F::check_ctc_labels(t, 2, 3, 0); }), text);
+  EXPECT_EQ(error_of<ValueError>([&] { F::check_ctc_labels(t, 2, 3, 0); }), text);
   EXPECT_NO_THROW(F::check_ctc_labels(t, 3, 3, 0));
   if (device().is_cpu()) {
-    EXPECT_EQ(message_of<ValueError>([&] { kCtc(x, t, 0); }), text);
+    EXPECT_EQ(error_of<ValueError>([&] { kCtc(x, t, 0); }), text);
     return;
   }
   const Variable scored(x);
@@ -170,9 +170,9 @@ TEST_P(Ctc, LabelsAndLengthsOutOfRange) {
                                   const F::ConnectionistTemporalClassificationOptions& options,
                                   const std::string& text) {
     const std::string whole = "ConnectionistTemporalClassification: " + text;
-    EXPECT_EQ(message_of<ValueError>([&] { F::check_ctc_labels(t, 4, 3, 0, options); }), whole);
+    EXPECT_EQ(error_of<ValueError>([&] { F::check_ctc_labels(t, 4, 3, 0, options); }), whole);
     if (device().is_cpu()) {
-      EXPECT_EQ(message_of<ValueError>([&] { kCtc(x, t, 0, options); }), whole);
+      EXPECT_EQ(error_of<ValueError>([&] { kCtc(x, t, 0, options); }), whole);
       return;
     }
     const Variable scored(x);
@@ -195,25 +195,25 @@ TEST_P(Ctc, LabelsAndLengthsOutOfRange) {
                  "input_length -1 of sample 1 is outside [0, 4]");
   expect_refused(good, {.label_length = labels({2, 3}, {2})},
                  "label_length 3 of sample 1 is outside [0, 2]");
-  EXPECT_EQ(message_of<ValueError>([&] { kCtc(x, good, 0, {.input_length = labels({4}, {1})}); }),
+  EXPECT_EQ(error_of<ValueError>([&] { kCtc(x, good, 0, {.input_length = labels({4}, {1})}); }),
             "ConnectionistTemporalClassification: expected input_length as integers of shape (2,), "
             "got int32 (1,)");
   EXPECT_THROW(kCtc(x, good, 0, {.label_length = draw({2})}), ValueError);
-  EXPECT_EQ(message_of<DtypeError>([&] {
+  EXPECT_EQ(error_of<DtypeError>([&] {
               F::check_ctc_labels(draw({2, 2}), 4, 3, 0);
             }),
             "ConnectionistTemporalClassification: expected labels of int32 or int64, got float64");
-  EXPECT_EQ(message_of<ValueError>([&] { F::check_ctc_labels(good, 4, 3, 3); }),
+  EXPECT_EQ(error_of<ValueError>([&] { F::check_ctc_labels(good, 4, 3, 3); }),
             "ConnectionistTemporalClassification: blank_symbol 3 is outside [0, 3), the classes");
   const Array large = array(std::vector<int64_t>{1, 2, 2, int64_t{1} << 40}).to(device());
-  EXPECT_EQ(message_of<ValueError>([&] {
+  EXPECT_EQ(error_of<ValueError>([&] {
               F::check_ctc_labels(large.reshape({2, 2}), 4, 3, 0);
             }),
             "ConnectionistTemporalClassification: label 1099511627776 of sample 1 is outside "
             "[0, 3)");
-  EXPECT_EQ(message_of<ValueError>([&] { kCtc(x, good, 0, {.input_length = Array()}); }),
+  EXPECT_EQ(error_of<ValueError>([&] { kCtc(x, good, 0, {.input_length = Array()}); }),
             "ConnectionistTemporalClassification: input_length is an undefined array");
-  EXPECT_EQ(message_of<ShapeError>([&] {
+  EXPECT_EQ(error_of<ShapeError>([&] {
               kCtc(Variables{draw({4, 2, 3})}, good, 0);
             }),
             "ConnectionistTemporalClassification: expected scores (batch, classes) of each step, "

@@ -3,6 +3,7 @@
 #include "catena/functions/loss/cosine_similarity.h"
 #include "catena/functions/loss/huber_loss.h"
 #include "catena/functions/loss/mean_absolute_error.h"
+#include "catena/functions/loss/mean_over.h"
 #include "catena/functions/loss/mean_squared_error.h"
 #include "catena/functions/loss/triplet.h"
 #include "functions/loss/reductions.h"
@@ -36,11 +37,30 @@ double huber(double d, double delta) {
 
 FunctionRecords difference_records(Reduction reduction) {
   FunctionRecord squared = difference_record(
-      "mean_squared_error", "reductions", reduction,
+      "mean_squared_error", "", reduction,
       [](const Variable& x, const Variable& t, Reduction how) {
         return F::mean_squared_error(x, t, how);
       },
       [](double d) { return d * d; });
+  if (reduction == Reduction::kMean) {
+    squared.forward_launches = 3;
+    squared.backward_launches = 4;
+  }
+  squared.errors = {
+      type_error(
+          "MeanSquaredError", {{4, 3}, {3, 4}},
+          "Expect: x0.shape[0] == x1.shape[0]\nActual: 4 != 3\nInputs: x0 float64 (4, 3), x1 "
+          "float64 (3, 4)\n"
+          "Expected are two of one floating dtype and shape."),
+      type_error(
+          "MeanSquaredError", {{4, 3}, {{4, 3}, Dtype::kFloat32}},
+          "Expect: x1.dtype == x0.dtype\nActual: float32 != float64\nInputs: x0 float64 (4, 3), x1 "
+          "float32 (4, 3)\n"
+          "Expected are two of one floating dtype and shape. The inputs are float64 and float32: "
+          "convert the float64 one with "
+          ".astype(dtype::float32), or make arrays of float32 by config().default_dtype = "
+          "dtype::float32."),
+  };
   FunctionRecord absolute = difference_record(
       "mean_absolute_error", "", reduction,
       [](const Variable& x, const Variable& t, Reduction how) {
@@ -48,10 +68,7 @@ FunctionRecords difference_records(Reduction reduction) {
       },
       [](double d) { return std::abs(d); });
   absolute.errors = {type_error(
-      "MeanAbsoluteError",
-      [](const Draw& draw) {
-        F::mean_absolute_error(draw({4, 3}), draw({3, 4}));
-      },
+      "MeanAbsoluteError", {{4, 3}, {3, 4}},
       "Expect: x0.shape[0] == x1.shape[0]\nActual: 4 != 3\nInputs: x0 float64 (4, 3), x1 float64 "
       "(3, 4)\nExpected are two of one floating dtype and shape.")};
   FunctionRecord huber_record = difference_record(
@@ -112,31 +129,23 @@ FunctionRecord contrastive_record(Reduction reduction) {
   r.ranges = {{}, {}, {0, 2, Dtype::kInt32}};
   r.shapes = {{{6, 3}, {6, 3}, {6}}, {{4, 2, 2}, {4, 2, 2}, {4}}, {{0, 3}, {0, 3}, {0}}};
   r.call = [=](const Variables& v) {
-    return Variables{F::contrastive(v[0], v[1], v[2], 1.4, reduction)};
+    return Variables{F::contrastive(v[0], v[1], v[2], 2.5, reduction)};
   };
   r.reference = [=](const Plains& in) {
     return reduced(plain({in[0].shape[0]},
                          [&](const Shape& i) {
                            const double squares = squared_distance(in[0], in[1], i[0]);
-                           const double missing = std::max(0.0, 1.4 - std::sqrt(squares));
+                           const double missing = std::max(0.0, 2.5 - std::sqrt(squares));
                            return (in[2](i[0]) != 0 ? squares : missing * missing) / 2;
                          }),
                    reduction);
   };
-  r.errors = {type_error(
-                  "Contrastive",
-                  [](const Draw& draw) {
-                    F::contrastive(draw({4, 3}), draw({4, 3}), draw.labels({0, 1}, {2}));
-                  },
-                  kLabelError),
-              type_error(
-                  "Contrastive",
-                  [](const Draw& draw) {
-                    F::contrastive(draw({4}), draw({4}), draw.labels({0, 1, 0, 1}, {4}));
-                  },
-                  "Expect: x0.ndim >= 2\nActual: 1 < 2\nInputs: x0 float64 (4,), x1 float64 "
-                  "(4,)\nExpected are two of one floating dtype and shape, (n, size) or with more "
-                  "axes.")};
+  r.errors = {
+      type_error("Contrastive", {{4, 3}, {4, 3}, {{2}, Dtype::kInt32}}, kLabelError),
+      type_error("Contrastive", {{4}, {4}, {{4}, Dtype::kInt32}},
+                 "Expect: x0.ndim >= 2\nActual: 1 < 2\nInputs: x0 float64 (4,), x1 float64 "
+                 "(4,)\nExpected are two of one floating dtype and shape, (n, size) or with more "
+                 "axes.")};
   return r;
 }
 
@@ -158,10 +167,7 @@ FunctionRecord triplet_record(Reduction reduction) {
                    reduction);
   };
   r.errors = {type_error(
-      "Triplet",
-      [](const Draw& draw) {
-        F::triplet(draw({4, 3}), draw({4, 3}), draw({4, 2}));
-      },
+      "Triplet", {{4, 3}, {4, 3}, {4, 2}},
       "Expect: anchor.shape[1] == negative.shape[1]\nActual: 3 != 2\nInputs: anchor float64 (4, "
       "3), negative float64 (4, 2)\nExpected are two of one floating dtype and shape, (n, size) "
       "or with more axes.")};
@@ -190,9 +196,9 @@ FunctionRecord cosine_record(int64_t axis) {
       return a2 > 0 ? products / std::sqrt(a2 * b2) : 0;
     })};
   };
-  r.errors = {
-      error<IndexError>([](const Draw& draw) { F::cosine_similarity(draw({3}), draw({3})); },
-                        "CosineSimilarity: x0 has one axis, 0 or -1; the axis given is 1.")};
+  if (axis == 1)
+    r.errors = {error<IndexError>(
+        {{3}, {3}}, "CosineSimilarity: x0 has one axis, 0 or -1; the axis given is 1.")};
   return r;
 }
 
@@ -214,12 +220,7 @@ FunctionRecord cosine_loss_record(Reduction reduction) {
                    reduction);
   };
   r.errors = {
-      type_error(
-          "CosineEmbeddingLoss",
-          [](const Draw& draw) {
-            F::cosine_embedding_loss(draw({4, 3}), draw({4, 3}), draw.labels({0, 1}, {2}));
-          },
-          kLabelError),
+      type_error("CosineEmbeddingLoss", {{4, 3}, {4, 3}, {{2}, Dtype::kInt32}}, kLabelError),
       error<ValueError>(
           [](const Draw& draw) {
             F::cosine_embedding_loss(draw({2, 3}), draw({2, 3}), draw.labels({1, -1}, {2}), 2);
@@ -228,10 +229,27 @@ FunctionRecord cosine_loss_record(Reduction reduction) {
   return r;
 }
 
+FunctionRecord mean_over_record(double counted) {
+  FunctionRecord r = unary_record(
+      "mean_over", counted > 0 ? "" : "nothing counted", {{}, {1}},
+      [=](const Variable& x) {
+        return F::mean_over(x, full({}, counted, {x.dtype(), x.device()}));
+      },
+      [=](const Plain& x) {
+        return plain(x.shape, [&](const Shape& i) { return counted > 0 ? x.at(i) / counted : 0; });
+      });
+  r.errors = {error<ShapeError>(
+      [](const Draw& draw) { F::mean_over(draw({2}), draw({2})); },
+      "MeanOver: expected a sum and a count of one element each, got shapes (2,) and (2,); reduce "
+      "them with sum()")};
+  return r;
+}
+
 }  // namespace
 
 CATENA_FUNCTION_RECORDS(distance) {
-  FunctionRecords records{cosine_record(1), cosine_record(0), cosine_record(-1)};
+  FunctionRecords records{cosine_record(1), cosine_record(0), cosine_record(-1),
+                          mean_over_record(4), mean_over_record(0)};
   for (const Reduction reduction : kReductions) {
     for (FunctionRecord& record : difference_records(reduction))
       records.push_back(std::move(record));

@@ -183,8 +183,8 @@ TEST_P(GradientInPlace, FunctionsThatSavedTheScoresNotice) {
   const Scores s(draw({4, 5}));
   const Variable square = F::sum(s.scores * s.scores);
   const Variable loss = square + F::softmax_cross_entropy(s.scores, t, {.gradient_in_place = true});
-  const std::string text = message_of<GradientError>([&] { loss.backward(); });
-  EXPECT_NE(text.find("which was overwritten after the forward pass"), std::string::npos) << text;
+  const std::string text = error_of<GradientError>([&] { loss.backward(); });
+  expect_contains(text, {"which was overwritten after the forward pass"});
 }
 
 TEST_P(GradientInPlace, AnOverwrittenGradientIsNoticed) {
@@ -192,7 +192,7 @@ TEST_P(GradientInPlace, AnOverwrittenGradientIsNoticed) {
   const Scores s(draw({4, 5}));
   const Variable loss = F::softmax_cross_entropy(s.scores, t, {.gradient_in_place = true});
   s.scores.data().fill(0);
-  EXPECT_EQ(message_of<GradientError>([&] { loss.backward(); }),
+  EXPECT_EQ(error_of<GradientError>([&] { loss.backward(); }),
             "SoftmaxCrossEntropy: backward needs input 0 (shape (4, 5), float64), which was "
             "overwritten after the forward pass; write into a copy instead");
   // So does a second loss of the same scores.
@@ -206,11 +206,11 @@ TEST_P(GradientInPlace, RunsBackwardOnce) {
   const Array t = labels({4}, 5);
   const Scores s(draw({4, 5}));
   const Variable loss = F::softmax_cross_entropy(s.scores, t, {.gradient_in_place = true});
-  EXPECT_EQ(message_of<GradientError>([&] { loss.backward({.create_graph = true}); }),
+  EXPECT_EQ(error_of<GradientError>([&] { loss.backward({.create_graph = true}); }),
             "SoftmaxCrossEntropy: create_graph needs the scores, which gradient_in_place has "
             "overwritten; leave gradient_in_place out");
   loss.backward();
-  EXPECT_EQ(message_of<GradientError>([&] { loss.backward(); }),
+  EXPECT_EQ(error_of<GradientError>([&] { loss.backward(); }),
             "SoftmaxCrossEntropy: backward came a second time, but gradient_in_place keeps the "
             "gradient for one; leave it out, or call the loss anew on scores computed anew");
 }
@@ -219,15 +219,15 @@ TEST_P(GradientInPlace, RefusesWhatTheUserOwns) {
   const Array t = labels({4}, 5), x = draw({4, 5}), before = x.copy();
   const SoftmaxCrossEntropyOptions options{.gradient_in_place = true};
   const Variable given(x);
-  EXPECT_EQ(message_of<ValueError>([&] { F::softmax_cross_entropy(given, t, options); }),
+  EXPECT_EQ(error_of<ValueError>([&] { F::softmax_cross_entropy(given, t, options); }),
             "SoftmaxCrossEntropy: gradient_in_place would overwrite a variable that was given and "
             "not computed, which the scores (shape (4, 5), float64) are or show; give scores that "
             "a function computes, or leave gradient_in_place out");
   EXPECT_THROW(F::softmax_cross_entropy(F::reshape(F::reshape(given, {20}), {4, 5}), t, options),
                ValueError);
   const Parameter p(x);
-  const std::string text = message_of<ValueError>([&] { F::softmax_cross_entropy(p, t, options); });
-  EXPECT_NE(text.find("would overwrite parameter '"), std::string::npos) << text;
+  const std::string text = error_of<ValueError>([&] { F::softmax_cross_entropy(p, t, options); });
+  expect_contains(text, {"would overwrite parameter '"});
   EXPECT_EQ(testing::difference(x, before), "");
   EXPECT_EQ(testing::difference(p.data(), before), "");
 }
@@ -235,15 +235,15 @@ TEST_P(GradientInPlace, RefusesWhatTheUserOwns) {
 TEST_P(GradientInPlace, RefusesOptionsThatDoNotFit) {
   const Array t = labels({4}, 5), x = draw({4, 5});
   const Scores s(x);
-  EXPECT_EQ(message_of<ValueError>(
+  EXPECT_EQ(error_of<ValueError>(
                 [&] { F::softmax_cross_entropy(s.scores, x, {.gradient_in_place = true}); }),
             "SoftmaxCrossEntropy: gradient_in_place takes labels, got distributions over the "
             "classes (shape (4, 5), float64); leave gradient_in_place out");
-  EXPECT_EQ(message_of<ValueError>([&] {
+  EXPECT_EQ(error_of<ValueError>([&] {
               F::softmax_cross_entropy(s.scores, t, {.gradient_of_loss = full({}, 2.0)});
             }),
             "SoftmaxCrossEntropy: gradient_of_loss goes with gradient_in_place alone");
-  EXPECT_EQ(message_of<ValueError>([&] {
+  EXPECT_EQ(error_of<ValueError>([&] {
               F::softmax_cross_entropy(
                   s.scores, t, {.gradient_in_place = true, .gradient_of_loss = full({2}, 2.0)});
             }),

@@ -3,10 +3,8 @@
 
 #include <sstream>
 
-#include "catena/array/indexing.h"
 #include "catena/serializers/npz.h"
 #include "catena/testing_gtest.h"
-#include "error_text.h"
 #include "functions/functions_test_util.h"
 #include "temp_folder.h"
 
@@ -36,14 +34,14 @@ TEST(BinaryTree, IsMadeOfNestedPairs) {
 }
 
 TEST(BinaryTree, RefusesNodesThatAreNotPairs) {
-  EXPECT_EQ(message_of<ValueError>([] {
+  EXPECT_EQ(error_of<ValueError>([] {
               BinaryTree::of({1, 2, 3});
             }),
             "BinaryTree: All internal nodes must have two child nodes, got one with 3");
   EXPECT_THROW(BinaryTree::of({}), ValueError);
-  EXPECT_EQ(message_of<ValueError>([] { BinaryTree(-2); }),
+  EXPECT_EQ(error_of<ValueError>([] { BinaryTree(-2); }),
             "BinaryTree: expected an id of at least 0, got -2");
-  EXPECT_EQ(message_of<ValueError>([] {
+  EXPECT_EQ(error_of<ValueError>([] {
               BinaryTree::from_pre_order({-1, 1});
             }),
             "BinaryTree: All internal nodes must have two child nodes, 1 are missing");
@@ -62,7 +60,7 @@ TEST(HuffmanTree, JoinsTheSmallestCounts) {
   // Joined nodes are as old as the older child: before a leaf of the same count.
   EXPECT_EQ(huffman({{0, 1}, {1, 1}, {2, 2}}), "((0, 1), 2)");
   EXPECT_EQ(huffman({{0, 2}, {1, 1}, {2, 1}}), "(0, (1, 2))");
-  EXPECT_EQ(message_of<ValueError>([&] { huffman({}); }), "create_huffman_tree: Empty vocabulary");
+  EXPECT_EQ(error_of<ValueError>([&] { huffman({}); }), "create_huffman_tree: Empty vocabulary");
   EXPECT_THROW(huffman({{0, -1}}), ValueError);
   EXPECT_THROW(huffman({{-1, 1}}), ValueError);
 }
@@ -96,16 +94,11 @@ struct Step {
 };
 std::vector<Step> path(int32_t id) {
   switch (id) {
-    case 7:
-      return {{0, 1}, {1, 1}};
-    case 1:
-      return {{0, 1}, {1, -1}, {2, 1}};
-    case 5:
-      return {{0, 1}, {1, -1}, {2, -1}};
-    case 2:
-      return {{0, -1}, {3, 1}};
-    default:
-      return {{0, -1}, {3, -1}};
+    case 7: return {{0, 1}, {1, 1}};
+    case 1: return {{0, 1}, {1, -1}, {2, 1}};
+    case 5: return {{0, 1}, {1, -1}, {2, -1}};
+    case 2: return {{0, -1}, {3, 1}};
+    default: return {{0, -1}, {3, -1}};
   }
 }
 double loss_of(const Array& x, const Array& W, const std::vector<int32_t>& t) {
@@ -224,13 +217,13 @@ TEST_P(Hierarchy, AnEmptyBatchHasNoLoss) {
 
 TEST_P(Hierarchy, RefusesTreesAndLabelsThatDoNotFit) {
   const DeviceScope scope(device());
-  EXPECT_EQ(message_of<ValueError>([] { BinaryHierarchicalSoftmax(3, 1); }),
+  EXPECT_EQ(error_of<ValueError>([] { BinaryHierarchicalSoftmax(3, 1); }),
             "BinaryHierarchicalSoftmax: expected a tree of at least 2 leaves");
-  EXPECT_EQ(message_of<ValueError>([] {
+  EXPECT_EQ(error_of<ValueError>([] {
               BinaryHierarchicalSoftmax(3, {{1, 2}, 1});
             }),
             "BinaryHierarchicalSoftmax: id 1 is at two leaves of the tree");
-  EXPECT_EQ(message_of<ValueError>([] {
+  EXPECT_EQ(error_of<ValueError>([] {
               BinaryHierarchicalSoftmax(3, {{1, 2147483647}, 2});
             }),
             "BinaryHierarchicalSoftmax: id 2147483647 in a tree of 3 leaves would need a table of "
@@ -242,7 +235,7 @@ TEST_P(Hierarchy, RefusesTreesAndLabelsThatDoNotFit) {
   std::vector<int32_t> chain;  // its paths would fill 10 GB
   for (int32_t id = 0; id < 66000; ++id) chain.insert(chain.end(), {BinaryTree::kInner, id});
   chain.push_back(66000);
-  EXPECT_EQ(message_of<ValueError>(
+  EXPECT_EQ(error_of<ValueError>(
                 [&] { BinaryHierarchicalSoftmax(3, BinaryTree::from_pre_order(chain)); }),
             "BinaryHierarchicalSoftmax: the paths of the tree have 2178099000 nodes, more than "
             "int32 counts; use a tree that is less deep");
@@ -254,7 +247,7 @@ TEST_P(Hierarchy, RefusesTreesAndLabelsThatDoNotFit) {
   EXPECT_THROW(loss(draw({2, 4}), ids({1, 2})), InvalidType);
   for (const int32_t wrong : {3, 9, 100, -1, 0}) {
     if (device().is_cpu()) {
-      EXPECT_EQ(message_of<ValueError>([&] {
+      EXPECT_EQ(error_of<ValueError>([&] {
                   loss(x, ids({1, wrong}));
                 }),
                 message("BinaryHierarchicalSoftmax: label ", wrong,
@@ -268,7 +261,7 @@ TEST_P(Hierarchy, RefusesTreesAndLabelsThatDoNotFit) {
     EXPECT_EQ(sum(scores.grad()[1]).item<double>(), 0) << wrong;
   }
   const BinaryHierarchicalSoftmax moved = std::move(loss);
-  EXPECT_EQ(message_of<ValueError>([&] {
+  EXPECT_EQ(error_of<ValueError>([&] {
               loss(x, ids({1, 2}));
             }),
             "BinaryHierarchicalSoftmax: this layer has no weights; it was moved from");

@@ -1,11 +1,8 @@
 // Losses at their edges: zero distances and probabilities, labels out of range, options that agree
 // with each other, sums of 16-bit floats, autocast.
-#include <cmath>
 #include <limits>
 
-#include "catena/array/indexing.h"
 #include "catena/autograd/autocast.h"
-#include "catena/functions/activation/softmax.h"
 #include "catena/functions/array/one_hot.h"
 #include "catena/functions/loss.h"
 #include "functions/functions_test_util.h"
@@ -74,10 +71,10 @@ TEST_P(LossEdges, LabelsOutOfRange) {
     return F::negative_log_likelihood(x, t, {.reduction = Reduction::kNone});
   };
   if (device().is_cpu()) {
-    EXPECT_EQ(message_of<ValueError>(losses),
+    EXPECT_EQ(error_of<ValueError>(losses),
               "SoftmaxCrossEntropy: label 3 at position 1 is outside [0, 3) and not the ignored "
               "label -1");
-    EXPECT_EQ(message_of<ValueError>(likelihoods),
+    EXPECT_EQ(error_of<ValueError>(likelihoods),
               "NegativeLogLikelihood: label 3 at position 1 is outside [0, 3) and not the ignored "
               "label -1");
     return;

@@ -38,24 +38,18 @@ FunctionRecord errors() {
   FunctionRecord r = given_rows(Dtype::kInt32);
   r.variant = "errors";
   r.shapes = {{{3, 5}, {3, 4}, {4, 5}}};
-  const auto call = [](Shape x, Shape samples, Shape W, Dtype rows = Dtype::kInt32,
-                       Dtype table = Dtype::kFloat64) {
-    return [=](const Draw& draw) {
-      F::negative_sampling(draw(x), draw(samples, 0, 2, 1, rows), draw(W, -1, 1, 2, table));
-    };
-  };
   const std::string name = "NegativeSampling";
   r.errors = {
-      type_error(name, call({2, 3}, {2, 2}, {4, 3}, Dtype::kFloat64),
+      type_error(name, {{2, 3}, {{2, 2}, Dtype::kFloat64}, {4, 3}},
                  "Expect: samples.dtype == int32\nActual: float64 != int32\nInputs: x float64 (2, "
                  "3), samples float64 (2, 2), W float64 (4, 3)"),
-      type_error(name, call({2, 3}, {2}, {4, 3}),
+      type_error(name, {{2, 3}, {{2}, Dtype::kInt32}, {4, 3}},
                  "Expect: samples.ndim == 2\nActual: 1 != 2\nInputs: x float64 (2, 3), samples "
                  "int32 (2,), W float64 (4, 3)"),
-      type_error(name, call({2, 3}, {1, 2}, {4, 3}),
+      type_error(name, {{2, 3}, {{1, 2}, Dtype::kInt32}, {4, 3}},
                  "Expect: x.shape[0] == samples.shape[0]\nActual: 2 != 1\nInputs: x float64 (2, "
                  "3), samples int32 (1, 2), W float64 (4, 3)"),
-      type_error(name, call({2, 3}, {2, 2}, {4, 5}),
+      type_error(name, {{2, 3}, {{2, 2}, Dtype::kInt32}, {4, 5}},
                  "Expect: x.shape[1] == W.shape[1]\nActual: 3 != 5\nInputs: x float64 (2, 3), "
                  "samples int32 (2, 2), W float64 (4, 5)"),
   };

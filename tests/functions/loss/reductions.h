@@ -1,8 +1,6 @@
 // What the records of the losses share: references of reductions.
 #pragma once
 
-#include <algorithm>
-
 #include "catena/functions/loss/reduction.h"
 #include "functions/function_record.h"
 
@@ -19,10 +17,8 @@ inline const char* name_of(F::Reduction reduction) {
 // The losses, reduced; the mean divides by `divisor`, 0 or less for 1.
 inline Plains reduced(const Plain& losses, F::Reduction reduction, double divisor) {
   if (reduction == F::Reduction::kNone) return {losses};
-  double total = 0;
-  for (const double loss : losses.values) total += loss;
-  if (reduction == F::Reduction::kMean) total /= divisor > 0 ? divisor : 1;
-  return {plain(total)};
+  const double total = added_up(losses.values);
+  return {plain(reduction == F::Reduction::kMean ? total / (divisor > 0 ? divisor : 1) : total)};
 }
 inline Plains reduced(const Plain& losses, F::Reduction reduction) {
   return reduced(losses, reduction, double(losses.values.size()));

@@ -1,16 +1,10 @@
 // Records of the losses of variational auto-encoders and of cross_covariance.
 #include "catena/functions/loss/cross_covariance.h"
 #include "catena/functions/loss/vae.h"
-#include "functions/function_record.h"
+#include "functions/loss/reductions.h"
 
 namespace catena {
 namespace {
-
-const char* name_of(F::Reduction reduction) {
-  return reduction == F::Reduction::kNone   ? "none"
-         : reduction == F::Reduction::kMean ? "mean"
-                                            : "sum";
-}
 
 // A loss of elements, reduced.
 FunctionRecord vae_record(const char* function, F::Reduction reduction, size_t operands,
@@ -29,11 +23,7 @@ FunctionRecord vae_record(const char* function, F::Reduction reduction, size_t o
       for (const Plain& p : in) x.push_back(p.at(i));
       return loss(x);
     });
-    if (reduction == F::Reduction::kNone) return Plains{each};
-    double total = 0;
-    for (const double v : each.values) total += v;
-    const double count = std::max(double(each.values.size()), 1.0);
-    return Plains{plain(reduction == F::Reduction::kMean ? total / count : total)};
+    return reduced(each, reduction);
   };
   r.error = 1e-4;  // sums of 12 numbers near 4
   return r;
@@ -85,10 +75,7 @@ FunctionRecord vae_errors() {
   const std::string expected = "\nExpected are arrays of one floating dtype and shape.";
   r.errors = {
       type_error(
-          "GaussianKLDivergence",
-          [](const Draw& draw) {
-            F::gaussian_kl_divergence(draw({2, 3}), draw({2, 4}));
-          },
+          "GaussianKLDivergence", {{2, 3}, {2, 4}},
           "Expect: ln_var.shape[1] == mean.shape[1]\nActual: 4 != 3\nInputs: mean float64 (2, 3), "
           "ln_var float64 (2, 4)" +
               expected),
@@ -121,17 +108,14 @@ FunctionRecord cross_covariance_record() {
   r.call = binary([](const Variable& y, const Variable& z) { return F::cross_covariance(y, z); });
   r.reference = [](const Plains& in) {
     const int64_t n = in[0].shape[0];
-    const auto mean = [&](const Plain& x, int64_t column) {
-      double total = 0;
-      for (int64_t i = 0; i < n; ++i) total += x(i, column);
-      return total / double(n);
-    };
+    const Plain y = over_axes(in[0], {0}, false, mean_of),
+                z = over_axes(in[1], {0}, false, mean_of);
     double loss = 0;
     for (int64_t j = 0; j < in[0].shape[1]; ++j) {
       for (int64_t k = 0; k < in[1].shape[1] && n > 0; ++k) {
         double c = 0;
         for (int64_t i = 0; i < n; ++i)
-          c += (in[0](i, j) - mean(in[0], j)) * (in[1](i, k) - mean(in[1], k)) / double(n);
+          c += (in[0](i, j) - y(j)) * (in[1](i, k) - z(k)) / double(n);
         loss += 0.5 * c * c;
       }
     }
@@ -139,17 +123,11 @@ FunctionRecord cross_covariance_record() {
   };
   r.errors = {
       type_error(
-          "CrossCovariance",
-          [](const Draw& draw) {
-            F::cross_covariance(draw({2, 3}), draw({3, 3}));
-          },
+          "CrossCovariance", {{2, 3}, {3, 3}},
           "Expect: y.shape[0] == z.shape[0]\nActual: 2 != 3\nInputs: y float64 (2, 3), z float64 "
           "(3, 3)\nExpected are (n, j) and (n, k), of one floating dtype."),
       type_error(
-          "CrossCovariance",
-          [](const Draw& draw) {
-            F::cross_covariance(draw({2}), draw({2, 3}));
-          },
+          "CrossCovariance", {{2}, {2, 3}},
           "Expect: y.ndim == 2\nActual: 1 != 2\nInputs: y float64 (2,), z float64 (2, 3)\nExpected "
           "are (n, j) and (n, k), of one floating dtype."),
   };

@@ -120,8 +120,8 @@ TEST_P(Edges, ArccoshOutsideItsDomain) {
   expect_gradient(F::arccosh, 1e20, 1e-20);
 }
 
-// What docs/decisions.md says: NaN passes no gradient of relu and clip, and makes the second
-// operand of maximum and minimum the chosen one.
+// docs/decisions.md, "Gradients at edges": NaN passes no gradient of relu and clip, and makes the
+// second operand of maximum and minimum the chosen one.
 TEST_P(Edges, SelectionsOfNaN) {
   expect_gradient(F::relu, kNan, 0);
   const Variable x = number(kNan);
@@ -152,7 +152,7 @@ TEST_P(Edges, ConditionsAreBool) {
   const Variable x(draw({2, 3}));
   const Array positive = greater(x.data(), 0);
   EXPECT_NO_THROW(F::where(positive, x, 0.0));
-  const std::string text = message_of<InvalidType>([&] { F::where(x.data(), x, 0.0); });
+  const std::string text = error_of<InvalidType>([&] { F::where(x.data(), x, 0.0); });
   EXPECT_EQ(text,
             "Invalid operation is performed in: Where (Forward)\n\nExpect: condition.dtype == "
             "bool\nActual: float64 != bool\nInputs: condition float64 (2, 3)\nThe condition is a "

@@ -1,7 +1,6 @@
 // Records of mathematics beside the rows of the element-wise table: reductions, products, and the
 // functions that are made of rows.
 #include <algorithm>
-#include <limits>
 
 #include "functions/function_record.h"
 
@@ -10,56 +9,18 @@ namespace {
 
 // Reductions ------------------------------------------------------------------------------------
 
-std::vector<size_t> positive(const Axes& axes, int ndim) {
-  std::vector<size_t> result;
-  for (const int64_t axis : axes) result.push_back(size_t(axis < 0 ? axis + ndim : axis));
-  for (int i = 0; axes.empty() && i < ndim; ++i) result.push_back(size_t(i));
-  return result;
-}
-
-using Combine = double (*)(double, double);
-
-// The elements along the axes, combined one after the other.
-Plain reduced(const Plain& x, const Axes& list, bool keepdims, double start, Combine combine) {
-  std::vector<size_t> axes = positive(list, x.shape.ndim());
-  const auto is_reduced = [&](size_t i) { return std::count(axes.begin(), axes.end(), i) > 0; };
-  Shape kept = x.shape;
-  for (const size_t axis : axes) kept[axis] = 1;
-  Plain result = plain(kept, [&](const Shape& at) {
-    double total = start;
-    plain(x.shape, [&](const Shape& index) {
-      bool belongs = true;
-      for (size_t i = 0; i < at.size(); ++i) belongs &= is_reduced(i) || at[i] == index[i];
-      if (belongs) total = combine(total, x.at(index));
-      return 0.0;
-    });
-    return total;
-  });
-  if (keepdims) return result;
-  std::sort(axes.rbegin(), axes.rend());
-  for (const size_t axis : axes) result.shape.erase(result.shape.begin() + int64_t(axis));
-  return result;
-}
-
-double add_up(double a, double b) { return a + b; }
-double larger(double a, double b) { return std::max(a, b); }
-double smaller(double a, double b) { return std::min(a, b); }
-
 struct Reduction {
   const char *name, *label;
   Variable (*call)(const VariableOperand&, const ReduceAxes&, YesNo);
-  double start;
-  Combine combine;
-  bool divides;
+  double (*reference)(const Numbers&);
+  std::optional<int> backward_launches = {};
 };
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const Reduction kReductions[] = {
-    {"sum", "Sum", F::sum, 0, add_up, false},
-    {"mean", "Mean", F::mean, 0, add_up, true},
-    {"average", "Mean", F::average, 0, add_up, true},
-    {"max", "Max", F::max, -kInfinity, larger, false},
-    {"min", "Min", F::min, kInfinity, smaller, false},
-};
+double smallest_of(const Numbers& x) { return *std::min_element(x.begin(), x.end()); }
+const Reduction kArrayReductions[] = {{"sum", "Sum", F::sum, added_up, 0},
+                                      {"mean", "Mean", F::mean, mean_of, 1},
+                                      {"average", "Mean", F::average, mean_of, 1},
+                                      {"max", "Max", F::max, largest_of},
+                                      {"min", "Min", F::min, smallest_of}};
 
 FunctionRecord reduction_record(const Reduction& f, const Axes& axes, bool keepdims) {
   FunctionRecord r;
@@ -67,33 +28,23 @@ FunctionRecord reduction_record(const Reduction& f, const Axes& axes, bool keepd
   r.variant = message("axes ", axes, keepdims ? ", kept" : "");
   r.shapes = {{{3, 2, 4}}};
   if (axes.empty()) r.shapes.push_back({{}});
-  if (f.combine == add_up && !f.divides) r.shapes.push_back({{3, 0, 2}});
+  if (f.call == F::sum) r.shapes.push_back({{3, 0, 2}});
   r.call = unary([=](const Variable& x) { return f.call(x, axes, keepdims); });
   r.reference = [=](const Plains& in) {
-    Plain y = reduced(in[0], axes, keepdims, f.start, f.combine);
-    const double count = double(in[0].values.size()) / double(y.values.size());
-    for (double& v : y.values) v /= f.divides ? count : 1;
-    return Plains{y};
+    return Plains{over_axes(in[0], axes, keepdims, f.reference)};
   };
   r.forward_launches = 1;
-  if (f.combine == add_up) r.backward_launches = f.divides ? 1 : 0;
+  r.backward_launches = f.backward_launches;
   const std::string label = f.label;
-  const auto call = [=](Dtype dtype, int64_t axis) {
-    return [=](const Draw& draw) { f.call(draw({4, 3, 2}, 0, 5, 0, dtype), axis, false); };
-  };
-  const auto has_axes = [=](int64_t given) {
-    return message(label,
-                   ": x has 3 axes, 0 to 2, or -3 to -1 from the end; the axis "
-                   "given is ",
-                   given, ".");
-  };
-  r.errors = {
-      error<IndexError>(call(Dtype::kFloat64, 3), has_axes(3)),
-      error<IndexError>(call(Dtype::kFloat64, -4), has_axes(-4)),
-      type_error(label, call(Dtype::kInt32, 0),
-                 "Expect: x.dtype.kind == f\nActual: i != f\nInputs: x int32 (4, 3, 2)\nExpected "
-                 "is a floating dtype: convert x with .astype(dtype::float32)."),
-  };
+  for (const int64_t axis : {3, -4}) {
+    r.errors.push_back(error<IndexError>(
+        [=](const Draw& draw) {
+          f.call(draw({4, 3, 2}), axis, false);
+        },
+        message(label, ": x has 3 axes, 0 to 2, or -3 to -1 from the end; the axis given is ", axis,
+                ".")));
+  }
+  r.errors.push_back(integers_refused(label, {4, 3, 2}));
   return r;
 }
 
@@ -103,9 +54,8 @@ FunctionRecord sum_to_record() {
   r.shapes = {{{4, 3, 2}}, {{3, 2}}, {{3, 1}}, {{0, 3, 2}}};
   r.call = unary([](const Variable& x) { return F::sum_to(x, {3, 1}); });
   r.reference = [](const Plains& in) {
-    const int ndim = in[0].shape.ndim();
-    Plain y = reduced(in[0], ndim == 3 ? Axes{0, 2} : Axes{1}, false, 0, add_up);
-    return Plains{{{3, 1}, y.values}};
+    const Axes axes = in[0].shape.ndim() == 3 ? Axes{0, 2} : Axes{1};
+    return Plains{{{3, 1}, over_axes(in[0], axes, false, added_up).values}};
   };
   r.forward_launches = 1;
   r.backward_launches = 0;
@@ -186,18 +136,12 @@ FunctionRecord matmul_errors(bool batch) {
   FunctionRecord r = batch ? product_record(true, false, false, {{{2, 3, 2}, {2, 2, 3}}})
                            : product_record(false, false, false, {{{2, 3}, {3, 2}}});
   r.variant = "errors";
-  const auto call = [=](Shape a, Shape b, Dtype second = Dtype::kFloat64) {
-    return [=](const Draw& draw) {
-      const Array x = draw(a), y = draw(b, 0, 1, 0, second);
-      batch ? F::batch_matmul(x, y) : F::matmul(x, y);
-    };
-  };
   if (batch) {
     r.errors = {
-        type_error("BatchMatMul", call({4, 3, 2}, {3, 2, 5}),
+        type_error("BatchMatMul", {{4, 3, 2}, {3, 2, 5}},
                    "Expect: a.shape[0] == b.shape[0]\nActual: 4 != 3\nInputs: a float64 (4, 3, 2), "
                    "b float64 (3, 2, 5)\na has 4 matrices, b has 3: give as many of both."),
-        type_error("BatchMatMul", call({4}, {4, 2, 5}),
+        type_error("BatchMatMul", {{4}, {4, 2, 5}},
                    "Expect: a.ndim >= 2\nActual: 1 < 2\nInputs: a float64 (4,), b float64 (4, 2, "
                    "5)\nbatch_matmul takes stacks of matrices, (s, m, k), or of columns, (s, k); "
                    "the product of two matrices is matmul."),
@@ -205,24 +149,24 @@ FunctionRecord matmul_errors(bool batch) {
     return r;
   }
   r.errors = {
-      type_error("MatMul", call({4, 3}, {2, 5}),
+      type_error("MatMul", {{4, 3}, {2, 5}},
                  "Expect: a.shape[1] (2-D array) == b.shape[0] (2-D array)\n"
                  "Actual: 3 != 2\nInputs: a float64 (4, 3), b float64 (2, 5)\nmatmul takes (m, k) "
                  "and (k, n); a is (4, 3), b is (2, 5)."),
       type_error(
-          "MatMul", call({4, 3}, {2, 3}),
+          "MatMul", {{4, 3}, {2, 3}},
           "Expect: a.shape[1] (2-D array) == b.shape[0] (2-D array)\n"
           "Actual: 3 != 2\nInputs: a float64 (4, 3), b float64 (2, 3)\nmatmul takes (m, k) and (k, "
           "n); a is (4, 3), b is (2, 3). They fit with transa = false and transb = true."),
-      type_error("MatMul", call({3}, {2, 5}),
+      type_error("MatMul", {{3}, {2, 5}},
                  "Expect: 1 (1-D array) == b.shape[0] (2-D array)\nActual: 1 != 2\nInputs: a "
                  "float64 (3,), b float64 (2, 5)\nmatmul takes (m, k) and (k, n); a is (3,), a "
                  "column, b is (2, 5)."),
-      type_error("MatMul", call({4, 3, 2}, {2, 5}),
+      type_error("MatMul", {{4, 3, 2}, {2, 5}},
                  "Expect: a.ndim <= 2\nActual: 3 > 2\nInputs: a float64 (4, 3, 2), b float64 (2, "
                  "5)\nmatmul takes matrices, and vectors as columns; products of stacks of "
                  "matrices are batch_matmul, products of numbers are *."),
-      type_error("MatMul", call({4, 3}, {3, 5}, Dtype::kFloat32),
+      type_error("MatMul", {{4, 3}, {{3, 5}, Dtype::kFloat32}},
                  "Expect: b.dtype == a.dtype\nActual: float32 != float64\nInputs: a float64 (4, "
                  "3), b float32 (3, 5)\n"
                  "The inputs are float64 and float32: convert the float64 one with "
@@ -234,49 +178,33 @@ FunctionRecord matmul_errors(bool batch) {
 
 // Made of rows ----------------------------------------------------------------------------------
 
-FunctionRecord unary_record(const char* name, std::function<Variable(const Variable&)> call,
-                            std::function<double(double)> reference) {
-  FunctionRecord r;
-  r.function = name;
-  r.shapes = {{{3, 4}}, {{}}, {{0, 3}}};
-  r.call = unary(std::move(call));
-  r.reference = [=](const Plains& in) {
-    return Plains{plain(in[0].shape, [&](const Shape& i) { return reference(in[0].at(i)); })};
-  };
-  return r;
-}
-
 FunctionRecords row_records() {
-  FunctionRecord power = unary_record(
-      "pow", [](const Variable& x) { return F::pow(x, 3); },
-      [](double x) { return std::pow(x, 3); });
-  power.ranges = {{0.5, 2}};
-  FunctionRecord clip = unary_record(
-      "clip", [](const Variable& x) { return F::clip(x, -0.5, 0.5); },
-      [](double x) { return std::clamp(x, -0.5, 0.5); });
-  FunctionRecord identity = unary_record(
-      "identity", [](const Variable& x) { return F::identity(x); }, [](double x) { return x; });
-  FunctionRecord abs = unary_record(
-      "abs", [](const Variable& x) { return F::abs(x); }, [](double x) { return std::abs(x); });
-  for (FunctionRecord* r : {&power, &clip, &abs}) r->forward_launches = r->backward_launches = 1;
+  FunctionRecord identity = elementwise_record(
+      "identity", {}, [](const Variable& x) { return F::identity(x); }, [](double x) { return x; });
   identity.forward_launches = identity.backward_launches = 0;
-  return {power, clip, identity, abs};
+  return {identity,
+          elementwise_record(
+              "pow", {0.5, 2}, [](const Variable& x) { return F::pow(x, 3); },
+              [](double x) { return std::pow(x, 3); }),
+          elementwise_record(
+              "clip", {}, [](const Variable& x) { return F::clip(x, -0.5, 0.5); },
+              [](double x) { return std::clamp(x, -0.5, 0.5); }),
+          elementwise_record(
+              "abs", {}, [](const Variable& x) { return F::abs(x); },
+              [](double x) { return std::abs(x); })};
 }
 
 }  // namespace
 
 CATENA_FUNCTION_RECORDS(math) {
   FunctionRecords records{sum_to_record(), matmul_errors(false), matmul_errors(true)};
-  for (const Reduction& f : kReductions) {
+  for (const Reduction& f : kArrayReductions) {
     for (const Axes& axes : {Axes{}, Axes{1}, Axes{-1}, Axes{0, 2}, Axes{1, -1}, Axes{0, 1, 2}}) {
       for (const bool keepdims : {false, true})
         records.push_back(reduction_record(f, axes, keepdims));
     }
   }
-  for (const auto group : {product_records, row_records}) {
-    for (FunctionRecord& record : group()) records.push_back(std::move(record));
-  }
-  return records;
+  return joined({records, product_records(), row_records()});
 }
 
 }  // namespace catena

@@ -65,14 +65,11 @@ FunctionRecords dot_records() {
         const Plain moved = plain({3, 2, 2}, [&](const Shape& i) { return b(i[1], i[0], i[2]); });
         return product_of(a, moved, {{2, 3}, {3, 4}, {2, 2, 2}});
       });
-  const auto call = [=](Shape a, Shape b, Dtype dtype = Dtype::kFloat64) {
-    return [=](const Draw& draw) { F::dot(draw(a), draw(b, 0, 1, 0, dtype)); };
-  };
   stacks.errors = {
-      error<ShapeError>(call({2, 3}, {2, 3}),
+      error<ShapeError>({{2, 3}, {2, 3}},
                         "Dot: axis 1 of a, (2, 3), and axis 0 of b, (2, 3), are summed together "
                         "and have different extents"),
-      type_error("Dot", call({3}, {3}, Dtype::kInt32),
+      type_error("Dot", {{3}, {{3}, Dtype::kInt32}},
                  "Expect: b.dtype.kind == f\nActual: i != f\nInputs: a float64 (3,), b int32 (3,)\n"
                  "Expected is a floating dtype: convert b with .astype(dtype::float32)."),
       error<ValueError>([](const Draw& draw) { F::dot(draw({3}), 2.0); },
@@ -94,9 +91,7 @@ FunctionRecords inner_records() {
         return product_of(a, exchanged(b), {{2, 3}, {3, 4}, {2, 4}});
       });
   matrices.errors = {error<ShapeError>(
-      [](const Draw& draw) {
-        F::inner(draw({2, 3}), draw({2}));
-      },
+      {{2, 3}, {2}},
       "Inner: axis 1 of a, (2, 3), and axis 0 of b, (2,), are summed together and have different "
       "extents")};
   FunctionRecord sum = product_record(
@@ -106,11 +101,7 @@ FunctionRecords inner_records() {
         return product_of(a, b, {{1, int64_t(a.values.size())}, {int64_t(b.values.size()), 1}, {}});
       });
   sum.shapes.insert(sum.shapes.end(), {{{}, {1}}, {{0}, {2, 0}}});
-  sum.errors = {error<ShapeError>(
-      [](const Draw& draw) {
-        F::vdot(draw({2, 3}), draw({5}));
-      },
-      "Vdot: (2, 3) and (5,) have different sizes")};
+  sum.errors = {error<ShapeError>({{2, 3}, {5}}, "Vdot: (2, 3) and (5,) have different sizes")};
   FunctionRecord outer = product_record(
       "outer", "", {{2, 3}, {4}},
       [](const Variable& a, const Variable& b) { return F::outer(a, b); },
@@ -120,7 +111,7 @@ FunctionRecords inner_records() {
       });
   outer.shapes.insert(outer.shapes.end(), {{{}, {2}}, {{0}, {2}}});
   outer.errors = {type_error(
-      "Outer", [](const Draw& draw) { F::outer(draw({1}), draw({1}, 0, 1, 0, Dtype::kFloat32)); },
+      "Outer", {{1}, {{1}, Dtype::kFloat32}},
       "Expect: b.dtype == a.dtype\nActual: float32 != float64\nInputs: a float64 (1,), b float32 "
       "(1,)\nThe inputs are float64 and float32: convert the float64 one with "
       ".astype(dtype::float32), or make arrays of float32 by config().default_dtype = "
@@ -163,10 +154,9 @@ FunctionRecords kron_records() {
                                    {{0, 2}, {2, 2}}});
   r.forward_launches = 1;
   r.errors = {
-      type_error(
-          "Kron", [](const Draw& draw) { F::kron(draw({1}), draw({1}, 0, 1, 0, Dtype::kInt32)); },
-          "Expect: b.dtype.kind == f\nActual: i != f\nInputs: a float64 (1,), b int32 (1,)\n"
-          "Expected is a floating dtype: convert b with .astype(dtype::float32)."),
+      type_error("Kron", {{1}, {{1}, Dtype::kInt32}},
+                 "Expect: b.dtype.kind == f\nActual: i != f\nInputs: a float64 (1,), b int32 (1,)\n"
+                 "Expected is a floating dtype: convert b with .astype(dtype::float32)."),
       error<ShapeError>([](const Draw& draw) { F::kron(draw({2}), draw(Shape(13, 1))); },
                         "Kron: operands of shape (2,) and (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1); "
                         "expected at most 12 axes"),
@@ -227,7 +217,7 @@ FunctionRecord cumprod_record(std::optional<int64_t> axis, const Shapes& shapes)
       [=](const Variable& x) { return F::cumprod(x, axis); },
       [=](Plain x) {
         if (!axis) x.shape = {int64_t(x.values.size())};
-        const auto a = size_t(!axis ? 0 : *axis < 0 ? *axis + x.shape.ndim() : *axis);
+        const auto a = axis ? place_of(*axis, x.shape) : 0;
         return plain(x.shape, [&](Shape i) {
           double product = 1;
           for (; i[a] >= 0; --i[a]) product *= x.at(i);
@@ -244,7 +234,7 @@ FunctionRecords diff_records() {
           "diff", message("n ", n, ", axis ", axis), {{4, 5}, {3}, {2, 2}, {0, 2}, {2, 0}},
           [=](const Variable& x) { return F::diff(x, n, axis); },
           [=](Plain x) {
-            const auto a = size_t(axis < 0 ? axis + x.shape.ndim() : axis);
+            const auto a = place_of(axis, x.shape);
             for (int64_t k = 0; k < n; ++k) {
               Shape shape = x.shape;
               shape[a] = std::max<int64_t>(0, shape[a] - 1);
@@ -263,10 +253,7 @@ FunctionRecords diff_records() {
                         "Diff: expected n of at least 0, got -1"),
       error<IndexError>([](const Draw& draw) { F::diff(draw({3}), 1, 1); },
                         "Diff: x has one axis, 0 or -1; the axis given is 1."),
-      type_error(
-          "Diff", [](const Draw& draw) { F::diff(draw.labels({1}, {1})); },
-          "Expect: x.dtype.kind == f\nActual: i != f\nInputs: x int32 (1,)\n"
-          "Expected is a floating dtype: convert x with .astype(dtype::float32)."),
+      integers_refused("Diff", {1}),
   };
   return records;
 }
@@ -274,14 +261,13 @@ FunctionRecords diff_records() {
 }  // namespace
 
 CATENA_FUNCTION_RECORDS(product) {
-  FunctionRecords records{cumprod_record({}, {{2, 3}, {}}),
-                          cumprod_record(0, {{5, 2}, {1, 2}, {0, 2}}),
-                          cumprod_record(-1, {{3, 4}, {2, 2, 7}})};
-  for (const auto group :
-       {dot_records, inner_records, kron_records, tensordot_records, diff_records}) {
-    for (FunctionRecord& record : group()) records.push_back(std::move(record));
-  }
-  return records;
+  return joined({{cumprod_record({}, {{2, 3}, {}}), cumprod_record(0, {{5, 2}, {1, 2}, {0, 2}}),
+                  cumprod_record(-1, {{3, 4}, {2, 2, 7}})},
+                 dot_records(),
+                 inner_records(),
+                 kron_records(),
+                 tensordot_records(),
+                 diff_records()});
 }
 
 }  // namespace catena

@@ -28,10 +28,7 @@ FunctionRecord dropout_record() {
   };
   r.forward_launches = r.backward_launches = 1;
   r.errors = {
-      type_error(
-          "Dropout", [](const Draw& draw) { F::dropout(draw({3}, 0, 5, 0, Dtype::kInt32)); },
-          "Expect: x.dtype.kind == f\nActual: i != f\nInputs: x int32 (3,)\nExpected is a floating "
-          "dtype: convert x with .astype(dtype::float32)."),
+      integers_refused("Dropout", {3}),
       error<ValueError>([](const Draw& draw) { F::dropout(draw({3}), 1.0); },
                         "Dropout: expected a ratio of [0, 1), got 1"),
       error<ValueError>([](const Draw& draw) { F::dropout(draw({3}), -0.1); },

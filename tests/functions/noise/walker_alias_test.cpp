@@ -128,25 +128,25 @@ TEST_P(Alias, MovesAndCopiesItsTables) {
   EXPECT_TRUE(copy.sample({2}).device().is_cpu());
   const WalkerAlias moved = std::move(copy);
   EXPECT_EQ(moved.size(), 2);
-  EXPECT_EQ(message_of<ValueError>([&] { copy.sample({2}); }),
+  EXPECT_EQ(error_of<ValueError>([&] { copy.sample({2}); }),
             "WalkerAlias: this sampler has no tables; it was moved from");
 }
 
 TEST_P(Alias, RefusesWhatIsNotADistribution) {
   const double infinity = std::numeric_limits<double>::infinity();
-  EXPECT_EQ(message_of<ValueError>([] { WalkerAlias(std::vector<double>{}); }),
+  EXPECT_EQ(error_of<ValueError>([] { WalkerAlias(std::vector<double>{}); }),
             "WalkerAlias: expected from 1 to 2147483647 probabilities, got 0");
-  EXPECT_EQ(message_of<ValueError>([] {
+  EXPECT_EQ(error_of<ValueError>([] {
               WalkerAlias(std::vector<double>{1, -0.5});
             }),
             "WalkerAlias: probability -0.5 at position 1 is negative or not finite");
   EXPECT_THROW(WalkerAlias(std::vector<double>{1, std::nan("")}), ValueError);
   EXPECT_THROW(WalkerAlias(std::vector<double>{infinity}), ValueError);
-  EXPECT_EQ(message_of<ValueError>([] {
+  EXPECT_EQ(error_of<ValueError>([] {
               WalkerAlias(std::vector<double>{0, 0});
             }),
             "WalkerAlias: all 2 probabilities are 0; one must be above 0");
-  EXPECT_EQ(message_of<ShapeError>([&] {
+  EXPECT_EQ(error_of<ShapeError>([&] {
               WalkerAlias(draw({2, 2}, 0, 1));
             }),
             "WalkerAlias: expected probabilities with one axis, got shape (2, 2)");

@@ -8,25 +8,7 @@ namespace {
 constexpr double kEps = 0.1;
 
 // The index of an element's channel; channels have `axes` axes.
-Shape channel_of(const Shape& i, int axes) {
-  Shape channel;
-  for (int k = 1; k <= axes; ++k) channel.push_back(i[size_t(k)]);
-  return channel;
-}
-
-// The means over channels of value(index, channel).
-Plain channel_means(const Shape& x, const Shape& channels,
-                    const std::function<double(const Shape& i, const Shape& channel)>& value) {
-  const double m = double(element_count(x)) / double(element_count(channels));
-  return plain(channels, [&](const Shape& wanted) {
-    double total = 0;
-    plain(x, [&](const Shape& i) {
-      if (channel_of(i, channels.ndim()) == wanted) total += value(i, wanted) / m;
-      return 0.0;
-    });
-    return total;
-  });
-}
+Shape channel_of(const Shape& i, int axes) { return Shape(i.begin() + 1, i.begin() + 1 + axes); }
 
 // x, gamma and beta are in[0] to in[2].
 Plain normalized(const Plains& in, const Plain& mean, const Plain& var) {
@@ -38,52 +20,57 @@ Plain normalized(const Plains& in, const Plain& mean, const Plain& var) {
 }
 
 Plain by_batch(const Plains& in) {
-  const Plain& x = in[0];
-  const Plain mean =
-      channel_means(x.shape, in[1].shape, [&](const Shape& i, const Shape&) { return x.at(i); });
-  const Plain var = channel_means(x.shape, in[1].shape, [&](const Shape& i, const Shape& c) {
-    return std::pow(x.at(i) - mean.at(c), 2);
-  });
-  return normalized(in, mean, var);
+  Axes others{0};
+  for (int axis = 1 + in[1].shape.ndim(); axis < in[0].shape.ndim(); ++axis) others.push_back(axis);
+  return normalized(in, over_axes(in[0], others, false, mean_of),
+                    over_axes(in[0], others, false, variance_of));
 }
 
-Plain relu_of_sum(const Plain& a, const Plain& b) {
-  return plain(a.shape, [&](const Shape& i) { return std::max(a.at(i) + b.at(i), 0.0); });
+Plain sum_of(const Plain& a, const Plain& b, bool relu) {
+  return plain(a.shape, [&](const Shape& i) {
+    const double sum = a.at(i) + b.at(i);
+    return relu ? std::max(sum, 0.0) : sum;
+  });
 }
 
 const InputRange kX{-2, 3}, kGamma{0.5, 2}, kBeta{-1, 1}, kVar{0.5, 2};
+InputRange wide(InputRange range) {
+  range.at_least_float32 = true;
+  return range;
+}
 
 FunctionRecord batch_record() {
   FunctionRecord r;
   r.function = "batch_normalization";
   r.ranges = {kX, kGamma, kBeta};
-  r.shapes = {{{4, 3, 2, 3}, {3}, {3}}, {{7, 3}, {3}, {3}}, {{3, 2, 2, 3}, {2, 2}, {2, 2}}};
+  for (const auto& [x, channels] : {std::pair<Shape, Shape>{{4, 3, 2, 3}, {3}},
+                                    {{7, 3}, {3}},
+                                    {{3, 2, 2, 3}, {2, 2}},
+                                    {{2, 2, 3, 2, 2}, {2}},
+                                    {{3, 1, 4}, {1}},
+                                    {{1, 3, 4, 2}, {3}}})
+    r.shapes.push_back({x, channels, channels});
   r.call = [](const Variables& v) {
     return Variables{F::batch_normalization(v[0], v[1], v[2], {.eps = kEps})};
   };
   r.reference = [](const Plains& in) { return Plains{by_batch(in)}; };
   r.forward_launches = r.backward_launches = 1;
-  const auto call = [](Shape x, Shape gamma, Dtype dtype = Dtype::kFloat64) {
-    return [=](const Draw& draw) {
-      F::batch_normalization(draw(x, 0, 5, 0, dtype), draw(gamma), draw({3}));
-    };
-  };
   const std::string label = "BatchNormalization";
   r.errors = {
       type_error(
-          label, call({2, 4, 5}, {3}),
+          label, {{2, 4, 5}, {3}, {3}},
           "Expect: x.shape[1] == channels[0]\nActual: 4 != 3\nInputs: x float64 (2, 4, 5), gamma "
           "float64 (3,), beta float64 (3,)\nThe layer takes (n, 3, ...), n samples of 3 channels; "
           "the input has shape (2, 4, 5), for which the layer is BatchNormalization(4)."),
-      type_error(label, call({3}, {3}),
+      type_error(label, {{3}, {3}, {3}},
                  "Expect: x.ndim >= 2\nActual: 1 < 2\nInputs: x float64 (3,), gamma float64 (3,), "
                  "beta float64 (3,)\nThe layer takes (n, 3, ...), n samples of 3 channels; the "
                  "input has shape (3,)."),
-      type_error(label, call({2, 3}, {3}, Dtype::kInt32),
+      type_error(label, {{{2, 3}, Dtype::kInt32}, {3}, {3}},
                  "Expect: x.dtype.kind == f\nActual: i != f\nInputs: x int32 (2, 3), gamma float64 "
                  "(3,), beta float64 (3,)\nThe input is int32, the "
                  "layer float64: convert the input with .astype(dtype::float64)."),
-      type_error(label, call({2, 4}, {4}),
+      type_error(label, {{2, 4}, {4}, {3}},
                  "Expect: beta.shape[0] == channels[0]\nActual: 3 != 4\nInputs: x float64 (2, 4), "
                  "gamma float64 (4,), beta float64 (3,)\nFor x of float64 with 4 channels, gamma, "
                  "beta, mean and var are expected as float64 (4,)."),
@@ -97,9 +84,7 @@ FunctionRecord batch_record() {
           "gamma float64 (3,), beta float64 (3,), residual float64 (4, 3, 5)\nThe residual is "
           "added to the normalized x: it has the shape and dtype of x, float64 (4, 3, 2)."),
       error<ValueError>(
-          [](const Draw& draw) {
-            F::batch_normalization(draw({1, 3}), draw({3}), draw({3}));
-          },
+          {{1, 3}, {3}, {3}},
           "BatchNormalization: x of shape (1, 3) has one value a channel, which has no variance; "
           "use at least two samples, or given statistics (fixed_batch_normalization, a layer in "
           "test state). If the last batch of an epoch has one sample, drop the last batch "
@@ -108,16 +93,26 @@ FunctionRecord batch_record() {
   return r;
 }
 
-FunctionRecord fused_record() {
+// Parameters of 16-bit batches may be float32.
+FunctionRecord wide_parameters_record() {
   FunctionRecord r = batch_record();
-  r.variant = "residual and relu";
+  r.variant = "float32 parameters";
+  r.ranges = {kX, wide(kGamma), wide(kBeta)};
+  r.errors = {};
+  return r;
+}
+
+FunctionRecord fused_record(bool relu) {
+  FunctionRecord r = batch_record();
+  r.variant = relu ? "residual and relu" : "residual";
   r.ranges.push_back(kX);
   for (Shapes& shapes : r.shapes) shapes.push_back(shapes[0]);
-  r.call = [](const Variables& v) {
+  r.call = [=](const Variables& v) {
     return Variables{
-        F::batch_normalization(v[0], v[1], v[2], {.eps = kEps, .relu = true, .residual = v[3]})};
+        F::batch_normalization(v[0], v[1], v[2], {.eps = kEps, .relu = relu, .residual = v[3]})};
   };
-  r.reference = [](const Plains& in) { return Plains{relu_of_sum(by_batch(in), in[3])}; };
+  r.reference = [=](const Plains& in) { return Plains{sum_of(by_batch(in), in[3], relu)}; };
+  if (!relu) r.forward_launches = r.backward_launches = {};
   r.errors = {};
   return r;
 }
@@ -145,8 +140,28 @@ FunctionRecord fixed_record() {
   return r;
 }
 
+FunctionRecord fused_fixed_record(bool relu) {
+  FunctionRecord r = fixed_record();
+  r.variant = relu ? "residual and relu" : "residual";
+  r.ranges.push_back(kX);
+  for (Shapes& shapes : r.shapes) shapes.push_back(shapes[0]);
+  r.call = [=](const Variables& v) {
+    return Variables{F::fixed_batch_normalization(v[0], v[1], v[2], v[3], v[4],
+                                                  {.eps = kEps, .relu = relu, .residual = v[5]})};
+  };
+  r.reference = [=](const Plains& in) {
+    return Plains{sum_of(normalized(in, in[3], in[4]), in[5], relu)};
+  };
+  r.forward_launches = {};
+  r.errors = {};
+  return r;
+}
+
 }  // namespace
 
-CATENA_FUNCTION_RECORDS(normalization) { return {batch_record(), fused_record(), fixed_record()}; }
+CATENA_FUNCTION_RECORDS(normalization) {
+  return {batch_record(), wide_parameters_record(),  fused_record(false),     fused_record(true),
+          fixed_record(), fused_fixed_record(false), fused_fixed_record(true)};
+}
 
 }  // namespace catena

@@ -1,12 +1,10 @@
-// What records do not say of max pooling: what a call keeps, memory order, other providers' states.
+// What records and pooling_layers_test.cpp do not say of max pooling: equal elements, other
+// providers' states.
 #include "catena/functions/pooling/max_pooling_2d.h"
-
-#include <gtest/gtest.h>
 
 #include <limits>
 
 #include "catena/autograd/backward.h"
-#include "catena/core/graph.h"
 #include "catena/functions/connection/convolution_2d.h"
 #include "catena/kernels/pooling.h"
 #include "catena/testing_markers.h"
@@ -19,39 +17,6 @@ class MaxPooling2D : public OnDevice {};
 
 Variable pooled(const Variable& x) {
   return F::max_pooling_2d(x, 3, {.stride = F::Extent2D(2), .pad = 1});
-}
-
-TEST_P(MaxPooling2D, KeepsChannelsLast) {
-  const Array images = draw({2, 8, 7, 6}, -1, 1);
-  const Variable x(images), last(F::channels_last(images));
-  const Variable y = pooled(x), y_last = pooled(last);
-  EXPECT_TRUE(y.data().is_contiguous());
-  EXPECT_EQ(y_last.data().order(), last.data().order());
-  EXPECT_EQ(testing::difference(y.data(), y_last.data()), "");
-  const Array gy = draw(y.shape(), -1, 1, 2);
-  y.set_grad(gy);
-  y.backward();
-  y_last.set_grad(F::channels_last(gy));
-  y_last.backward();
-  EXPECT_EQ(x.grad().order(), images.order());
-  EXPECT_EQ(last.grad().order(), last.data().order());
-  EXPECT_EQ(testing::difference(x.grad(), last.grad()), "");
-}
-
-// Images that nobody else holds are gone before the backward pass; what it needs are places.
-TEST_P(MaxPooling2D, LetsTheImagesGo) {
-  const Variable x(draw({2, 8, 7, 6}, -1, 1));
-  const auto pool_and_spoil = [&](bool spoil) {
-    const Variable y = pooled(x);
-    if (spoil) x.data().fill(0);  // would be an error if the node had saved it
-    y.set_grad(draw(y.shape(), -1, 1, 2));
-    y.backward();
-  };
-  pool_and_spoil(false);
-  const Array expected = x.grad().copy();
-  x.set_grad(Array());
-  pool_and_spoil(true);
-  EXPECT_EQ(testing::difference(x.grad(), expected), "");
 }
 
 // One place of each part takes the gradient: the first of equal elements, row by row, or the first
@@ -169,37 +134,6 @@ TEST(MaxPooling2DProviders, UnrecordedCallsKeepNothing) {
   const NoBackprop off;
   pooled(Variable(images));
   EXPECT_FALSE(g_kept_asked);
-}
-
-// One step forward and backward as a graph; replays see the images that are there by then.
-TEST(MaxPooling2DOnGpu, IsCaptured) {
-  CATENA_NEEDS_GPU();
-  const Device gpu = cuda_device(0);
-  for (const Dtype dtype : {Dtype::kFloat32, Dtype::kBFloat16}) {
-    const auto images = [&](uint64_t seed) {
-      return F::channels_last(random_array({3, 16, 21, 19}, -1, 1, dtype, gpu, seed));
-    };
-    const Variable x(images(1));
-    const Array gy = random_array({3, 16, 11, 10}, -1, 1, dtype, gpu, 2);
-    Array y, gx;
-    const auto step = [&] {
-      const Variable result = F::max_pooling_2d(x, 3, {.stride = F::Extent2D(2), .pad = 1});
-      x.set_grad(Array());
-      result.set_grad(gy);
-      result.backward();
-      y = result.data(), gx = x.grad();
-    };
-    cuda::Graph graph = cuda::Graph::capture(gpu, step);
-    const Array captured_y = y, captured_gx = gx;
-    for (const uint64_t seed : {3, 4}) {
-      x.data().assign(images(seed));
-      graph.launch();
-      const Array replayed_y = captured_y.copy(), replayed_gx = captured_gx.copy();
-      step();
-      EXPECT_EQ(testing::difference(replayed_y, y), "");
-      EXPECT_EQ(testing::difference(replayed_gx, gx), "");
-    }
-  }
 }
 
 // Equal bits on both devices, in every dtype, also where elements are equal: sums are made in the

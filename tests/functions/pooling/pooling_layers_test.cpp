@@ -1,6 +1,4 @@
 // Pooling functions as layers, in networks, in both memory orders, and on GPUs.
-#include <gtest/gtest.h>
-
 #include "catena/autograd/backward.h"
 #include "catena/core/graph.h"
 #include "catena/functions/array/resize_images.h"
@@ -19,8 +17,10 @@ struct Named {
 };
 // One of each kernel path.
 std::vector<Named> calls() {
+  const F::MaxPooling2DOptions largest{.stride = F::Extent2D(2), .pad = 1};
   const F::AveragePooling2DOptions overlapping{.stride = F::Extent2D(2), .pad = 1};
   return {
+      {"max 3/2", [=](const Variable& x) { return F::max_pooling_2d(x, 3, largest); }},
       {"average 3/2", [=](const Variable& x) { return F::average_pooling_2d(x, 3, overlapping); }},
       {"average 2", [](const Variable& x) { return F::average_pooling_2d(x, 2); }},
       {"average 5/3",
@@ -81,7 +81,8 @@ TEST_P(PoolingFunctions, KeepChannelsLast) {
   }
 }
 
-// The gradient needs nothing of the forward call, which may be written over.
+// The gradient needs no array of the forward call, which may be written over: what max pooling
+// keeps are places.
 TEST_P(PoolingFunctions, KeepNothing) {
   for (const auto& [name, call] : calls()) {
     SCOPED_TRACE(name);
@@ -162,14 +163,14 @@ TEST(PoolingLayers, RefuseWrongOptionsAndShapes) {
   EXPECT_THROW(F::AveragePooling2D(2, {.pad = -1}), ValueError);
   EXPECT_THROW(F::SpatialPyramidPooling2D({1, 4, 4}, 0), ValueError);
   EXPECT_EQ(
-      message_of<ShapeError>([] {
+      error_of<ShapeError>([] {
         F::SpatialPyramidPooling2D({1, 3, 3}, 3);
       }),
       "SpatialPyramidPooling2D: level 2 has 4 x 4 parts of (1, 1), some of which would see no "
       "element of an image of (3, 3); use larger images or a lower pyramid");
   const F::SpatialPyramidPooling2D pyramid({2, 4, 4}, 2);
   EXPECT_THROW(pyramid(random_array({1, 3, 4, 4}, -1, 1)), InvalidType);
-  EXPECT_EQ(message_of<InvalidType>([&] {
+  EXPECT_EQ(error_of<InvalidType>([&] {
               pyramid(random_array({1, 2, 5, 4}, -1, 1));
             }),
             "Invalid operation is performed in: SpatialPyramidPooling2D (Forward)\n\nExpect: "

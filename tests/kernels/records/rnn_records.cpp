@@ -153,14 +153,10 @@ Plains cell_gradients_of(const Plain& s) {
     const double a = s(gate_of(i, 0)), in = s(gate_of(i, 1)), f = s(gate_of(i, 2)),
                  o = s(gate_of(i, 3));
     switch (k % 84 / 21) {
-      case 0:
-        return of_c(i) * in * (1 - a * a);
-      case 1:
-        return of_c(i) * a * in * (1 - in);
-      case 2:
-        return of_c(i) * c_prev(i) * f * (1 - f);
-      default:
-        return of_h(i) * std::tanh(c(i)) * o * (1 - o);
+      case 0: return of_c(i) * in * (1 - a * a);
+      case 1: return of_c(i) * a * in * (1 - in);
+      case 2: return of_c(i) * c_prev(i) * f * (1 - f);
+      default: return of_h(i) * std::tanh(c(i)) * o * (1 - o);
     }
   });
   return {g_gates, plain(kCells, [&](int64_t i) { return of_c(i) * s(gate_of(i, 2)); })};

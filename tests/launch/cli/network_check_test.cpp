@@ -6,6 +6,7 @@
 
 #include "base/answer.h"
 #include "base/text.h"
+#include "error_text.h"
 
 namespace catena::launch {
 namespace {
@@ -80,8 +81,8 @@ TEST(NetworkCheck, TheTableRecommendsTheFastestNetwork) {
         "-H a:8,b:8 PROGRAM\n",
         "OMPI_MCA_oob_tcp_if_include=10.9.0.0/16"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\nis not in\n" << text;
-  EXPECT_NE(format_network_check({none}, {{"a", 1}, {"b", 1}}).find("No network joins these hosts"),
-            std::string::npos);
+  expect_contains(format_network_check({none}, {{"a", 1}, {"b", 1}}),
+                  {"No network joins these hosts"});
 }
 
 std::string output_of(const std::string& words) {
@@ -90,11 +91,9 @@ std::string output_of(const std::string& words) {
 
 TEST(NetworkCheck, NeedsTwoHosts) {
   const std::string text = output_of("--check localhost");
-  EXPECT_NE(text.find("one host was named; expected two or more"), std::string::npos) << text;
-  EXPECT_NE(output_of("--check ./train").find("expected hosts, such as node1,node2"),
-            std::string::npos);
-  EXPECT_NE(output_of("--check a,b --timeout 5").find("options go before the hosts"),
-            std::string::npos);
+  expect_contains(text, {"one host was named; expected two or more"});
+  expect_contains(output_of("--check ./train"), {"expected hosts, such as node1,node2"});
+  expect_contains(output_of("--check a,b --timeout 5"), {"options go before the hosts"});
 }
 
 TEST(NetworkCheck, ANetworkThatIsChosenAlreadyIsRefused) {
@@ -115,8 +114,7 @@ TEST(NetworkCheck, ANetworkThatIsChosenAlreadyIsRefused) {
 TEST(NetworkCheck, AHostThatCannotBeAskedIsNamed) {
   if (access("/usr/bin/ssh", X_OK) != 0) GTEST_SKIP() << "SKIPPED: there is no ssh here";
   const std::string text = output_of("--check localhost,no-such-host.invalid");
-  EXPECT_NE(text.find("host no-such-host.invalid could not be asked: "), std::string::npos) << text;
-  EXPECT_NE(text.find("exit 1"), std::string::npos) << text;
+  expect_contains(text, {"host no-such-host.invalid could not be asked: ", "exit 1"});
 }
 
 }  // namespace

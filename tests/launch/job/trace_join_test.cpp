@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "error_text.h"
 
 namespace catena::launch {
 namespace {
@@ -77,8 +78,7 @@ TEST_F(TraceJoin, MovesTimesToOneClock) {
   EXPECT_DOUBLE_EQ(joined_event("second").at("ts").get<double>(), 5000.5);
   EXPECT_FALSE(fs::exists(part(0)) || fs::exists(part(1)));
   EXPECT_EQ(joined().at("otherData").at("processes").size(), 2u);
-  EXPECT_NE(describe_trace(file_, result).find("2 ranks and 0 steps, clocks aligned to 0.8 us"),
-            std::string::npos);
+  expect_contains(describe_trace(file_, result), {"2 ranks and 0 steps, clocks aligned to 0.8 us"});
 }
 
 // The first time is that of the rank that started first.
@@ -117,8 +117,7 @@ TEST_F(TraceJoin, UsesTheTimeOfDayOtherwise) {
   const JoinedTrace result = join_trace(file_, 2);
   EXPECT_EQ(result.unaligned, std::vector<int>{1});
   EXPECT_DOUBLE_EQ(joined_event("second").at("ts").get<double>(), 30);
-  EXPECT_NE(describe_trace(file_, result).find("rank 1 placed by the time of day"),
-            std::string::npos);
+  expect_contains(describe_trace(file_, result), {"rank 1 placed by the time of day"});
 }
 
 TEST_F(TraceJoin, MarksSteps) {
@@ -162,8 +161,7 @@ TEST_F(TraceJoin, HasTheSpansOfGpus) {
   ASSERT_EQ(device.work.size(), 1u);
   EXPECT_EQ(device.work[0].launched, 2'012'500);
   EXPECT_FALSE(result.ranks.at(0).device.any());
-  EXPECT_NE(describe_trace(file_, result).find("GPUs of rank 1: CUPTI has dropped 3 records"),
-            std::string::npos);
+  expect_contains(describe_trace(file_, result), {"GPUs of rank 1: CUPTI has dropped 3 records"});
 }
 
 TEST_F(TraceJoin, MarksTheBubblesOfAPipeline) {
@@ -191,16 +189,15 @@ TEST_F(TraceJoin, NamesWhatIsMissing) {
   EXPECT_EQ(result.dropped, 7u);
   EXPECT_FALSE(joined_event("there").is_null());
   const std::string text = describe_trace(file_, result);
-  EXPECT_NE(text.find("nothing of ranks 0, 2: killed by a signal"), std::string::npos) << text;
-  EXPECT_NE(text.find("7 older events did not fit"), std::string::npos) << text;
+  expect_contains(text,
+                  {"nothing of ranks 0, 2: killed by a signal", "7 older events did not fit"});
 }
 
 TEST_F(TraceJoin, WithoutPartsThereIsNoFile) {
   const JoinedTrace result = join_trace(file_, 2);
   EXPECT_FALSE(fs::exists(file_));
   const std::string text = describe_trace(file_, result);
-  EXPECT_NE(text.find("there is no " + file_), std::string::npos) << text;
-  EXPECT_NE(text.find("nothing of ranks 0-1: "), std::string::npos) << text;
+  expect_contains(text, {"there is no " + file_, "nothing of ranks 0-1: "});
 }
 
 // What a foreign hand has cut or spoilt: the events before it are there, and the file is whole.
@@ -239,7 +236,7 @@ TEST_F(TraceJoin, DevicesAndPipesAreRefused) {
     ADD_FAILURE() << "a pipe was accepted";
   } catch (const UserError& error) {
     EXPECT_EQ(error.exit_code(), 2);
-    EXPECT_NE(std::string(error.what()).find("is a device, a pipe or a socket"), std::string::npos);
+    expect_contains(error.what(), {"is a device, a pipe or a socket"});
   }
   const std::string link = (folder_ / "link").string();
   fs::create_symlink("trace.json", link);

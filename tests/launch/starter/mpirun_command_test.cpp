@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/text.h"
+#include "error_text.h"
 #include "starter/session_folder.h"
 
 namespace catena::launch {
@@ -48,9 +49,7 @@ TEST(MpirunCommand, MpichIsNamedWithWhatToDo) {
     ADD_FAILURE() << "it was taken for Open MPI's";
   } catch (const UserError& error) {
     const std::string text = error.what();
-    EXPECT_NE(text.find("belongs to MPICH, whose jobs catena-run does not start"),
-              std::string::npos)
-        << text;
+    expect_contains(text, {"belongs to MPICH, whose jobs catena-run does not start"});
     EXPECT_EQ(error.exit_code(), 127);
   }
   std::filesystem::remove(mpiexec);
@@ -78,9 +77,9 @@ TEST(MpirunCommand, HostsAndMoreArguments) {
   job.hosts = {{"h1", 2}, {"h2", 2}};
   job.mpi_args = {"--mca", "btl_tcp_if_include", "eth0"};
   const std::string line = join(mpirun_command(job, dialect(4)), " ");
-  EXPECT_NE(line.find(" --host h1:2,h2:2 "), std::string::npos) << line;
+  expect_contains(line, {" --host h1:2,h2:2 "});
   EXPECT_NE(line.find(" odls_base_sigkill_timeout 4 "), std::string::npos) << "longer than .grace";
-  EXPECT_NE(line.find(" --mca btl_tcp_if_include eth0 /opt/"), std::string::npos) << line;
+  expect_contains(line, {" --mca btl_tcp_if_include eth0 /opt/"});
 }
 
 TEST(MpirunCommand, SessionFolder) {
@@ -90,7 +89,7 @@ TEST(MpirunCommand, SessionFolder) {
     const std::string line = join(mpirun_command(example(), here), " ");
     const std::string expected = major == 4 ? " --mca orte_tmpdir_base /tmp/catena-run-x -x PATH "
                                             : " --prtemca prte_tmpdir_base /tmp/catena-run-x -x ";
-    EXPECT_NE(line.find(expected), std::string::npos) << line;
+    expect_contains(line, {expected});
   }
   EXPECT_FALSE(names_session_folder({"--mca", "btl", "tcp"}, {"TMPDIR=/x", "A=tmpdir_base"}));
   EXPECT_TRUE(names_session_folder({"--mca", "orte_tmpdir_base", "/x"}, {}));
@@ -108,7 +107,7 @@ TEST(MpirunCommand, ManyHostsAreReachedDirectly) {
                                               "--mca plm_rsh_num_concurrent 64 "
                                             : " --prtemca plm_ssh_no_tree_spawn 1 "
                                               "--prtemca plm_ssh_num_concurrent 64 ";
-    EXPECT_NE(line.find(expected), std::string::npos) << line;
+    expect_contains(line, {expected});
   }
 }
 

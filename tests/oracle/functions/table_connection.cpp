@@ -1,7 +1,6 @@
 // Products with weights: fully connected, convolutional and recurrent functions.
+#include "catena/functions/activation/lstm.h"
 #include "catena/functions/connection.h"
-
-#include "catena/functions/activation.h"
 
 #include "oracle/functions/functions.h"
 

@@ -169,11 +169,11 @@ std::vector<std::string> setups_with(const std::function<PipelineOptions(int ran
 TEST(PipelineAgreement, OptionsThatDiffer) {
   for (const std::string& text :
        setups_with([](int rank) { return PipelineOptions{.clip_norm = double(rank)}; }))
-    expect_contains(text, {"rank 0 has clip_norm 0, rank 1 has clip_norm 1"});
+    expect_contains(text, {".clip_norm is 0 on rank 0, 1 on rank 1"});
   for (const std::string& text : setups_with([](int rank) {
          return PipelineOptions{.buckets = {64 + rank, 128, 64}};
        }))
-    expect_contains(text, {"buckets of 64, 128", "buckets of 65, 128"});
+    expect_contains(text, {".first_bytes is 64 on rank 0, 65 on rank 1"});
 }
 
 // After failures, and after a restart -------------------------------------------------------------

@@ -15,6 +15,7 @@ struct Case {
   bool weighted = true;
   Ingredients with = {};
   double clip_norm = 0;
+  bool over_mesh = false;  // whose batch is divided along two axes
 };
 
 Outcome train(const Case& c, int steps = 20) {
@@ -23,13 +24,17 @@ Outcome train(const Case& c, int steps = 20) {
   std::vector<Named> values(size_t(c.shape.data));
   comm::run_threads(int(gradients.size()), [&](Communicator& comm) {
     const Grid grid(comm, c.shape);
+    Mesh mesh(comm, {{"replica", -1}, {"data", c.over_mesh ? 2 : 1}, {"stage", c.shape.pipeline}});
     Sequence model;
     fill(model, c.with);
     if (grid.replica() > 0)  // replicas begin with the first one's values
       for (const auto& [path, p] : model.named_parameters()) p.data() += 1;
     PipelineOptions options{.clip_norm = c.clip_norm, .seed = 5, .buckets = {64, 128, 64}};
-    Pipeline pipeline(model, even_cut(c.shape.pipeline), all_forwards_first(c.shape.pipeline, 2),
-                      grid, options);
+    const Cut cut = even_cut(c.shape.pipeline);
+    const Schedule schedule = all_forwards_first(c.shape.pipeline, 2);
+    Pipeline pipeline = c.over_mesh ? Pipeline(model, cut, schedule, mesh["stage"],
+                                               DataAxes{mesh, {"replica", "data"}}, options)
+                                    : Pipeline(model, cut, schedule, grid, options);
     pipeline.setup([] { return make_rule("Adam"); });
     const auto [begin, end] = shard(c.samples, grid.replica(), c.shape.data);
     if (c.weighted) pipeline.set_batch_weight(end - begin, c.samples);
@@ -72,6 +77,28 @@ double largest_difference(const Named& a, const Named& b) {
 }
 
 const GridShape kShapes[] = {{2, 2}, {2, 3}, {4, 2}};
+
+// The axes may have any names, and several may divide the batch.
+TEST(PipelineGrid, EqualsAMesh) {
+  Case c{{4, 2}};
+  const Outcome grid = train(c, 5);
+  c.over_mesh = true;
+  const Outcome mesh = train(c, 5);
+  EXPECT_EQ(mesh.parameters, grid.parameters);
+  EXPECT_EQ(mesh.losses, grid.losses);
+}
+
+TEST(PipelineGrid, RefusesStagesThatAreNotOfTheMesh) {
+  comm::run_threads(2, [](Communicator& comm) {
+    Mesh mesh(comm, {{"stage", 2}});
+    Sequence model;
+    fill(model);
+    expect_contains(error_of<ValueError>([&] {
+                      Pipeline(model, even_cut(2), all_forwards_first(2, 2), comm, DataAxes{mesh});
+                    }),
+                    {"is not of a mesh", "mesh[\"pipeline\"]"});
+  });
+}
 
 TEST(PipelineGrid, EqualsReplicasWithoutStages) {
   for (const GridShape& shape : kShapes) {

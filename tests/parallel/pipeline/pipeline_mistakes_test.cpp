@@ -226,15 +226,42 @@ TEST(PipelineMistakes, LossScalesOfSomeStages) {
   fill(model);
   Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 2), kTwo);
   expect_contains(error_of<ValueError>([&] { setup(pipeline, 1024, 0); }),
-                  {"the rule of stage 0 has a loss scale that begins with 1024",
-                   "that of stage 1 no loss scale", "all stages"});
+                  {"the stages have different rules: the stages of an update are ", "loss scale, ",
+                   "on stage 1; ", "the same for all stages"});
   for (const std::string& text : errors_of_ranks(AfterError::kGoOn, 2, [&](Communicator& comm) {
          Sequence own;
          fill(own);
          Pipeline ranks(own, even_cut(2), all_forwards_first(2, 2), comm);
          setup(ranks, 1024, 512);
        }))
-    expect_contains(text, {"that begins with 1024", "stage 1 a loss scale that begins with 512"});
+    expect_contains(text, {"loss scale 'initial' is 1024 on stage 0, 512 on stage 1"});
+}
+
+// Where the stages of one pipeline, the replicas of a stage, or the ranks that share its layers
+// have another rule.
+TEST(PipelineMistakes, HyperParametersThatDiffer) {
+  struct Case {
+    GridShape shape;
+    const char* text;
+  };
+  for (const Case& c : {Case{{1, 3},
+                             "the stages have different rules: hyper-parameter 'lr' is 0.1 "
+                             "on stages 0, 2, 0.2 on stage 1"},
+                        Case{{3, 1},
+                             "the ranks have different rules: hyper-parameter 'lr' is 0.1 "
+                             "on ranks 0, 2, 0.2 on rank 1"},
+                        Case{{1, 1, 3},
+                             "the ranks have different rules: hyper-parameter 'lr' is "
+                             "0.1 on ranks 0, 2, 0.2 on rank 1"}})
+    for (const std::string& text : errors_of_ranks(AfterError::kLeave, 3, [&](Communicator& comm) {
+           const Grid grid(comm, c.shape);
+           Sequence model;
+           fill(model);
+           const int stages = c.shape.pipeline;
+           Pipeline pipeline(model, even_cut(stages), all_forwards_first(stages, 2), grid);
+           pipeline.setup([&] { return optimizers::SGD(comm.rank() == 1 ? 0.2 : 0.1); });
+         }))
+      expect_contains(text, {"Pipeline::setup: ", c.text});
 }
 
 TEST(PipelineMistakes, AModelThatHasMoved) {
@@ -292,8 +319,8 @@ TEST(PipelineMistakes, PlansThatDiffer) {
          Pipeline pipeline(model, cut, all_forwards_first(3, 2), comm);
          pipeline.setup([] { return optimizers::SGD(0.1); });
        }))
-    expect_contains(text, {"the ranks have different pipelines", "stage 1 on rank 1 from unit 3",
-                           "rank 1 has stage 1 on rank 1 from unit 4"});
+    expect_contains(text, {"the ranks have different pipelines: the first unit of stage 1 is 3 on "
+                           "ranks 0, 2, 4 on rank 1; make"});
   for (const std::string& text : errors_of_ranks(AfterError::kLeave, 2, [](Communicator& comm) {
          Sequence model;
          fill(model);

@@ -22,13 +22,13 @@ Outcome train_by_hand(int micro_batches, const Training& training) {
   fill(model, training.with);
   const auto rule = make_rule(training.rule);
   rule->setup(model);
-  UnitNumbers numbers(*training.options.seed);
-  const auto next = std::make_shared<int64_t>(0);
+  UnitNumbers numbers(0);
+  numbers.set_seed(*training.options.seed);
   Outcome outcome;
   for (int i = 0; i < training.steps; ++i) {
     const Batch batch = batch_of(i, training.samples, training.with.dtype);
     rule->zero_grads();
-    numbers.begin_step(next, cpu(0));
+    numbers.begin_step(cpu(0));
     double sum = 0;
     for (int m = 0; m < micro_batches; ++m) {
       const auto [begin, end] = shard(training.samples, m, micro_batches);
@@ -43,7 +43,7 @@ Outcome train_by_hand(int micro_batches, const Training& training) {
       sum += loss.item<double>() * weight;
     }
     rule->update();
-    numbers.end_step(next);
+    numbers.end_step();
     outcome.losses.push_back(sum);
   }
   note_values(model, outcome);

@@ -451,13 +451,14 @@ TEST(TensorLayers, RefuseRanksThatBeginApart) {
   for (const auto& make : layers)
     run_alike(2, [&](Communicator& comm) {
       random::default_state(comm.device()).seed(uint64_t(comm.rank()));
-      expect_contains(error_of<ValueError>([&] { make(comm); }),
-                      {"ranks 0 and 1 begin with different numbers", "seed(number)"});
+      expect_contains(
+          error_of<ValueError>([&] { make(comm); }),
+          {"the layer's numbers on rank 1 differs from that on rank 0", "seed(number)"});
     });
   run_alike(2, [](Communicator& comm) {
     expect_contains(
         error_of<ValueError>([&] { ColumnParallelLinear(4 + comm.rank(), 4, comm); }),
-        {"ColumnParallelLinear: rank 0 made a layer of (4, 4) float32, rank 1 of (4, 5) float32"});
+        {"ColumnParallelLinear: the layer is (4, 4) float32 on rank 0, (4, 5) float32 on rank 1"});
   });
 }
 

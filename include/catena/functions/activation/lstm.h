@@ -56,6 +56,7 @@ class LSTM : public Parameterized {
   Linear lateral;  // out_size to 4 * out_size, no bias
   Variable c, h;   // undefined before the first step
   CATENA_FUNCTIONS(upward, lateral)
+  void visit_states(const StateVisitor& visitor) override { visitor(c), visitor(h); }
 
  private:
   uint64_t made_in_ = 0;  // capture in which the states were made

@@ -44,6 +44,7 @@ class StatefulGRU : public Parameterized {
   Linear W, U;      // of the new content
   Variable h;       // undefined before the first step
   CATENA_FUNCTIONS(W_r, U_r, W_z, U_z, W, U)
+  void visit_states(const StateVisitor& visitor) override { visitor(h); }
 
  private:
   uint64_t made_in_ = 0;  // capture in which the state was made

@@ -1,4 +1,4 @@
-// What becomes of the losses of samples or elements.
+// Reductions of the losses of samples or elements.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace catena::functions {
 // Over ranks an optimizer averages gradients by the batch weights n_local / n_global
 // (set_batch_weight, training::make_step). For a mean over samples that is the gradient of the mean
 // over the whole batch. Divide a sum by the number of samples of the rank to get the same. A mean
-// that divides by something else, such as labels that are not ignored or their class weights, is
-// averaged as it is; `normalize = false` divides by the samples.
+// that divides by something else, such as labels that are not ignored or their class weights,
+// declares that (mean.h) and is weighed by it.
 enum class Reduction : uint8_t {
   kMean,  // 0-d, the mean; 0 where there is nothing to average
   kSum,   // 0-d, the sum

@@ -1,4 +1,4 @@
-// How much a row of optimizer_rules.def may have. Plain constants for every compiler.
+// Limits of a row of optimizer_rules.def. Plain constants for every compiler.
 #pragma once
 
 namespace catena {

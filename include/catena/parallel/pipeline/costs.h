@@ -1,4 +1,4 @@
-// What the actions of a pipeline cost: seconds and bytes, measured or assumed.
+// Costs of the actions of a pipeline: seconds and bytes, measured or assumed.
 #pragma once
 
 #include <cstddef>

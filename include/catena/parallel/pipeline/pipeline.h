@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "catena/optimizers/optimizer.h"
+#include "catena/parallel/data_axes.h"
 #include "catena/parallel/gradient_reducer.h"
 #include "catena/parallel/grid.h"
 #include "catena/parallel/pipeline/partition.h"
@@ -84,8 +85,8 @@ struct PipelineOptions {
   // Scales the gradients of all stages together to at most this L2 norm; 0: not. All updates then
   // come after the last gradient of all ranks, and one all_reduce over them.
   double clip_norm = 0;
-  // Of a grid with tensor ranks: parameters of which each has a slice, beside those of the layers
-  // that sliced_parameters (tensor/norms.h) knows. Only these count on all ranks in the norm.
+  // Of a grid with tensor ranks: parameters of which each has a slice, where their layers have not
+  // placed them so (Parameter::place). Only slices count on all ranks in norms.
   Parameters sliced = {};
   // Stages that keep the inputs of their micro-batches alone, and compute the rest again in
   // backward (F::recompute).
@@ -103,7 +104,9 @@ struct PipelineOptions {
   // and waits there for its sender. Messages should then be placed for measured costs
   // (with_messages), where they are made. In a captured step it is always so.
   bool receives_wait = false;
-  // Of a grid: sizes of the buckets in which gradients are averaged. kAuto spreads nothing here.
+  // Of a grid: sizes of the buckets in which gradients are averaged, and what each stage's replicas
+  // spread over themselves (or over axes.shard): states (kStates), and gradients (kGradients).
+  // kAuto spreads nothing here. ValueError for kParameters and for slices.
   BucketOptions buckets = {};
 };
 
@@ -145,10 +148,14 @@ class Pipeline {
            const PipelineOptions& options = {});
   Pipeline(Sequence& model, const Cut& cut, Schedule schedule, const CommunicatorPtr& comm,
            const PipelineOptions& options = {});
-  // A pipeline in each row of a grid; gradients are averaged over its columns, as each stage's are
-  // complete, beside what is still computed. With tensor ranks the model is made of layers over
-  // grid.tensor() (tensor/linear.h), and so is the loss; norms and overflows are those of all
-  // slices. The grid must outlive the pipeline.
+  // The same in each replica of a mesh: `comm` is mesh["pipeline"], or over() of several axes.
+  // Gradients are averaged over axes.batch, as each stage's are complete, beside what is still
+  // computed. Ranks along all other axes share the layers of a stage: the model is made of layers
+  // over them (tensor/linear.h), and so is the loss; norms and overflows are those of all slices.
+  // Collective over the mesh; it must outlive the pipeline.
+  Pipeline(Sequence& model, const Cut& cut, Schedule schedule, Communicator& comm,
+           const DataAxes& axes, const PipelineOptions& options = {});
+  // The same over grid.pipeline(), averaged over grid.data(), with layers over grid.tensor().
   Pipeline(Sequence& model, const Cut& cut, Schedule schedule, const Grid& grid,
            const PipelineOptions& options = {});
   ~Pipeline();
@@ -159,8 +166,9 @@ class Pipeline {
   // A hook that clips by norm is refused in the first update: see PipelineOptions::clip_norm. A
   // rule with a loss scale gets one scale for all stages. Replicas of a grid get the first one's
   // values. Collective; ValueError on all ranks unless they have the same schedule, cut, model,
-  // clip_norm and buckets, and all rules the same loss scale, or none; and where layers are
-  // synchronised (SyncBatchNormalization) over several ranks of one pipeline.
+  // clip_norm and buckets, and where layers are synchronised (SyncBatchNormalization) over several
+  // ranks of one pipeline. ValueError, in one process too, unless `make_rule` returns the same rule
+  // for all stages: update stages, hyper-parameters, groups, loss scale.
   template <class MakeRule>
   void setup(MakeRule make_rule) {
     setup_with([make_rule = std::move(make_rule)]() mutable -> std::unique_ptr<Optimizer> {
@@ -229,6 +237,8 @@ class Pipeline {
   bool has_stage(int stage) const;
   Device device_of(int stage) const;
   Optimizer& optimizer(int stage);
+  // Those of all stages in this process that have parameters. ValueError before setup.
+  std::vector<Optimizer*> optimizers();
   // What was given.
   const Schedule& schedule() const;
   const Cut& cut() const;

@@ -1,4 +1,4 @@
-// What a schedule costs: seconds, idle shares and memory, from the costs of its stages alone.
+// Simulation of a schedule: seconds, idle shares and memory, from the costs of its stages alone.
 #pragma once
 
 #include <cstdint>

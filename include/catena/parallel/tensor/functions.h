@@ -1,4 +1,4 @@
-// What the parts of tensor-parallel models exchange, as functions whose gradients travel back.
+// Exchanges between the parts of tensor-parallel models, as functions whose gradients travel back.
 //
 // The ranks of a communicator share one model: they run the same program on the same samples, and
 // each computes a part of every large product. A variable is one of three kinds:

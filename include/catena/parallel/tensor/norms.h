@@ -7,8 +7,8 @@
 
 namespace catena::parallel {
 
-// The parameters of which this rank has a slice: those of the tensor-parallel layers in the model,
-// but for the bias of RowParallelLinear.
+// The parameters of which this rank has a slice: those that are placed so (Parameter::place), as
+// the tensor-parallel layers place theirs.
 Parameters sliced_parameters(Parameterized& model);
 
 // Makes the norms of the optimizer's gradients those of the model that is not split: slices of all
@@ -21,8 +21,8 @@ Parameters sliced_parameters(Parameterized& model);
 //   parallel::share_norms(optimizer.actual_optimizer(), model, grid.tensor());
 //   optimizer.setup(model);
 //
-// `sliced` has further parameters of which each rank has a slice. ValueError if the optimizer
-// shares its norms already. Nothing waits for a device.
+// Slices are what layers have placed so before the optimizer is set up; `sliced` are placed so now.
+// ValueError if the optimizer shares its norms already. Nothing waits for a device.
 void share_norms(Optimizer& optimizer, Parameterized& model, Communicator& tensor,
                  const Parameters& sliced = {});
 

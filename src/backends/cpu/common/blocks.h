@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "backends/cpu/loops/tables.h"
+#include "backends/cpu/common/loops_of.h"
 #include "catena/array/array.h"
 
 namespace catena::host {
@@ -17,9 +17,8 @@ class Elements {
       : base_(static_cast<char*>(a.raw_data())),
         item_(a.itemsize()),
         direct_(a.dtype() == dtype_of<C>) {
-    const int dtype = static_cast<int>(a.dtype()), compute = static_cast<int>(dtype_of<C>);
-    load_ = tables().casts[dtype][compute];
-    store_ = tables().casts[compute][dtype];
+    load_ = cast_of(a.dtype(), dtype_of<C>);
+    store_ = cast_of(dtype_of<C>, a.dtype());
     capacity_ = capacity;
   }
 

@@ -9,6 +9,13 @@
 
 namespace catena::host {
 
+// Casts elements of one dtype to another; DtypeError where there is no loop.
+inline CastLoop cast_of(Dtype from, Dtype to) {
+  const CastLoop cast = tables().casts[static_cast<int>(from)][static_cast<int>(to)];
+  CATENA_CHECK(DtypeError, cast != nullptr, "no loop of the CPU casts ", from, " to ", to);
+  return cast;
+}
+
 // Of float or double.
 template <class C, class Tables>
 const auto& loops_of(const Tables& tables) {
@@ -20,18 +27,23 @@ const auto& loops_of(const Tables& tables) {
   }
 }
 
-// Of a floating dtype.
+// Of a float narrower than float32; DtypeError where there are none.
+template <class Tables>
+const auto& narrow_loops_of(const Tables& tables, Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kFloat16: return tables.of_half;
+    case Dtype::kBFloat16: return tables.of_brain;
+    default: fail<DtypeError>("no loop of the CPU computes in ", dtype);
+  }
+}
+
+// Of a floating dtype; DtypeError where there are none.
 template <class Tables>
 const auto& loops_of(const Tables& tables, Dtype dtype) {
   switch (dtype) {
-    case Dtype::kFloat16:
-      return tables.of_half;
-    case Dtype::kBFloat16:
-      return tables.of_brain;
-    case Dtype::kFloat64:
-      return tables.of_double;
-    default:
-      return tables.of_float;
+    case Dtype::kFloat32: return tables.of_float;
+    case Dtype::kFloat64: return tables.of_double;
+    default: return narrow_loops_of(tables, dtype);
   }
 }
 

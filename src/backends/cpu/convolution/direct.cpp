@@ -99,8 +99,6 @@ void describe_grad_x(const ConvolutionProblem& p, DirectPass& pass) {
 const char* bytes(const Array& a) { return static_cast<const char*>(a.raw_data()); }
 char* bytes_to(const Array& a) { return static_cast<char*>(a.raw_data()); }
 
-CastLoop cast_of(Dtype from, Dtype to) { return tables().casts[int(from)][int(to)]; }
-
 // All elements in the order of memory.
 template <class C>
 std::vector<C> widened(const Array& a) {

@@ -123,8 +123,8 @@ class Band {
     }
   }
   static void cast(const char* from, Dtype dtype, int64_t step, C* to, int64_t n) {
-    tables().casts[int(dtype)][int(dtype_of<C>)](from, step * int64_t(catena::itemsize(dtype)),
-                                                 reinterpret_cast<char*>(to), sizeof(C), n);
+    cast_of(dtype, dtype_of<C>)(from, step * int64_t(catena::itemsize(dtype)),
+                                reinterpret_cast<char*>(to), sizeof(C), n);
   }
 
   const DirectPass& p_;
@@ -160,14 +160,13 @@ class BandOfSums {
       char* const result = d_.result + (plane * d_.out[0] + begin) * d_.out[1] * item_;
       C* const to = direct_ ? reinterpret_cast<C*>(result) : wide_.get();
       if (!direct_ && d_.accumulate)
-        tables().casts[int(d_.dtype)][int(dtype_of<C>)](result, item_, reinterpret_cast<char*>(to),
-                                                        sizeof(C), size);
+        cast_of(d_.dtype, dtype_of<C>)(result, item_, reinterpret_cast<char*>(to), sizeof(C), size);
       for (const AxisSums& rows : d_.axis[0])
         for (const AxisSums& columns : d_.axis[1])
           sums_of(channel, rows, columns, part_of(rows, begin, end), begin, to);
       if (!direct_)
-        tables().casts[int(dtype_of<C>)][int(d_.dtype)](reinterpret_cast<const char*>(to),
-                                                        sizeof(C), result, item_, size);
+        cast_of(dtype_of<C>, d_.dtype)(reinterpret_cast<const char*>(to), sizeof(C), result, item_,
+                                       size);
     }
   }
 
@@ -267,8 +266,8 @@ class GroupOfProducts {
       const int64_t plane = (image * d_.groups + group_) * d_.results + r;
       const char* const gy = d_.gy + (plane * d_.out[0] + begin) * d_.out[1] * item_;
       if (!direct_)
-        tables().casts[int(d_.dtype)][int(dtype_of<C>)](
-            gy, item_, reinterpret_cast<char*>(wide_.get()), sizeof(C), (end - begin) * d_.out[1]);
+        cast_of(d_.dtype, dtype_of<C>)(gy, item_, reinterpret_cast<char*>(wide_.get()), sizeof(C),
+                                       (end - begin) * d_.out[1]);
       loops_of<C>(direct_convolution_tables())
           .plane_products({.rows = end - begin,
                            .columns = d_.out[1],

@@ -53,8 +53,8 @@ class SourceRows {
 
   void copy(const char* from, C* to) {
     C* const wide = moved_ ? wide_.get() : to;
-    tables().casts[int(p_.dtype)][int(dtype_of<C>)](from, item_, reinterpret_cast<char*>(wide),
-                                                    sizeof(C), p_.in[1] * p_.source_channels());
+    cast_of(p_.dtype, dtype_of<C>)(from, item_, reinterpret_cast<char*>(wide), sizeof(C),
+                                   p_.in[1] * p_.source_channels());
     if (!moved_) return;
     const int64_t groups = p_.in[1] * p_.groups;
     for (int64_t a = 0; a < p_.sources; ++a)
@@ -99,8 +99,7 @@ void sums_of_rows(const DirectSums<C>& d, int64_t begin, int64_t end) {
   const int64_t item = int64_t(catena::itemsize(d.dtype));
   const bool direct = d.dtype == dtype_of<C>;
   const std::unique_ptr<C[]> wide(direct ? nullptr : new C[size_t(size)]);
-  const CastLoop load = tables().casts[int(d.dtype)][int(dtype_of<C>)],
-                 store = tables().casts[int(dtype_of<C>)][int(d.dtype)];
+  const CastLoop load = cast_of(d.dtype, dtype_of<C>), store = cast_of(dtype_of<C>, d.dtype);
   SourceRows<C> source(d);
   SeenRows<C> seen;
   std::vector<const C*> weights;
@@ -136,7 +135,7 @@ void products_of_rows(const DirectProducts<C>& d, int64_t begin, int64_t end, C*
   const int64_t item = int64_t(catena::itemsize(d.dtype));
   const bool direct = d.dtype == dtype_of<C>;
   const std::unique_ptr<C[]> wide(direct ? nullptr : new C[size_t(size)]);
-  const CastLoop load = tables().casts[int(d.dtype)][int(dtype_of<C>)];
+  const CastLoop load = cast_of(d.dtype, dtype_of<C>);
   SourceRows<C> source(d);
   SeenRows<C> seen;
   std::vector<C*> to;

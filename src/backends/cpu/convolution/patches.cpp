@@ -56,8 +56,8 @@ void copy_line(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t
                           : sizeof(T) == 8 ? Dtype::kUInt64
                                            : Dtype::kUInt8;
   constexpr int64_t kItem = sizeof(T);
-  tables().casts[int(kBits)][int(kBits)](reinterpret_cast<const char*>(from), from_step * kItem,
-                                         reinterpret_cast<char*>(to), to_step * kItem, count);
+  cast_of(kBits, kBits)(reinterpret_cast<const char*>(from), from_step * kItem,
+                        reinterpret_cast<char*>(to), to_step * kItem, count);
 }
 template <class T>
 void zero_line(T* to, int64_t step, int64_t count) {
@@ -206,14 +206,10 @@ void patches(const PatchesCall& call) {
   const void* from = call.image->raw_data();
   void* to = call.patches->raw_data();
   switch (call.image->itemsize()) {
-    case 2:
-      return gather(layout, static_cast<const uint16_t*>(from), static_cast<uint16_t*>(to));
-    case 4:
-      return gather(layout, static_cast<const uint32_t*>(from), static_cast<uint32_t*>(to));
-    case 8:
-      return gather(layout, static_cast<const uint64_t*>(from), static_cast<uint64_t*>(to));
-    default:
-      return gather(layout, static_cast<const uint8_t*>(from), static_cast<uint8_t*>(to));
+    case 2: return gather(layout, static_cast<const uint16_t*>(from), static_cast<uint16_t*>(to));
+    case 4: return gather(layout, static_cast<const uint32_t*>(from), static_cast<uint32_t*>(to));
+    case 8: return gather(layout, static_cast<const uint64_t*>(from), static_cast<uint64_t*>(to));
+    default: return gather(layout, static_cast<const uint8_t*>(from), static_cast<uint8_t*>(to));
   }
 }
 
@@ -227,6 +223,8 @@ void patch_sums(const PatchSumsCall& call) {
     if constexpr (std::is_same_v<T, double> || std::is_same_v<T, float> ||
                   std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>)
       scatter<T, Sum>(layout, static_cast<const T*>(from), static_cast<T*>(to), call.accumulate);
+    else
+      fail<DtypeError>("patch_sums: no kernel for ", dtype_of<T>);
   });
 }
 

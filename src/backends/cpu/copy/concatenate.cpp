@@ -2,8 +2,8 @@
 #include <cstring>
 
 #include "backends/common/family.h"
+#include "backends/cpu/common/loops_of.h"
 #include "backends/cpu/copy/copy.h"
-#include "backends/cpu/loops/tables.h"
 #include "backends/cpu/runtime/parallel.h"
 #include "catena/array/array.h"
 #include "catena/kernels/copy.h"
@@ -38,14 +38,10 @@ using Interleave = void (*)(const char* const*, char*, int64_t, int64_t);
 template <int kCount>
 Interleave interleave_of(int64_t item) {
   switch (item) {
-    case 1:
-      return &interleave<uint8_t, kCount>;
-    case 2:
-      return &interleave<uint16_t, kCount>;
-    case 4:
-      return &interleave<uint32_t, kCount>;
-    default:
-      return &interleave<uint64_t, kCount>;
+    case 1: return &interleave<uint8_t, kCount>;
+    case 2: return &interleave<uint16_t, kCount>;
+    case 4: return &interleave<uint32_t, kCount>;
+    default: return &interleave<uint64_t, kCount>;
   }
 }
 
@@ -68,8 +64,7 @@ bool join_elements(const Joined& job, int axis) {
                               : count == 3 ? interleave_of<3>(item)
                               : count == 4 ? interleave_of<4>(item)
                                            : nullptr;
-  const int dtype = static_cast<int>(inputs.front().dtype());
-  const CastLoop move = tables().casts[dtype][dtype];
+  const CastLoop move = cast_of(inputs.front().dtype(), inputs.front().dtype());
   parallel_ranges(job.rows, 1024, threads_for(job.rows * count), [&](int64_t begin, int64_t end) {
     if (together) return together(from.data(), job.output, begin, end);
     for (int64_t row = begin; row < end; row += kRowsTogether) {

@@ -5,9 +5,9 @@
 
 #include "array/iteration.h"
 #include "backends/common/family.h"
+#include "backends/cpu/common/loops_of.h"
 #include "backends/cpu/common/past_caches.h"
 #include "backends/cpu/copy/transpose.h"
-#include "backends/cpu/loops/tables.h"
 #include "backends/cpu/runtime/parallel.h"
 #include "catena/array/array.h"
 #include "catena/kernels/copy.h"
@@ -192,15 +192,8 @@ void copy_rows(const CopyJob& job) {
 
 void copy_planned(const LoopOperand (&operands)[2], char* destination, Dtype to, const char* source,
                   Dtype from) {
-  const auto& casts = tables().casts;
-  const int target = static_cast<int>(to);
-  CopyJob job{plan_loop(operands),
-              casts[static_cast<int>(from)][target],
-              casts[target][target],
-              static_cast<int64_t>(itemsize(to)),
-              from == to,
-              destination,
-              source};
+  CopyJob job{plan_loop(operands), cast_of(from, to), cast_of(to, to), int64_t(itemsize(to)),
+              from == to,          destination,       source};
   const int transposed = transposed_dimension(job.plan);
   if (transposed >= 0) {
     move_before_inner(job.plan, transposed);
@@ -239,8 +232,7 @@ void copy(const CopyCall& call) {
        source.strides() == destination.strides())) {
     return;
   }
-  const CastLoop cast =
-      tables().casts[static_cast<int>(source.dtype())][static_cast<int>(destination.dtype())];
+  const CastLoop cast = cast_of(source.dtype(), destination.dtype());
   char* to = static_cast<char*>(destination.raw_data());
   const char* from = static_cast<const char*>(source.raw_data());
   if (source.is_contiguous() && destination.is_contiguous()) {

@@ -5,12 +5,12 @@
 
 #include "array/iteration.h"
 #include "backends/common/family.h"
+#include "backends/cpu/common/loops_of.h"
 #include "backends/cpu/common/past_caches.h"
 #include "backends/cpu/copy/copy.h"
 #include "backends/cpu/elementwise/loop_dtype.h"
 #include "backends/cpu/elementwise/transposed.h"
 #include "backends/cpu/loops/narrow.h"
-#include "backends/cpu/loops/tables.h"
 #include "backends/cpu/runtime/parallel.h"
 #include "catena/array/array.h"
 #include "catena/kernels/copy.h"
@@ -20,7 +20,7 @@ namespace catena::host {
 
 Loop narrow_loop(ElementwiseOp op, Dtype dtype) {
   static const NarrowTables table = CATENA_LOOPS_OF_PROCESSOR(NarrowTables, fill_narrow);
-  return is_narrow(dtype) ? table.loops[static_cast<int>(op)] : nullptr;
+  return is_narrow_float(dtype) ? table.loops[static_cast<int>(op)] : nullptr;
 }
 
 namespace {
@@ -82,13 +82,12 @@ struct Job {
 // Inputs of another dtype are rounded to the operation's dtype first, then widened.
 Conversion input_conversion(Dtype from, Dtype operand) {
   const Dtype loop = loop_dtype(operand);
-  const auto& casts = tables().casts;
   Conversion c;
   c.item = static_cast<int64_t>(itemsize(loop));
-  c.first = casts[index_of(from)][index_of(loop)];
+  c.first = cast_of(from, loop);
   if (from != operand && operand != loop && from != Dtype::kBool) {
-    c.first = casts[index_of(from)][index_of(operand)];
-    c.second = casts[index_of(operand)][index_of(loop)];
+    c.first = cast_of(from, operand);
+    c.second = cast_of(operand, loop);
     c.middle = static_cast<int64_t>(itemsize(operand));
   }
   c.direct = from == loop && c.second == nullptr;
@@ -96,13 +95,12 @@ Conversion input_conversion(Dtype from, Dtype operand) {
 }
 Conversion output_conversion(Dtype natural, Dtype to) {
   const Dtype loop = loop_dtype(natural);
-  const auto& casts = tables().casts;
   Conversion c;
   c.item = static_cast<int64_t>(itemsize(loop));
-  c.first = casts[index_of(loop)][index_of(to)];
+  c.first = cast_of(loop, to);
   if (natural != loop && to != natural) {
-    c.first = casts[index_of(loop)][index_of(natural)];
-    c.second = casts[index_of(natural)][index_of(to)];
+    c.first = cast_of(loop, natural);
+    c.second = cast_of(natural, to);
     c.middle = static_cast<int64_t>(itemsize(natural));
   }
   c.direct = to == loop && c.second == nullptr;
@@ -183,16 +181,11 @@ void run_even_rows(const Job& job, char* const* first, int64_t rows) {
 void run_even_rows(const Job& job, char* const* first, int64_t rows) {
   static_assert(kOperands == 5);
   switch (job.operands) {
-    case 1:
-      return run_even_rows<1>(job, first, rows);
-    case 2:
-      return run_even_rows<2>(job, first, rows);
-    case 3:
-      return run_even_rows<3>(job, first, rows);
-    case 4:
-      return run_even_rows<4>(job, first, rows);
-    default:
-      return run_even_rows<5>(job, first, rows);
+    case 1: return run_even_rows<1>(job, first, rows);
+    case 2: return run_even_rows<2>(job, first, rows);
+    case 3: return run_even_rows<3>(job, first, rows);
+    case 4: return run_even_rows<4>(job, first, rows);
+    default: return run_even_rows<5>(job, first, rows);
   }
 }
 

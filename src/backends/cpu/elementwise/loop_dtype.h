@@ -7,9 +7,8 @@
 
 namespace catena::host {
 
-inline bool is_narrow(Dtype d) { return is_float(d) && itemsize(d) == 2; }
 // float32 for 16-bit floats.
-inline Dtype loop_dtype(Dtype d) { return is_narrow(d) ? Dtype::kFloat32 : d; }
+inline Dtype loop_dtype(Dtype d) { return is_narrow_float(d) ? Dtype::kFloat32 : d; }
 // The loop over buffers of float, where 16-bit floats have one of their own; else null.
 Loop narrow_loop(ElementwiseOp op, Dtype dtype);
 

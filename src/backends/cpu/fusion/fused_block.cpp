@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 
+#include "backends/cpu/common/loops_of.h"
 #include "backends/cpu/elementwise/loop_dtype.h"
 
 namespace catena::host {
@@ -17,7 +18,6 @@ constexpr int64_t kHeavy = 8;  // nanoseconds an element of an approximated func
 
 int index_of(Dtype d) { return static_cast<int>(d); }
 int64_t item_of(Dtype d) { return static_cast<int64_t>(itemsize(d)); }
-CastLoop cast_loop(Dtype from, Dtype to) { return tables().casts[index_of(from)][index_of(to)]; }
 
 }  // namespace
 
@@ -36,7 +36,7 @@ BlockProgram::BlockProgram(const FusedCall& call, const std::vector<Dtype>& want
 void BlockProgram::bind_input(const FusedCall& call, int k) {
   BlockInput& input = inputs_[size_t(k)];
   const Dtype dtype = call.program->inputs[size_t(k)].dtype;
-  input.load = cast_loop(dtype, loop_dtype(dtype));
+  input.load = cast_of(dtype, loop_dtype(dtype));
   input.item = item_of(dtype);
   const Array* a = call.inputs[k];
   if (a == nullptr) {
@@ -59,7 +59,7 @@ void BlockProgram::bind_input(const FusedCall& call, int k) {
   }
   input.constant =
       std::all_of(input.strides, input.strides + input.ndim, [](int64_t s) { return s == 0; });
-  input.direct = input.ndim == 1 && input.strides[0] == input.item && !is_narrow(dtype);
+  input.direct = input.ndim == 1 && input.strides[0] == input.item && !is_narrow_float(dtype);
 }
 
 void BlockProgram::add_step(const FusedCall& call, size_t v) {
@@ -67,12 +67,10 @@ void BlockProgram::add_step(const FusedCall& call, size_t v) {
   BlockStep step;
   step.item = item_of(loop_dtype(value.dtype));
   switch (value.kind) {
-    case FusedValue::kInput:
-      step.input = value.input;
-      break;
+    case FusedValue::kInput: step.input = value.input; break;
     case FusedValue::kNumber: {
       BlockInput number;
-      number.load = cast_loop(value.dtype, loop_dtype(value.dtype));
+      number.load = cast_of(value.dtype, loop_dtype(value.dtype));
       number.constant = true;
       number.item = item_of(value.dtype);
       number.base = reinterpret_cast<const char*>(&value.bits);
@@ -90,9 +88,9 @@ void BlockProgram::add_step(const FusedCall& call, size_t v) {
       step.takes_scalars = entry.takes_scalars;
       step.source_count = info(value.op).inputs;
       weight_ += entry.heavy ? kHeavy : 1;
-      if (is_narrow(value.dtype)) {
-        step.first = cast_loop(Dtype::kFloat32, value.dtype);
-        step.second = cast_loop(value.dtype, Dtype::kFloat32);
+      if (is_narrow_float(value.dtype)) {
+        step.first = cast_of(Dtype::kFloat32, value.dtype);
+        step.second = cast_of(value.dtype, Dtype::kFloat32);
         step.middle = item_of(value.dtype);
       }
       break;
@@ -101,9 +99,10 @@ void BlockProgram::add_step(const FusedCall& call, size_t v) {
       const Dtype from = loop_dtype(call.program->values[size_t(value.source[0])].dtype);
       step.source_count = 1;
       weight_ += 1;
-      step.first = cast_loop(from, is_narrow(value.dtype) ? value.dtype : loop_dtype(value.dtype));
-      if (is_narrow(value.dtype)) {
-        step.second = cast_loop(value.dtype, Dtype::kFloat32);
+      step.first =
+          cast_of(from, is_narrow_float(value.dtype) ? value.dtype : loop_dtype(value.dtype));
+      if (is_narrow_float(value.dtype)) {
+        step.second = cast_of(value.dtype, Dtype::kFloat32);
         step.middle = item_of(value.dtype);
       }
       break;
@@ -122,7 +121,7 @@ void BlockProgram::add_outputs(const std::vector<Dtype>& wanted, const FusedProg
     const int v = program.outputs[k];
     const Dtype have = loop_dtype(program.values[size_t(v)].dtype);
     BlockStep& step = steps_[size_t(v)];
-    BlockOutput output{v, cast_loop(have, wanted[k]), item_of(wanted[k])};
+    BlockOutput output{v, cast_of(have, wanted[k]), item_of(wanted[k])};
     if (step.input < 0 && step.output < 0 && have == wanted[k]) {
       step.output = static_cast<int>(k);
       output.store = nullptr;

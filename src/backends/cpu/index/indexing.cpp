@@ -33,14 +33,10 @@ void take_items(const char* source, const int64_t* positions, int64_t count, cha
 void take_slices(const char* source, const int64_t* positions, int64_t count, int64_t bytes,
                  char* output) {
   switch (bytes) {
-    case 1:
-      return take_items<uint8_t>(source, positions, count, output);
-    case 2:
-      return take_items<uint16_t>(source, positions, count, output);
-    case 4:
-      return take_items<uint32_t>(source, positions, count, output);
-    case 8:
-      return take_items<uint64_t>(source, positions, count, output);
+    case 1: return take_items<uint8_t>(source, positions, count, output);
+    case 2: return take_items<uint16_t>(source, positions, count, output);
+    case 4: return take_items<uint32_t>(source, positions, count, output);
+    case 8: return take_items<uint64_t>(source, positions, count, output);
   }
   for (int64_t j = 0; j < count; ++j) {
     std::memcpy(output + j * bytes, source + positions[j] * bytes, size_t(bytes));

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "backends/common/family.h"
+#include "backends/cpu/common/loops_of.h"
 #include "backends/cpu/index/positions.h"
-#include "backends/cpu/loops/tables.h"
 #include "backends/cpu/runtime/parallel.h"
 #include "catena/array/array.h"
 #include "catena/kernels/elementwise_ops.h"
@@ -139,9 +139,9 @@ void sum_run(const Strip<T>& strip, const Runs& runs, const Run& run, bool accum
 // The same of 16-bit floats, summed in float32.
 template <class T>
 void sum_run_in_float(const Strip<T>& strip, const Runs& runs, const Run& run, bool accumulate) {
-  constexpr int kType = static_cast<int>(dtype_of<T>), kFloat = static_cast<int>(Dtype::kFloat32);
   constexpr int64_t kBlock = 512;
-  const CastLoop widen = tables().casts[kType][kFloat], narrow = tables().casts[kFloat][kType];
+  const CastLoop widen = cast_of(dtype_of<T>, Dtype::kFloat32),
+                 narrow = cast_of(Dtype::kFloat32, dtype_of<T>);
   float sums[kBlock], value[kBlock];
   char *const sum_bytes = reinterpret_cast<char*>(sums), *const value_bytes =
                                                              reinterpret_cast<char*>(value);
@@ -231,7 +231,7 @@ void scatter_add(const ScatterAddCall& call) {
   if (target.size() == 0 || (accumulate && values.size() == 0)) return;
   const int64_t outer = target.shape()[0], extent = target.shape()[1], inner = target.shape()[2];
   const int64_t count = indices.size();
-  const bool narrow = is_float(target.dtype()) && target.itemsize() == 2;
+  const bool narrow = is_narrow_float(target.dtype());
   const bool by_runs = !accumulate || ids.strict || narrow;
   const int threads = threads_for(values.size() * 2 + (accumulate ? 0 : target.size()));
   with_indices(indices, [&](const auto* positions) {

@@ -167,14 +167,10 @@ void run_positions(const SelectCall& call) {
 template <bool kScatter>
 void run_items(const SelectCall& call) {
   switch (call.values->itemsize()) {
-    case 1:
-      return run_positions<kScatter, uint8_t>(call);
-    case 2:
-      return run_positions<kScatter, uint16_t>(call);
-    case 4:
-      return run_positions<kScatter, uint32_t>(call);
-    default:
-      return run_positions<kScatter, uint64_t>(call);
+    case 1: return run_positions<kScatter, uint8_t>(call);
+    case 2: return run_positions<kScatter, uint16_t>(call);
+    case 4: return run_positions<kScatter, uint32_t>(call);
+    default: return run_positions<kScatter, uint64_t>(call);
   }
 }
 

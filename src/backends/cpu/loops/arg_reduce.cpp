@@ -108,19 +108,19 @@ void fill_type(Tables& tables, int dtype) {
 namespace CATENA_ISA {
 
 CATENA_LOOPS(arg_reduce) {
-  fill_type<uint8_t>(tables, 0);
-  tables.arg_extremes[0][0].row = &arg_truth<false>;
-  tables.arg_extremes[1][0].row = &arg_truth<true>;
-  fill_type<int8_t>(tables, 1);
-  fill_type<int16_t>(tables, 2);
-  fill_type<int32_t>(tables, 3);
-  fill_type<int64_t>(tables, 4);
-  fill_type<uint8_t>(tables, 5);
-  fill_type<uint16_t>(tables, 6);
-  fill_type<uint32_t>(tables, 7);
-  fill_type<uint64_t>(tables, 8);
-  fill_type<float>(tables, 11);
-  fill_type<double>(tables, 12);
+  fill_type<uint8_t>(tables, kBoolIndex);
+  tables.arg_extremes[0][kBoolIndex].row = &arg_truth<false>;
+  tables.arg_extremes[1][kBoolIndex].row = &arg_truth<true>;
+  fill_type<int8_t>(tables, kInt8Index);
+  fill_type<int16_t>(tables, kInt16Index);
+  fill_type<int32_t>(tables, kInt32Index);
+  fill_type<int64_t>(tables, kInt64Index);
+  fill_type<uint8_t>(tables, kUInt8Index);
+  fill_type<uint16_t>(tables, kUInt16Index);
+  fill_type<uint32_t>(tables, kUInt32Index);
+  fill_type<uint64_t>(tables, kUInt64Index);
+  fill_type<float>(tables, kFloat32Index);
+  fill_type<double>(tables, kFloat64Index);
 }
 
 }  // namespace CATENA_ISA

@@ -138,71 +138,23 @@ void cast_loop(const char* source, int64_t source_stride, char* destination,
   }
 }
 
-// n elements; distances are in elements, not bytes. Four at a time, because the compiler does not
-// unroll, and one element an iteration leaves half of the loads unused. Inlined with constant
-// distances, the loop becomes vector shuffles.
-template <class T>
-inline __attribute__((always_inline)) void move_strided(const T* from, int64_t from_step, T* to,
-                                                        int64_t to_step, int64_t n) {
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) to[i * to_step] = from[i * from_step];
-}
-template <class T>
-inline __attribute__((always_inline)) void move_bytes_apart(const char* from, int64_t from_stride,
-                                                            char* to, int64_t to_stride,
-                                                            int64_t n) {
-  const auto read = [&](int64_t k) { return *reinterpret_cast<const T*>(from + k * from_stride); };
-  const auto write = [&](int64_t k, T value) { *reinterpret_cast<T*>(to + k * to_stride) = value; };
-  for (; n >= 4; n -= 4, from += 4 * from_stride, to += 4 * to_stride) {
-    const T a = read(0), b = read(1), c = read(2), d = read(3);
-    write(0, a);
-    write(1, b);
-    write(2, c);
-    write(3, d);
-  }
-  for (int64_t i = 0; i < n; ++i) write(i, read(i));
-}
-
-// Equal types: copies the bits.
-template <class T>
-void same_loop(const char* source, int64_t source_stride, char* destination,
-               int64_t destination_stride, int64_t n) {
-  if (source_stride == sizeof(T) && destination_stride == sizeof(T)) {
-    __builtin_memmove(destination, source, uint64_t(n) * sizeof(T));
-  } else if (source_stride == 0 && destination_stride == sizeof(T)) {
-    const T value = *reinterpret_cast<const T*>(source);
-    for (int64_t i = 0; i < n; ++i) reinterpret_cast<T*>(destination)[i] = value;
-  } else if (destination_stride == sizeof(T) && source_stride == 2 * int64_t(sizeof(T))) {
-    move_strided(reinterpret_cast<const T*>(source), 2, reinterpret_cast<T*>(destination), 1, n);
-  } else if (destination_stride == sizeof(T) && source_stride == -int64_t(sizeof(T))) {
-    move_strided(reinterpret_cast<const T*>(source), -1, reinterpret_cast<T*>(destination), 1, n);
-  } else {
-    move_bytes_apart<T>(source, source_stride, destination, destination_stride, n);
-  }
-}
-
-// The 13 loops that cast from From, in the order of catena::Dtype.
+// The loops that cast from From. Those to itself come from use_moves() in runtime/isa.cpp.
 template <class From>
 void fill_casts_from(Tables& tables, int from) {
   CastLoop* row = tables.casts[from];
-  row[0] = &cast_loop<From, bool>;
-  row[1] = &cast_loop<From, int8_t>;
-  row[2] = &cast_loop<From, int16_t>;
-  row[3] = &cast_loop<From, int32_t>;
-  row[4] = &cast_loop<From, int64_t>;
-  row[5] = &cast_loop<From, uint8_t>;
-  row[6] = &cast_loop<From, uint16_t>;
-  row[7] = &cast_loop<From, uint32_t>;
-  row[8] = &cast_loop<From, uint64_t>;
-  row[9] = &cast_loop<From, Half>;
-  row[10] = &cast_loop<From, Brain>;
-  row[11] = &cast_loop<From, float>;
-  row[12] = &cast_loop<From, double>;
-  constexpr int size = sizeof(From);
-  row[from] = size == 1   ? &same_loop<uint8_t>
-              : size == 2 ? &same_loop<uint16_t>
-              : size == 4 ? &same_loop<uint32_t>
-                          : &same_loop<uint64_t>;
+  row[kBoolIndex] = &cast_loop<From, bool>;
+  row[kInt8Index] = &cast_loop<From, int8_t>;
+  row[kInt16Index] = &cast_loop<From, int16_t>;
+  row[kInt32Index] = &cast_loop<From, int32_t>;
+  row[kInt64Index] = &cast_loop<From, int64_t>;
+  row[kUInt8Index] = &cast_loop<From, uint8_t>;
+  row[kUInt16Index] = &cast_loop<From, uint16_t>;
+  row[kUInt32Index] = &cast_loop<From, uint32_t>;
+  row[kUInt64Index] = &cast_loop<From, uint64_t>;
+  row[kFloat16Index] = &cast_loop<From, Half>;
+  row[kBFloat16Index] = &cast_loop<From, Brain>;
+  row[kFloat32Index] = &cast_loop<From, float>;
+  row[kFloat64Index] = &cast_loop<From, double>;
 }
 
 }  // namespace

@@ -4,10 +4,10 @@
 namespace catena::host::CATENA_ISA {
 
 CATENA_LOOPS(cast_float) {
-  fill_casts_from<Half>(tables, 9);
-  fill_casts_from<Brain>(tables, 10);
-  fill_casts_from<float>(tables, 11);
-  fill_casts_from<double>(tables, 12);
+  fill_casts_from<Half>(tables, kFloat16Index);
+  fill_casts_from<Brain>(tables, kBFloat16Index);
+  fill_casts_from<float>(tables, kFloat32Index);
+  fill_casts_from<double>(tables, kFloat64Index);
 }
 
 }  // namespace catena::host::CATENA_ISA

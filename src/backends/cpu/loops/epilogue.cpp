@@ -1,4 +1,4 @@
-// What follows a matrix product, bias and relu, in one pass. See loop.h about linkage.
+// Bias and relu after a matrix product, in one pass. See loop.h about linkage.
 #include "backends/cpu/loops/tables.h"
 
 namespace catena::host {
@@ -50,8 +50,9 @@ CATENA_LOOPS(epilogue) {
   // Signed and unsigned integers wrap to the same bits.
   const AddScaled loops[4] = {&add_scaled<uint8_t>, &add_scaled<uint16_t>, &add_scaled<uint32_t>,
                               &add_scaled<uint64_t>};
-  tables.add_scaled[0] = &or_scaled;
-  for (int i = 0; i < 4; ++i) tables.add_scaled[1 + i] = tables.add_scaled[5 + i] = loops[i];
+  tables.add_scaled[kBoolIndex] = &or_scaled;
+  for (int i = 0; i < 4; ++i)
+    tables.add_scaled[kInt8Index + i] = tables.add_scaled[kUInt8Index + i] = loops[i];
 }
 
 }  // namespace CATENA_ISA

@@ -1,4 +1,4 @@
-// What the loops over moments end with; internal linkage (see loop.h).
+// Last step of the loops over moments; internal linkage (see loop.h).
 #pragma once
 
 #include <cstdint>

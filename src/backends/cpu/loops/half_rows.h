@@ -105,9 +105,9 @@ CATENA_FN void fill_half(LoopEntry (&row)[kDtypes], int dtype, bool heavy) {
 template <class Op, int kInputs, bool kComputed>
 CATENA_FN void fill_halves(LoopEntry (&row)[kDtypes], bool heavy) {
 #ifdef __F16C__
-  fill_half<Op, kInputs, kComputed, Half>(row, 9, heavy);
+  fill_half<Op, kInputs, kComputed, Half>(row, kFloat16Index, heavy);
 #endif
-  fill_half<Op, kInputs, kComputed, Brain>(row, 10, heavy);
+  fill_half<Op, kInputs, kComputed, Brain>(row, kBFloat16Index, heavy);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the element-wise loop files share. Everything has internal linkage or is always inlined:
+// Helpers of the element-wise loop files. Everything has internal linkage or is always inlined:
 // each file is compiled for several x86-64 levels, and the linker must not mix them.
 #pragma once
 
@@ -99,50 +99,23 @@ namespace {
 
 template <class T>
 struct DtypeIndex;
-template <>
-struct DtypeIndex<bool> {
-  static constexpr int value = 0;
-};
-template <>
-struct DtypeIndex<int8_t> {
-  static constexpr int value = 1;
-};
-template <>
-struct DtypeIndex<int16_t> {
-  static constexpr int value = 2;
-};
-template <>
-struct DtypeIndex<int32_t> {
-  static constexpr int value = 3;
-};
-template <>
-struct DtypeIndex<int64_t> {
-  static constexpr int value = 4;
-};
-template <>
-struct DtypeIndex<uint8_t> {
-  static constexpr int value = 5;
-};
-template <>
-struct DtypeIndex<uint16_t> {
-  static constexpr int value = 6;
-};
-template <>
-struct DtypeIndex<uint32_t> {
-  static constexpr int value = 7;
-};
-template <>
-struct DtypeIndex<uint64_t> {
-  static constexpr int value = 8;
-};
-template <>
-struct DtypeIndex<float> {
-  static constexpr int value = 11;
-};
-template <>
-struct DtypeIndex<double> {
-  static constexpr int value = 12;
-};
+#define CATENA_INDEX(type, dtype)              \
+  template <>                                  \
+  struct DtypeIndex<type> {                    \
+    static constexpr int value = dtype##Index; \
+  };
+CATENA_INDEX(bool, kBool)
+CATENA_INDEX(int8_t, kInt8)
+CATENA_INDEX(int16_t, kInt16)
+CATENA_INDEX(int32_t, kInt32)
+CATENA_INDEX(int64_t, kInt64)
+CATENA_INDEX(uint8_t, kUInt8)
+CATENA_INDEX(uint16_t, kUInt16)
+CATENA_INDEX(uint32_t, kUInt32)
+CATENA_INDEX(uint64_t, kUInt64)
+CATENA_INDEX(float, kFloat32)
+CATENA_INDEX(double, kFloat64)
+#undef CATENA_INDEX
 
 // Whether operations of that class compute in T.
 template <OpTypes kTypes, class T>

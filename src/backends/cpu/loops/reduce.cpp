@@ -373,31 +373,32 @@ void fill_plain(Tables& tables, int dtype) {
 namespace CATENA_ISA {
 
 CATENA_LOOPS(reduce) {
-  fill_plain<int8_t>(tables, 1);
-  fill_plain<int16_t>(tables, 2);
-  fill_plain<int32_t>(tables, 3);
-  fill_plain<int64_t>(tables, 4);
-  fill_plain<uint8_t>(tables, 5);
-  fill_plain<uint16_t>(tables, 6);
-  fill_plain<uint32_t>(tables, 7);
-  fill_plain<uint64_t>(tables, 8);
-  fill_float<float>(tables, 11);
-  tables.reductions[kLoopSum][11] = {&sum_row<float>, &sum_columns, &combine<SumOp, double>};
-  fill_float<double>(tables, 12);
+  fill_plain<int8_t>(tables, kInt8Index);
+  fill_plain<int16_t>(tables, kInt16Index);
+  fill_plain<int32_t>(tables, kInt32Index);
+  fill_plain<int64_t>(tables, kInt64Index);
+  fill_plain<uint8_t>(tables, kUInt8Index);
+  fill_plain<uint16_t>(tables, kUInt16Index);
+  fill_plain<uint32_t>(tables, kUInt32Index);
+  fill_plain<uint64_t>(tables, kUInt64Index);
+  fill_float<float>(tables, kFloat32Index);
+  tables.reductions[kLoopSum][kFloat32Index] = {&sum_row<float>, &sum_columns,
+                                                &combine<SumOp, double>};
+  fill_float<double>(tables, kFloat64Index);
   // Rows only. All other cases (columns, strided numbers, Half on v2) are converted in blocks and
   // added as float, which may differ in the last bits of a float.
 #ifdef __F16C__
-  tables.reductions[kLoopSum][9].row = &sum_row<Half>;
+  tables.reductions[kLoopSum][kFloat16Index].row = &sum_row<Half>;
 #endif
-  tables.reductions[kLoopSum][10].row = &sum_row<Brain>;
+  tables.reductions[kLoopSum][kBFloat16Index].row = &sum_row<Brain>;
   // bool is a byte of 0 or 1: sums and maxima are "or", products and minima "and".
-  fill_extreme<MaxOp, uint8_t>(tables, kLoopSum, 0);
-  fill_extreme<MinOp, uint8_t>(tables, kLoopProd, 0);
-  fill_extreme<MaxOp, uint8_t>(tables, kLoopSumOfSquares, 0);
-  fill_extreme<MaxOp, uint8_t>(tables, kLoopMax, 0);
-  fill_extreme<MinOp, uint8_t>(tables, kLoopMin, 0);
-  fill_extreme<MinOp, uint8_t>(tables, kLoopAnd, 0);
-  fill_extreme<MaxOp, uint8_t>(tables, kLoopOr, 0);
+  fill_extreme<MaxOp, uint8_t>(tables, kLoopSum, kBoolIndex);
+  fill_extreme<MinOp, uint8_t>(tables, kLoopProd, kBoolIndex);
+  fill_extreme<MaxOp, uint8_t>(tables, kLoopSumOfSquares, kBoolIndex);
+  fill_extreme<MaxOp, uint8_t>(tables, kLoopMax, kBoolIndex);
+  fill_extreme<MinOp, uint8_t>(tables, kLoopMin, kBoolIndex);
+  fill_extreme<MinOp, uint8_t>(tables, kLoopAnd, kBoolIndex);
+  fill_extreme<MaxOp, uint8_t>(tables, kLoopOr, kBoolIndex);
 }
 
 }  // namespace CATENA_ISA

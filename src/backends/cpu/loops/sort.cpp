@@ -127,19 +127,19 @@ void sort_rows(const char* source, int64_t rows, int64_t n, char* destination, v
 namespace CATENA_ISA {
 
 CATENA_LOOPS(sort) {
-  tables.sort_rows[0] = &sort_rows<order::OrderedU8>;
-  tables.sort_rows[1] = &sort_rows<order::OrderedI8>;
-  tables.sort_rows[2] = &sort_rows<order::OrderedI16>;
-  tables.sort_rows[3] = &sort_rows<order::OrderedI32>;
-  tables.sort_rows[4] = &sort_rows<order::OrderedI64>;
-  tables.sort_rows[5] = &sort_rows<order::OrderedU8>;
-  tables.sort_rows[6] = &sort_rows<order::OrderedU16>;
-  tables.sort_rows[7] = &sort_rows<order::OrderedU32>;
-  tables.sort_rows[8] = &sort_rows<order::OrderedU64>;
-  tables.sort_rows[9] = &sort_rows<order::OrderedF16>;
-  tables.sort_rows[10] = &sort_rows<order::OrderedBF16>;
-  tables.sort_rows[11] = &sort_rows<order::OrderedF32>;
-  tables.sort_rows[12] = &sort_rows<order::OrderedF64>;
+  tables.sort_rows[kBoolIndex] = &sort_rows<order::OrderedU8>;
+  tables.sort_rows[kInt8Index] = &sort_rows<order::OrderedI8>;
+  tables.sort_rows[kInt16Index] = &sort_rows<order::OrderedI16>;
+  tables.sort_rows[kInt32Index] = &sort_rows<order::OrderedI32>;
+  tables.sort_rows[kInt64Index] = &sort_rows<order::OrderedI64>;
+  tables.sort_rows[kUInt8Index] = &sort_rows<order::OrderedU8>;
+  tables.sort_rows[kUInt16Index] = &sort_rows<order::OrderedU16>;
+  tables.sort_rows[kUInt32Index] = &sort_rows<order::OrderedU32>;
+  tables.sort_rows[kUInt64Index] = &sort_rows<order::OrderedU64>;
+  tables.sort_rows[kFloat16Index] = &sort_rows<order::OrderedF16>;
+  tables.sort_rows[kBFloat16Index] = &sort_rows<order::OrderedBF16>;
+  tables.sort_rows[kFloat32Index] = &sort_rows<order::OrderedF32>;
+  tables.sort_rows[kFloat64Index] = &sort_rows<order::OrderedF64>;
 }
 
 }  // namespace CATENA_ISA

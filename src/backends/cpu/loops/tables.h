@@ -11,7 +11,13 @@
 
 namespace catena::host {
 
-inline constexpr int kDtypes = 13;  // in the order of catena::Dtype
+// Indices of tables that have an entry for each dtype, in the order of catena::Dtype.
+enum : int {
+#define CATENA_DTYPE(value, ...) value##Index,
+#include "catena/core/dtype_rows.def"
+#undef CATENA_DTYPE
+  kDtypes
+};
 
 // pointers[0] is the output, the inputs follow. All operands are contiguous and aligned to their
 // elements. Inputs of loops with takes_scalars may also be one repeated element (stride 0). The

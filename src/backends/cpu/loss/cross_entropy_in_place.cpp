@@ -36,6 +36,7 @@ template <class C>
 void count_labels(const CrossEntropyInPlaceCall& call) {
   const int32_t* t = call.t.data<int32_t>();
   const int64_t valid = call.t.size() - std::count(t, t + call.t.size(), call.ignore_label);
+  if (call.counted) *call.counted->data<C>() = C(valid);
   *call.divisor->data<C>() = C(std::max<int64_t>(1, call.normalize ? valid : call.x.shape()[0]));
 }
 

@@ -14,7 +14,7 @@ namespace catena::host {
 namespace {
 
 // Numbers of multiplications and additions of floats, for a whole product and for one thread's
-// part. Below them another thread costs more than it saves (docs/decisions.md).
+// part. Below them another thread costs too much (docs/decisions.md, "Products on the CPU").
 constexpr int64_t kParallelProduct = int64_t{3} << 18, kPartOfProduct = int64_t{3} << 17;
 // A product with a vector takes as long as it takes to read the matrix: so many times as long as
 // other products of as many multiplications.

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "backends/common/family.h"
-#include "backends/cpu/loops/tables.h"
+#include "backends/cpu/common/loops_of.h"
 #include "backends/cpu/matmul/gemm.h"
 #include "backends/cpu/runtime/parallel.h"
 #include "catena/array/array.h"
@@ -32,15 +32,11 @@ struct Product {
   Dtype dtype;
 };
 
-CastLoop cast(Dtype from, Dtype to) {
-  return tables().casts[static_cast<int>(from)][static_cast<int>(to)];
-}
-
 // The rows of m in order, converted.
 template <class T>
 std::unique_ptr<T[]> packed(const Matrix& m, Dtype from, Dtype to) {
   std::unique_ptr<T[]> result(new T[size_t(m.rows * m.columns)]);
-  const CastLoop loop = cast(from, to);
+  const CastLoop loop = cast_of(from, to);
   parallel_ranges(m.rows, 1, threads_for(m.rows * m.columns), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       loop(m.data + i * m.row_stride, m.column_stride,
@@ -113,8 +109,8 @@ void multiply_half(const Product& p) {
     c.reset(new float[size_t(p.c.rows * p.c.columns)]);
   std::unique_ptr<float[]> bias;
   if (p.bias != nullptr) {
-    bias =
-        packed<float>({const_cast<char*>(p.bias), 1, p.c.columns, 0, 2}, p.dtype, Dtype::kFloat32);
+    const Matrix row{const_cast<char*>(p.bias), 1, p.c.columns, 0, int64_t(itemsize(p.dtype))};
+    bias = packed<float>(row, p.dtype, Dtype::kFloat32);
   }
   const auto wide = [](float* data, const Matrix& m) {
     return Matrix{reinterpret_cast<char*>(data), m.rows, m.columns, m.columns * 4, 4};
@@ -122,7 +118,7 @@ void multiply_half(const Product& p) {
   multiply_float<float>({wide(a.get(), p.a), wide(b.get(), p.b), wide(c.get(), p.c),
                          reinterpret_cast<const char*>(bias.get()), p.relu, p.accumulate,
                          Dtype::kFloat32});
-  const CastLoop loop = cast(Dtype::kFloat32, p.dtype);
+  const CastLoop loop = cast_of(Dtype::kFloat32, p.dtype);
   for (int64_t i = 0; i < p.c.rows; ++i) {
     loop(reinterpret_cast<const char*>(c.get() + i * p.c.columns), 4, p.c.data + i * p.c.row_stride,
          p.c.column_stride, p.c.columns);
@@ -135,7 +131,7 @@ void multiply_integer(const Product& p) {
   const int64_t n = p.c.columns, k = p.a.columns, item = int64_t(sizeof(T));
   const auto b = packed<T>(p.b, p.dtype, p.dtype);
   const AddScaled add = tables().add_scaled[static_cast<int>(p.dtype)];
-  const CastLoop move = cast(p.dtype, p.dtype);
+  const CastLoop move = cast_of(p.dtype, p.dtype);
   parallel_ranges(p.c.rows, 1, threads_for(p.c.rows * n * std::max<int64_t>(k, 1)),
                   [&](int64_t begin, int64_t end) {
                     std::unique_ptr<T[]> sums(new T[size_t(n)]);

@@ -99,8 +99,7 @@ class PieceLoops {
   using Moments = typename NormalizationLoops<C>::Moments;
 
   PieceLoops(Dtype dtype, int kind) : kind_(kind), item_(int64_t(catena::itemsize(dtype))) {
-    if (dtype == Dtype::kFloat16) half_ = &half_normalization_tables().of_half;
-    if (dtype == Dtype::kBFloat16) half_ = &half_normalization_tables().of_brain;
+    if (is_narrow_float(dtype)) half_ = &narrow_loops_of(half_normalization_tables(), dtype);
   }
 
   void moments(const Piece& p, const Array& x, const Moments& to) const {

@@ -1,5 +1,5 @@
-// What the two kernels of row normalization share: the statistics of rows, and gradients of gamma
-// and beta.
+// Parts of the two kernels of row normalization: the statistics of rows, and gradients of gamma and
+// beta.
 #pragma once
 
 #include <cmath>

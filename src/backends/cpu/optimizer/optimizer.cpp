@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "backends/common/family.h"
+#include "backends/common/low_is_half.h"
 #include "backends/cpu/loops/rule_loops.h"
 #include "backends/cpu/loops/tables.h"
 #include "backends/cpu/runtime/parallel.h"
@@ -34,7 +35,7 @@ int float_index(const char* who, Dtype dtype) {
                 kFirstFloatDtype + kFloatDtypes - 1 == static_cast<int>(Dtype::kFloat64));
   const int index = static_cast<int>(dtype) - kFirstFloatDtype;
   CATENA_CHECK(DtypeError, index >= 0 && index < kFloatDtypes, who,
-               ": expected a floating dtype, got ", dtype);
+               is_float(dtype) ? ": no kernel for " : ": expected a floating dtype, got ", dtype);
   return index;
 }
 
@@ -70,7 +71,7 @@ RuleBlock block_of(const Step& step, int64_t begin, int64_t end) {
   block.master = reinterpret_cast<float*>(address(call.master, begin));
   for (int k = 0; k < kMaxRuleStates; ++k) block.states[k] = address(call.states[k], begin);
   block.low = address(call.low, begin);
-  block.low_is_half = call.low != nullptr && call.low->dtype() == Dtype::kFloat16;
+  block.low_is_half = low_is_half(call);
   block.constants = step.constants;
   block.gradient_scale = step.gradient_scale;
   block.weight_decay = call.weight_decay;

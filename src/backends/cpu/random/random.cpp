@@ -104,12 +104,9 @@ void random(const RandomCall& asked) {
   call.bits = resolved(asked.bits);
   const uint64_t first = call.bits.offset;
   switch (call.kind) {
-    case RandomKind::kBits64:
-      return bits64(call, first);
-    case RandomKind::kUniform:
-      return uniform(call, first);
-    case RandomKind::kNormal:
-      return normal(call, first);
+    case RandomKind::kBits64: return bits64(call, first);
+    case RandomKind::kUniform: return uniform(call, first);
+    case RandomKind::kNormal: return normal(call, first);
     case RandomKind::kBernoulli:
       return from_bits<bool>(call, first,
                              [&](uint64_t bits) { return philox::unit53(bits) < call.high; });

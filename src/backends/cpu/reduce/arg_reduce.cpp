@@ -6,7 +6,7 @@
 
 #include "array/iteration.h"
 #include "backends/common/family.h"
-#include "backends/cpu/loops/tables.h"
+#include "backends/cpu/common/loops_of.h"
 #include "backends/cpu/reduce/reduce.h"
 #include "backends/cpu/runtime/parallel.h"
 #include "catena/array/array.h"
@@ -111,10 +111,10 @@ void arg_reduce(const ArgReduceCall& call) {
   Shape shape = call.input->shape();
   Strides in = call.input->strides(), out = call.output->strides();
   const Dtype dtype = call.input->dtype();
-  const Dtype loop = is_float(dtype) && itemsize(dtype) == 2 ? Dtype::kFloat32 : dtype;
+  const Dtype loop = is_narrow_float(dtype) ? Dtype::kFloat32 : dtype;
   ArgJob job;
   job.loops = &tables().arg_extremes[call.maximum][static_cast<int>(loop)];
-  job.cast = tables().casts[static_cast<int>(dtype)][static_cast<int>(loop)];
+  job.cast = cast_of(dtype, loop);
   job.item = static_cast<int64_t>(itemsize(loop));
   job.convert = loop != dtype;
   job.maximum = call.maximum;

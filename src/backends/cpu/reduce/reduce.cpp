@@ -35,8 +35,8 @@ void store_results(const ReduceJob& job, char* accumulators, char* output, int64
     for (int64_t i = 0; i < n; ++i) sums[i] /= job.divisor;
   }
   if (!job.accumulate) {
-    const int from = static_cast<int>(job.accumulator), to = static_cast<int>(job.output_dtype);
-    tables().casts[from][to](accumulators, job.accumulator_size, output, stride, n);
+    cast_of(job.accumulator, job.output_dtype)(accumulators, job.accumulator_size, output, stride,
+                                               n);
     return;
   }
   visit_dtype(job.output_dtype, [&](auto tag) {
@@ -72,20 +72,13 @@ namespace {
 
 ReduceLoopOp loop_op(ReduceOp op) {
   switch (op) {
-    case ReduceOp::kSum:
-      return kLoopSum;
-    case ReduceOp::kProd:
-      return kLoopProd;
-    case ReduceOp::kMax:
-      return kLoopMax;
-    case ReduceOp::kMin:
-      return kLoopMin;
-    case ReduceOp::kAll:
-      return kLoopAnd;
-    case ReduceOp::kAny:
-      return kLoopOr;
-    case ReduceOp::kSumOfSquares:
-      return kLoopSumOfSquares;
+    case ReduceOp::kSum: return kLoopSum;
+    case ReduceOp::kProd: return kLoopProd;
+    case ReduceOp::kMax: return kLoopMax;
+    case ReduceOp::kMin: return kLoopMin;
+    case ReduceOp::kAll: return kLoopAnd;
+    case ReduceOp::kAny: return kLoopOr;
+    case ReduceOp::kSumOfSquares: return kLoopSumOfSquares;
   }
   fail<ValueError>("reduce: unknown operation ", static_cast<int>(op));
 }
@@ -240,9 +233,9 @@ ReduceJob make_job(const ReduceCall& call, Dtype input) {
   job.accumulator = arithmetic && is_float(job.loop_dtype) ? Dtype::kFloat64 : job.loop_dtype;
   job.accumulator_size = static_cast<int64_t>(itemsize(job.accumulator));
   job.pairwise = arithmetic && job.loop_dtype == Dtype::kFloat64;
-  job.cast = tables().casts[static_cast<int>(input)][static_cast<int>(job.loop_dtype)];
+  job.cast = cast_of(input, job.loop_dtype);
   job.convert = input != job.loop_dtype;
-  if (is_float(input) && itemsize(input) == 2 && job.loop_dtype == Dtype::kFloat32)
+  if (is_narrow_float(input) && job.loop_dtype == Dtype::kFloat32)
     job.unconverted_row = tables().reductions[loop_op(call.op)][static_cast<int>(input)].row;
   job.input_item = static_cast<int64_t>(itemsize(input));
   job.output = static_cast<char*>(output.raw_data());

@@ -2,6 +2,7 @@
 #include <memory>
 #include <vector>
 
+#include "backends/cpu/common/loops_of.h"
 #include "backends/cpu/reduce/reduce_job.h"
 #include "backends/cpu/runtime/parallel.h"
 
@@ -35,10 +36,9 @@ class ReducedRows {
 
 void set_identity(const ReduceJob& job, char* accumulators, int64_t n) {
   const bool one = job.op == ReduceOp::kProd || job.op == ReduceOp::kAll;
-  const int dtype = static_cast<int>(job.accumulator);
   const uint8_t value = one;
-  tables().casts[static_cast<int>(Dtype::kUInt8)][dtype](reinterpret_cast<const char*>(&value), 0,
-                                                         accumulators, job.accumulator_size, n);
+  cast_of(Dtype::kUInt8, job.accumulator)(reinterpret_cast<const char*>(&value), 0, accumulators,
+                                          job.accumulator_size, n);
 }
 
 // Reduces one inner row, in the form whose columns are results of rows.

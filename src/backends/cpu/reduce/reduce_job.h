@@ -1,5 +1,5 @@
-// What all forms of a reduction share: the job, the order in which partial results are combined,
-// and how a result is written.
+// Job of a reduction, in all of its forms: the elements, the order in which partial results are
+// combined, and how a result is written.
 #pragma once
 
 #include <algorithm>

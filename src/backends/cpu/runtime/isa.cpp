@@ -1,5 +1,6 @@
 // Chooses the loop tables that fit this processor, once.
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -84,7 +85,7 @@ int best_level() {
 
 #ifdef CATENA_HAVE_STREAMING_v3
 // Where memory is the limit, vectors of 256 bits are faster on large operands than vectors of 512
-// (docs/decisions.md). The results are the same bits.
+// (docs/decisions.md, "Loops on the CPU"). The results are the same bits.
 void use_narrower_vectors(Tables& tables) {
   static Tables narrower;
 #define CATENA_ITEM(part) v3::fill_##part(narrower);
@@ -94,12 +95,9 @@ void use_narrower_vectors(Tables& tables) {
     for (int dtype = 0; dtype < kDtypes; ++dtype)
       if (LoopEntry& entry = tables.loops[op][dtype]; !entry.heavy)
         entry.streaming = narrower.loops[op][dtype].loop;
-  const auto is_16_bit_float = [](int dtype) {
-    return Dtype(dtype) == Dtype::kFloat16 || Dtype(dtype) == Dtype::kBFloat16;
-  };
   for (int from = 0; from < kDtypes; ++from)
     for (int to = 0; to < kDtypes; ++to)
-      if (!is_16_bit_float(from) && !is_16_bit_float(to))
+      if (!is_narrow_float(Dtype(from)) && !is_narrow_float(Dtype(to)))
         tables.casts[from][to] = narrower.casts[from][to];
   for (int op = 0; op < kReduceLoops; ++op)
     for (int dtype = 0; dtype < kDtypes; ++dtype)
@@ -116,6 +114,15 @@ void use_older_products([[maybe_unused]] Tables& tables) {
   if (wish == 3) v3::fill_products(tables);
   if (wish == 2) v2::fill_products(tables);
 #endif
+}
+
+// Elements of every dtype move as words of their size.
+void use_moves(Tables& tables) {
+  constexpr int kWords[] = {kUInt8Index, kUInt16Index, kUInt32Index, kUInt64Index};
+  for (int d = 0; d < kDtypes; ++d) {
+    const int word = kWords[std::countr_zero(itemsize(Dtype(d)))];
+    tables.casts[d][d] = tables.casts[word][word];
+  }
 }
 
 void warn_of_wish() {
@@ -141,25 +148,21 @@ Tables make_tables() {
                      level_of_processor(), ", which is faster: unset it");
   switch (level) {
 #ifdef CATENA_HAVE_ISA_v4
-    case 4:
-      fill_v4(tables);
+    case 4: fill_v4(tables);
 #ifdef CATENA_HAVE_STREAMING_v3
       use_narrower_vectors(tables);
 #endif
       break;
 #endif
 #ifdef CATENA_HAVE_ISA_v3
-    case 3:
-      fill_v3(tables);
-      break;
+    case 3: fill_v3(tables); break;
 #endif
 #ifdef CATENA_HAVE_ISA_v2
-    case 2:
-      fill_v2(tables);
-      break;
+    case 2: fill_v2(tables); break;
 #endif
   }
   use_older_products(tables);
+  use_moves(tables);
   return tables;
 }
 

@@ -14,19 +14,17 @@ namespace {
 
 constexpr int64_t kChunk = 1 << 16;  // elements counted together
 
-// Calls f(U{}, mask). An element is nonzero if its bits, as a U, have a bit of the mask.
+// Calls f(mask). An element is nonzero if its bits, as a number of the mask's type, have a bit of
+// the mask.
 template <class F>
 void visit_bits(Dtype dtype, const F& f) {
-  const bool signless = is_float(dtype);  // -0 is zero
+  const uint64_t mask = is_float(dtype) ? ~uint64_t{0} >> 1 : ~uint64_t{0};  // -0 is zero
+  const auto call = [&]<class U>(U) { f(U(mask >> (64 - 8 * sizeof(U)))); };
   switch (itemsize(dtype)) {
-    case 1:
-      return f(uint8_t{0xff});
-    case 2:
-      return f(uint16_t(signless ? 0x7fff : 0xffff));
-    case 4:
-      return f(uint32_t(signless ? 0x7fffffff : 0xffffffff));
-    default:
-      return f(signless ? ~uint64_t{0} >> 1 : ~uint64_t{0});
+    case 1: return call(uint8_t());
+    case 2: return call(uint16_t());
+    case 4: return call(uint32_t());
+    default: return call(uint64_t());
   }
 }
 
@@ -164,16 +162,11 @@ void bincount(const BincountCall& call) {
 
 void histogram(const HistogramCall& call) {
   switch (call.input->dtype()) {
-    case Dtype::kFloat32:
-      return count_bins<float>(call);
-    case Dtype::kFloat64:
-      return count_bins<double>(call);
-    case Dtype::kInt64:
-      return count_bins<int64_t>(call);
-    case Dtype::kUInt64:
-      return count_bins<uint64_t>(call);
-    default:
-      fail<DtypeError>("no kernel for ", call.input->dtype());
+    case Dtype::kFloat32: return count_bins<float>(call);
+    case Dtype::kFloat64: return count_bins<double>(call);
+    case Dtype::kInt64: return count_bins<int64_t>(call);
+    case Dtype::kUInt64: return count_bins<uint64_t>(call);
+    default: fail<DtypeError>("no kernel for ", call.input->dtype());
   }
 }
 

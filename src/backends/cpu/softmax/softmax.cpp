@@ -113,6 +113,7 @@ void cross_entropy_rows(const CrossEntropyCall& call) {
   }
   const int64_t divisor = std::max<int64_t>(1, call.normalize ? valid : call.x->shape()[0]);
   *call.count->data<C>() = C(divisor);
+  if (call.counted) *call.counted->data<C>() = C(valid);
   store_number(*call.loss, loss / double(divisor));
 }
 

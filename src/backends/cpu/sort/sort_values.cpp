@@ -49,6 +49,7 @@ bool worth_network(int64_t rows, int64_t n) {
 void sort_by_network(const Array& input, const Array& values) {
   const int64_t rows = input.shape()[0], n = input.shape()[1], row_bytes = n * input.itemsize();
   const SortRows sort_rows = tables().sort_rows[static_cast<int>(input.dtype())];
+  CATENA_CHECK(DtypeError, sort_rows != nullptr, "sort: no kernel for ", input.dtype());
   const char* from = static_cast<const char*>(input.raw_data());
   char* to = static_cast<char*>(values.raw_data());
   parallel_ranges(rows, 64, threads_for(rows * n * 4), [&](int64_t begin, int64_t end) {

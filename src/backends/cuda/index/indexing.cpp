@@ -49,30 +49,21 @@ void take(const TakeCall& call) {
 
 ScatterType scatter_code(Dtype dtype) {
   switch (dtype) {
-    case Dtype::kBool:
-      return ScatterType::kBool;
+    case Dtype::kBool: return ScatterType::kBool;
     case Dtype::kInt8:
-    case Dtype::kUInt8:
-      return ScatterType::kI8;
+    case Dtype::kUInt8: return ScatterType::kI8;
     case Dtype::kInt16:
-    case Dtype::kUInt16:
-      return ScatterType::kI16;
+    case Dtype::kUInt16: return ScatterType::kI16;
     case Dtype::kInt32:
-    case Dtype::kUInt32:
-      return ScatterType::kI32;
+    case Dtype::kUInt32: return ScatterType::kI32;
     case Dtype::kInt64:
-    case Dtype::kUInt64:
-      return ScatterType::kI64;
-    case Dtype::kFloat16:
-      return ScatterType::kF16;
-    case Dtype::kBFloat16:
-      return ScatterType::kBf16;
-    case Dtype::kFloat32:
-      return ScatterType::kF32;
-    case Dtype::kFloat64:
-      return ScatterType::kF64;
+    case Dtype::kUInt64: return ScatterType::kI64;
+    case Dtype::kFloat16: return ScatterType::kF16;
+    case Dtype::kBFloat16: return ScatterType::kBf16;
+    case Dtype::kFloat32: return ScatterType::kF32;
+    case Dtype::kFloat64: return ScatterType::kF64;
+    default: fail<DtypeError>("scatter: no kernel for ", dtype);
   }
-  fail<DtypeError>("invalid dtype");
 }
 
 // The positions in ascending order, and their numbers.

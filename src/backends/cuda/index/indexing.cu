@@ -125,16 +125,11 @@ void launch_take_units(const TakeArgs& args, const Launch& launch) {
 template <class I>
 void launch_take_positions(const TakeArgs& args, const Launch& launch) {
   switch (args.unit) {
-    case 16:
-      return launch_take_units<uint4, I>(args, launch);
-    case 8:
-      return launch_take_units<uint2, I>(args, launch);
-    case 4:
-      return launch_take_units<uint32_t, I>(args, launch);
-    case 2:
-      return launch_take_units<uint16_t, I>(args, launch);
-    default:
-      return launch_take_units<uint8_t, I>(args, launch);
+    case 16: return launch_take_units<uint4, I>(args, launch);
+    case 8: return launch_take_units<uint2, I>(args, launch);
+    case 4: return launch_take_units<uint32_t, I>(args, launch);
+    case 2: return launch_take_units<uint16_t, I>(args, launch);
+    default: return launch_take_units<uint8_t, I>(args, launch);
   }
 }
 

@@ -299,26 +299,19 @@ template <class I>
 void launch_positions(ScatterType type, bool ordered, const ScatterArgs& args,
                       const Launch& launch) {
   switch (type) {
-    case ScatterType::kF16:
-      return launch_in_order<__half, I>(args, launch);
-    case ScatterType::kBf16:
-      return launch_in_order<__nv_bfloat16, I>(args, launch);
+    case ScatterType::kF16: return launch_in_order<__half, I>(args, launch);
+    case ScatterType::kBf16: return launch_in_order<__nv_bfloat16, I>(args, launch);
     case ScatterType::kF32:
       return ordered ? launch_in_order<float, I>(args, launch)
                      : launch_atomic<float, I>(args, launch);
     case ScatterType::kF64:
       return ordered ? launch_in_order<double, I>(args, launch)
                      : launch_atomic<double, I>(args, launch);
-    case ScatterType::kI8:
-      return launch_in_order<uint8_t, I>(args, launch);
-    case ScatterType::kI16:
-      return launch_in_order<uint16_t, I>(args, launch);
-    case ScatterType::kI32:
-      return launch_atomic<int32_t, I>(args, launch);
-    case ScatterType::kI64:
-      return launch_atomic<int64_t, I>(args, launch);
-    case ScatterType::kBool:
-      return launch_in_order<bool, I>(args, launch);
+    case ScatterType::kI8: return launch_in_order<uint8_t, I>(args, launch);
+    case ScatterType::kI16: return launch_in_order<uint16_t, I>(args, launch);
+    case ScatterType::kI32: return launch_atomic<int32_t, I>(args, launch);
+    case ScatterType::kI64: return launch_atomic<int64_t, I>(args, launch);
+    case ScatterType::kBool: return launch_in_order<bool, I>(args, launch);
   }
 }
 

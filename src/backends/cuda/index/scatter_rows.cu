@@ -285,16 +285,11 @@ void launch_scatter_rows(ScatterType type, bool accumulate, const ScatterArgs& a
   else
     launch_lists<int32_t>(args.positions, args.extent, lists, launch);
   switch (type) {
-    case ScatterType::kF16:
-      return launch_sums<__half>(accumulate, args, lists, launch);
-    case ScatterType::kBf16:
-      return launch_sums<__nv_bfloat16>(accumulate, args, lists, launch);
-    case ScatterType::kF32:
-      return launch_sums<float>(accumulate, args, lists, launch);
-    case ScatterType::kF64:
-      return launch_sums<double>(accumulate, args, lists, launch);
-    default:
-      return;  // floats only
+    case ScatterType::kF16: return launch_sums<__half>(accumulate, args, lists, launch);
+    case ScatterType::kBf16: return launch_sums<__nv_bfloat16>(accumulate, args, lists, launch);
+    case ScatterType::kF32: return launch_sums<float>(accumulate, args, lists, launch);
+    case ScatterType::kF64: return launch_sums<double>(accumulate, args, lists, launch);
+    default: return;  // floats only
   }
 }
 

@@ -77,28 +77,20 @@ void launch_positions(const SelectArgs& args, const Launch& launch) {
 template <bool kScatter, int kLists>
 void launch_units(const SelectArgs& args, const Launch& launch) {
   switch (args.unit) {
-    case 16:
-      return launch_positions<kScatter, kLists, uint4>(args, launch);
-    case 8:
-      return launch_positions<kScatter, kLists, uint2>(args, launch);
-    case 4:
-      return launch_positions<kScatter, kLists, uint32_t>(args, launch);
-    case 2:
-      return launch_positions<kScatter, kLists, uint16_t>(args, launch);
-    default:
-      return launch_positions<kScatter, kLists, uint8_t>(args, launch);
+    case 16: return launch_positions<kScatter, kLists, uint4>(args, launch);
+    case 8: return launch_positions<kScatter, kLists, uint2>(args, launch);
+    case 4: return launch_positions<kScatter, kLists, uint32_t>(args, launch);
+    case 2: return launch_positions<kScatter, kLists, uint16_t>(args, launch);
+    default: return launch_positions<kScatter, kLists, uint8_t>(args, launch);
   }
 }
 
 template <bool kScatter>
 void launch_lists(const SelectArgs& args, const Launch& launch) {
   switch (args.lists) {
-    case 1:
-      return launch_units<kScatter, 1>(args, launch);
-    case 2:
-      return launch_units<kScatter, 2>(args, launch);
-    default:
-      return launch_units<kScatter, 3>(args, launch);
+    case 1: return launch_units<kScatter, 1>(args, launch);
+    case 2: return launch_units<kScatter, 2>(args, launch);
+    default: return launch_units<kScatter, 3>(args, launch);
   }
 }
 

@@ -61,7 +61,7 @@ bool worth_compiling(const MapSpec& spec) {
   constexpr uint32_t kUsesBefore = 3;
   static std::array<std::atomic<uint8_t>, 4096> uses;
   uint64_t key = static_cast<uint64_t>(spec.op);
-  for (const Dtype d : spec.memory) key = key * 13 + static_cast<uint64_t>(d);
+  for (const Dtype d : spec.memory) key = key * kDtypeCount + static_cast<uint64_t>(d);
   std::atomic<uint8_t>& count = uses[key * 0x9e3779b97f4a7c15u >> 52];
   if (count.load(std::memory_order_relaxed) >= kUsesBefore) return true;
   count.fetch_add(1, std::memory_order_relaxed);

@@ -12,7 +12,7 @@ add_custom_command(OUTPUT ${jit_texts_cpp}
 # need no GPU and no driver, and of libcatena only error texts, names of dtypes and the element-wise
 # table.
 add_library(catena_jit_text STATIC ${jit_texts_cpp}
-  ${jit_dir}/compile/type_names.cpp ${jit_dir}/compile/source.cpp ${jit_dir}/compile/reduce_source.cpp ${jit_dir}/compile/user_source.cpp
+  ${jit_dir}/compile/source.cpp ${jit_dir}/compile/reduce_source.cpp ${jit_dir}/compile/user_source.cpp
   ${jit_dir}/compile/fused_source.cpp
   ${jit_dir}/compile/texts.cpp
   ${jit_dir}/compile/nvrtc.cpp ${jit_dir}/compile/bundle.cpp)
@@ -27,7 +27,7 @@ add_executable(catena_kernels ${jit_dir}/tool/kernels_main.cpp ${jit_dir}/tool/c
   ${jit_dir}/tool/gpu_archs.cpp ${jit_dir}/tool/bundle_list.cpp ${jit_dir}/tool/core_programs.cpp
   ${PROJECT_SOURCE_DIR}/src/core/disk_cache.cpp ${PROJECT_SOURCE_DIR}/src/core/dtype.cpp ${PROJECT_SOURCE_DIR}/src/core/error.cpp
   ${PROJECT_SOURCE_DIR}/src/core/fork_mutex.cpp ${PROJECT_SOURCE_DIR}/src/core/lock_file.cpp ${PROJECT_SOURCE_DIR}/src/core/new_file.cpp
-  ${PROJECT_SOURCE_DIR}/src/core/printable.cpp ${PROJECT_SOURCE_DIR}/src/core/shape.cpp
+  ${PROJECT_SOURCE_DIR}/src/core/half.cpp ${PROJECT_SOURCE_DIR}/src/core/printable.cpp ${PROJECT_SOURCE_DIR}/src/core/shape.cpp
   ${PROJECT_SOURCE_DIR}/src/kernels/elementwise_table.cpp)
 catena_compile_settings(catena_kernels)
 target_link_libraries(catena_kernels PRIVATE catena_jit_text)

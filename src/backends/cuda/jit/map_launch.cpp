@@ -263,26 +263,16 @@ void run(const MapLaunch& call) {
 
 void launch_map(const MapLaunch& call) {
   switch (call.operands) {
-    case 2:
-      return run<2>(call);
-    case 3:
-      return run<3>(call);
-    case 4:
-      return run<4>(call);
-    case 5:
-      return run<5>(call);
-    case 6:
-      return run<6>(call);
-    case 7:
-      return run<7>(call);
-    case 8:
-      return run<8>(call);
-    case 9:
-      return run<9>(call);
-    case 10:
-      return run<10>(call);
-    default:
-      fail<Error>(call.program->what, ": ", call.operands, " operands; expected 2 to 10");
+    case 2: return run<2>(call);
+    case 3: return run<3>(call);
+    case 4: return run<4>(call);
+    case 5: return run<5>(call);
+    case 6: return run<6>(call);
+    case 7: return run<7>(call);
+    case 8: return run<8>(call);
+    case 9: return run<9>(call);
+    case 10: return run<10>(call);
+    default: fail<Error>(call.program->what, ": ", call.operands, " operands; expected 2 to 10");
   }
 }
 

@@ -27,8 +27,8 @@ constexpr std::initializer_list<const char*> kKernels = {"catena_flat", "catena_
 
 uint64_t key_of(const MapSpec& spec) {
   uint64_t key = 1 + static_cast<uint64_t>(spec.op);
-  key = key * 16 + static_cast<uint64_t>(spec.compute);
-  for (const Dtype d : spec.memory) key = key * 16 + static_cast<uint64_t>(d);
+  key = key * kDtypeCount + static_cast<uint64_t>(spec.compute);
+  for (const Dtype d : spec.memory) key = key * kDtypeCount + static_cast<uint64_t>(d);
   return key;
 }
 

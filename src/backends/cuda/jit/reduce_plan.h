@@ -1,4 +1,4 @@
-// How a reduction is divided into threads, blocks and splits. Pure arithmetic, tested on the host.
+// Plan of a reduction: its threads, blocks and splits. Pure arithmetic, tested on the host.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How a reduction with a map from a kernel text is divided into threads, blocks and splits. Pure
+// Plan of a reduction with a map from a kernel text: its threads, blocks and splits. Pure
 // arithmetic.
 #pragma once
 

@@ -23,6 +23,7 @@ void cross_entropy_in_place(const CrossEntropyInPlaceCall& call) {
   args.losses = call.losses.raw_data();
   args.loss = address(call.loss);
   args.divisor = address(call.divisor);
+  args.counted = address(call.counted);
   args.gloss = address(call.gloss);
   args.weights = address(call.weights);
   args.spread = address(call.spread);

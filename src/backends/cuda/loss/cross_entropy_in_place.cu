@@ -279,6 +279,7 @@ __global__ void __launch_bounds__(kMostThreads) count_labels_kernel(InPlaceArgs 
     for (int64_t i = threadIdx.x; i < samples; i += blockDim.x)
       count += args.t[i] != args.ignore_label;
   count = block_reduce(count, AddOp(), counts);
+  if (threadIdx.x == 0 && args.counted) *static_cast<Compute<T>*>(args.counted) = Compute<T>(count);
   if (!args.normalize) count = args.outer;
   if (threadIdx.x == 0) *static_cast<Compute<T>*>(args.divisor) = Compute<T>(count > 1 ? count : 1);
 }

@@ -16,6 +16,7 @@ struct InPlaceArgs {
   void* losses;  // compute type, as all below but loss and gloss
   void* loss;    // storage type
   void* divisor;
+  void* counted;      // labels not ignored; null: nobody asks
   const void* gloss;  // storage type
   const void* weights;
   const void* spread;

@@ -38,6 +38,7 @@ CrossEntropyArgs arguments(const CrossEntropyCall& call) {
   args.normalize = call.normalize;
   args.lse = call.lse->raw_data();
   args.count = call.count->raw_data();
+  args.counted = call.counted ? call.counted->raw_data() : nullptr;
   args.loss = call.loss ? call.loss->raw_data() : nullptr;
   return args;
 }

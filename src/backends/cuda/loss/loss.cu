@@ -199,6 +199,7 @@ __global__ void __launch_bounds__(kMostThreads<kSharing>, kBlocksAtOnce<T, kShar
     const long long divisor = args.normalize ? total.valid : s.outer;
     const double count = double(divisor > 1 ? divisor : 1);
     *static_cast<C*>(args.count) = C(count);
+    if (args.counted) *static_cast<C*>(args.counted) = C(total.valid);
     *static_cast<T*>(args.loss) = Narrow<T>::from(C(total.sum / count));
   });
 }

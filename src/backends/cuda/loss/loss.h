@@ -26,9 +26,10 @@ struct SampleArgs {
 struct CrossEntropyArgs {
   SampleArgs samples;
   bool normalize;
-  void* lse;    // compute type; two numbers a sample, see catena/kernels/loss.h
-  void* count;  // compute type
-  void* loss;   // storage type
+  void* lse;      // compute type; two numbers a sample, see catena/kernels/loss.h
+  void* count;    // compute type
+  void* counted;  // the same; null: nobody asks
+  void* loss;     // storage type
   // Gradient only.
   const void* gloss;  // storage type
   void* gx;

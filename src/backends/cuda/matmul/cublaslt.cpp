@@ -79,16 +79,14 @@ Key make_key(Dtype dtype, Precision precision, const LibraryProduct& p, int devi
            p.a.batch_step, p.b.batch_step, p.c.batch_step, flags, device}};
 }
 
-cudaDataType_t data_type(Dtype dtype) {
+// None for dtypes of which the library computes no products here.
+std::optional<cudaDataType_t> data_type(Dtype dtype) {
   switch (dtype) {
-    case Dtype::kFloat16:
-      return CUDA_R_16F;
-    case Dtype::kBFloat16:
-      return CUDA_R_16BF;
-    case Dtype::kFloat32:
-      return CUDA_R_32F;
-    default:
-      return CUDA_R_64F;
+    case Dtype::kFloat16: return CUDA_R_16F;
+    case Dtype::kBFloat16: return CUDA_R_16BF;
+    case Dtype::kFloat32: return CUDA_R_32F;
+    case Dtype::kFloat64: return CUDA_R_64F;
+    default: return {};
   }
 }
 
@@ -154,7 +152,7 @@ void set_bias(Plan& plan, const void* bias) {
 }
 
 void describe(Plan& plan, Dtype dtype, Precision precision, const LibraryProduct& p) {
-  const cudaDataType_t type = data_type(dtype);
+  const cudaDataType_t type = data_type(dtype).value();
   const cudaDataType_t scale = dtype == Dtype::kFloat64 ? CUDA_R_64F : CUDA_R_32F;
   CATENA_CUBLAS_CHECK(
       cublasLtMatmulDescInit(&plan.operation, compute_type(dtype, precision), scale));
@@ -186,7 +184,7 @@ std::vector<cublasLtMatmulHeuristicResult_t> ask_heuristic(Plan& plan, Dtype dty
   auto alignment = [](const void* pointer) { return uint32_t{1} << alignment_code(pointer); };
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspace);
   // Partial sums over the depth are added in float, not in the 16 bits of the result.
-  if (itemsize(dtype) == 2)
+  if (is_narrow_float(dtype))
     set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
         uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(p.a.data));
@@ -348,8 +346,10 @@ bool library_matmul(Dtype dtype, Precision precision, const LibraryProduct& p, i
   if (!slot) [[unlikely]] {
     auto plan = std::make_unique<Plan>();
     plan->key = key;
-    describe(*plan, dtype, precision, p);
-    plan->choice = decide(*plan, dtype, p, device, stream);
+    if (data_type(dtype)) {
+      describe(*plan, dtype, precision, p);
+      plan->choice = decide(*plan, dtype, p, device, stream);
+    }
     slot = std::move(plan);
     t_plans.added();
   }

@@ -39,30 +39,21 @@ Product product_of(const MatmulCall& call) {
 
 Number number_code(Dtype dtype) {
   switch (dtype) {
-    case Dtype::kBool:
-      return Number::kBool;
+    case Dtype::kBool: return Number::kBool;
     case Dtype::kInt8:
-    case Dtype::kUInt8:
-      return Number::kI8;
+    case Dtype::kUInt8: return Number::kI8;
     case Dtype::kInt16:
-    case Dtype::kUInt16:
-      return Number::kI16;
+    case Dtype::kUInt16: return Number::kI16;
     case Dtype::kInt32:
-    case Dtype::kUInt32:
-      return Number::kI32;
+    case Dtype::kUInt32: return Number::kI32;
     case Dtype::kInt64:
-    case Dtype::kUInt64:
-      return Number::kI64;
-    case Dtype::kFloat16:
-      return Number::kF16;
-    case Dtype::kBFloat16:
-      return Number::kBf16;
-    case Dtype::kFloat32:
-      return Number::kF32;
-    case Dtype::kFloat64:
-      return Number::kF64;
+    case Dtype::kUInt64: return Number::kI64;
+    case Dtype::kFloat16: return Number::kF16;
+    case Dtype::kBFloat16: return Number::kBf16;
+    case Dtype::kFloat32: return Number::kF32;
+    case Dtype::kFloat64: return Number::kF64;
+    default: fail<DtypeError>("matmul: no kernel for ", dtype);
   }
-  fail<DtypeError>("invalid dtype");
 }
 
 // A row-major matrix is the column-major form of its transpose. Returns the form of an operand that

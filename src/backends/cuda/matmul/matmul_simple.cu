@@ -135,24 +135,15 @@ __global__ void bias_activation_kernel(Product p) {
 
 void launch_simple_matmul(Number type, const Product& p, const Launch& launch) {
   switch (type) {
-    case Number::kF16:
-      return launch_typed<__half>(p, launch);
-    case Number::kBf16:
-      return launch_typed<__nv_bfloat16>(p, launch);
-    case Number::kF32:
-      return launch_typed<float>(p, launch);
-    case Number::kF64:
-      return launch_typed<double>(p, launch);
-    case Number::kI8:
-      return launch_typed<int8_t>(p, launch);
-    case Number::kI16:
-      return launch_typed<int16_t>(p, launch);
-    case Number::kI32:
-      return launch_typed<int32_t>(p, launch);
-    case Number::kI64:
-      return launch_typed<int64_t>(p, launch);
-    case Number::kBool:
-      return launch_typed<bool>(p, launch);
+    case Number::kF16: return launch_typed<__half>(p, launch);
+    case Number::kBf16: return launch_typed<__nv_bfloat16>(p, launch);
+    case Number::kF32: return launch_typed<float>(p, launch);
+    case Number::kF64: return launch_typed<double>(p, launch);
+    case Number::kI8: return launch_typed<int8_t>(p, launch);
+    case Number::kI16: return launch_typed<int16_t>(p, launch);
+    case Number::kI32: return launch_typed<int32_t>(p, launch);
+    case Number::kI64: return launch_typed<int64_t>(p, launch);
+    case Number::kBool: return launch_typed<bool>(p, launch);
   }
 }
 

@@ -177,12 +177,9 @@ void launch_gradient(Float type, const NormalizationGradArgs& args, const Launch
 template <class F>
 void with_constant(Relu relu, F f) {
   switch (relu) {
-    case Relu::kNone:
-      return f(std::integral_constant<Relu, Relu::kNone>());
-    case Relu::kMask:
-      return f(std::integral_constant<Relu, Relu::kMask>());
-    case Relu::kFromX:
-      return f(std::integral_constant<Relu, Relu::kFromX>());
+    case Relu::kNone: return f(std::integral_constant<Relu, Relu::kNone>());
+    case Relu::kMask: return f(std::integral_constant<Relu, Relu::kMask>());
+    case Relu::kFromX: return f(std::integral_constant<Relu, Relu::kFromX>());
   }
 }
 

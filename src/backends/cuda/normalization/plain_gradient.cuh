@@ -1,4 +1,4 @@
-// What the gradients of plain rows share: a thread's part of a row.
+// Part of a row that a thread handles in the gradients of plain rows.
 #pragma once
 
 #include "backends/cuda/normalization/parameter_lines.cuh"

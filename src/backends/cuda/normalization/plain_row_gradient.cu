@@ -125,10 +125,8 @@ void launch_plain_gradient(Float type, const RowNormalizationArgs& args,
                            const RowParameterSums& parameters, const Launch& launch) {
   if (has_channel_rows(args)) return launch_channel_gradient(type, args, parameters, launch);
   switch (type) {
-    case Float::kF16:
-      return run<__half, 2>(args, parameters, launch);
-    case Float::kBf16:
-      return run<__nv_bfloat16, 2>(args, parameters, launch);
+    case Float::kF16: return run<__half, 2>(args, parameters, launch);
+    case Float::kBf16: return run<__nv_bfloat16, 2>(args, parameters, launch);
     default:
       return packs_of_thread(type, args) == 2 ? run<float, 2>(args, parameters, launch)
                                               : run<float, 4>(args, parameters, launch);

@@ -125,12 +125,9 @@ bool has_plain_rows(Float type, const RowNormalizationArgs& args) {
 
 void launch_plain_rows(Float type, const RowNormalizationArgs& args, const Launch& launch) {
   switch (type) {
-    case Float::kF16:
-      return run<__half>(args, launch);
-    case Float::kBf16:
-      return run<__nv_bfloat16>(args, launch);
-    default:
-      return run<float>(args, launch);
+    case Float::kF16: return run<__half>(args, launch);
+    case Float::kBf16: return run<__nv_bfloat16>(args, launch);
+    default: return run<float>(args, launch);
   }
 }
 

@@ -1,4 +1,4 @@
-// How the backward pass finds where a relu that was fused into batch normalization let y through.
+// Mask of a relu that was fused into batch normalization: where it let y through, for backward.
 #pragma once
 
 #include "backends/cuda/normalization/walk.cuh"

@@ -1,4 +1,4 @@
-// How the kernels of row normalization walk over rows. A warp, or several, take a row: they keep as
+// Walk of the kernels of row normalization over rows. A warp, or several, take a row: they keep as
 // much of it in registers as fits, so that memory is read once, and read the rest again.
 #pragma once
 

@@ -1,4 +1,4 @@
-// How the kernels of batch normalization walk over a batch (outer, channels, inner). A thread keeps
+// Walk of the kernels of batch normalization over a batch (outer, channels, inner). A thread keeps
 // to its channels, whose constants stay in registers.
 #pragma once
 

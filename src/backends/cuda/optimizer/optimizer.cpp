@@ -2,6 +2,7 @@
 #include "backends/cuda/optimizer/optimizer.h"
 
 #include "backends/common/family.h"
+#include "backends/common/low_is_half.h"
 #include "backends/cuda/runtime/glue.h"
 #include "catena/kernels/optimizer.h"
 
@@ -63,7 +64,7 @@ OptimizerArgs optimizer_args(const char* who, const OptimizerCall& call) {
   args.master = static_cast<float*>(address(call.master, args));
   for (int k = 0; k < kMaxRuleStates; ++k) args.states[k] = address(call.states[k], args);
   args.low = address(call.low, args);
-  args.low_is_half = call.low != nullptr && call.low->dtype() == Dtype::kFloat16;
+  args.low_is_half = low_is_half(call);
   args.count = call.parameter->size();
   args.first = call.first;
   if (call.segments) {

@@ -1,4 +1,4 @@
-// How pooling kernels number elements: of any window, in 32 bits where all arrays are small enough.
+// Index arithmetic of pooling kernels, of any window: in 32 bits where all arrays are small enough.
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// Which elements of an axis give an element of the other image, and with what weights, on a device.
+// Range and weights of the elements of an axis that give one of the other image, on a device.
 #pragma once
 
 #include "backends/cuda/pooling/pooling_index.cuh"

@@ -1,4 +1,4 @@
-// How kernels of resampling write their sums.
+// Stores of the sums of resampling kernels.
 #pragma once
 
 #include "backends/cuda/pooling/pooling_index.cuh"

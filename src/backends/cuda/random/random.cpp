@@ -24,18 +24,14 @@ void random(const RandomCall& call) {
   args.range = call.range;
   const Launch launch = launch_for(out);
   switch (call.kind) {
-    case RandomKind::kBits64:
-      launch_random_bits(args, launch);
-      break;
+    case RandomKind::kBits64: launch_random_bits(args, launch); break;
     case RandomKind::kUniform:
       launch_uniform(float_code("random uniform", out.dtype()), args, launch);
       break;
     case RandomKind::kNormal:
       launch_normal(float_code("random normal", out.dtype()), args, launch);
       break;
-    case RandomKind::kBernoulli:
-      launch_bernoulli(args, launch);
-      break;
+    case RandomKind::kBernoulli: launch_bernoulli(args, launch); break;
     case RandomKind::kIntegers:
       CATENA_CHECK(DtypeError, is_int(out.dtype()), "expected an integer dtype, got ", out.dtype());
       launch_integers(static_cast<int>(out.itemsize()), args, launch);

@@ -207,18 +207,10 @@ void launch_bernoulli(const RandomArgs& args, const Launch& launch) {
 void launch_integers(int bytes, const RandomArgs& args, const Launch& launch) {
   const unsigned blocks = loop_blocks((args.count + 1) / 2, kThreads, launch);
   switch (bytes) {
-    case 1:
-      launch_kernel<integers_kernel<uint8_t>>(blocks, kThreads, launch, args);
-      break;
-    case 2:
-      launch_kernel<integers_kernel<uint16_t>>(blocks, kThreads, launch, args);
-      break;
-    case 4:
-      launch_kernel<integers_kernel<uint32_t>>(blocks, kThreads, launch, args);
-      break;
-    default:
-      launch_kernel<integers_kernel<uint64_t>>(blocks, kThreads, launch, args);
-      break;
+    case 1: launch_kernel<integers_kernel<uint8_t>>(blocks, kThreads, launch, args); break;
+    case 2: launch_kernel<integers_kernel<uint16_t>>(blocks, kThreads, launch, args); break;
+    case 4: launch_kernel<integers_kernel<uint32_t>>(blocks, kThreads, launch, args); break;
+    default: launch_kernel<integers_kernel<uint64_t>>(blocks, kThreads, launch, args); break;
   }
 }
 

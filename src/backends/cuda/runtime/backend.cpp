@@ -117,6 +117,12 @@ class CudaBackend final : public Backend {
   }
   void set_limit(int index, size_t bytes) override { device_pool(index).set_limit(bytes); }
   void reset_peak(int index) override { device_pool(index).reset_peak(); }
+  bool count_outside(int index, size_t bytes) override {
+    return device_pool(index).count_outside(bytes);
+  }
+  void discount_outside(int index, size_t bytes) override {
+    device_pool(index).discount_outside(bytes);
+  }
 
   StreamState* default_stream(int index) override { return gpu::default_stream(index); }
   StreamState* create_stream(int index, int priority) override {

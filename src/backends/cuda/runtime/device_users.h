@@ -1,4 +1,4 @@
-// Who has the memory of a GPU, for errors: other processes may have filled it.
+// Processes that use the memory of a GPU, for errors: others may have filled it.
 #pragma once
 
 #include <string>

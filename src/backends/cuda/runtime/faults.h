@@ -1,4 +1,4 @@
-// What the plug-in says and does when the GPU's work has failed, or when the process is ending.
+// Handling of failed work of a GPU, and of the end of the process.
 #pragma once
 
 #include <cuda_runtime_api.h>

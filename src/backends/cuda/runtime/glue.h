@@ -20,16 +20,13 @@ inline Launch launch_for(const Array& array) {
 // Throws DtypeError naming `who` for anything but the four floating types.
 inline Float float_code(const char* who, Dtype dtype) {
   switch (dtype) {
-    case Dtype::kFloat16:
-      return Float::kF16;
-    case Dtype::kBFloat16:
-      return Float::kBf16;
-    case Dtype::kFloat32:
-      return Float::kF32;
-    case Dtype::kFloat64:
-      return Float::kF64;
+    case Dtype::kFloat16: return Float::kF16;
+    case Dtype::kBFloat16: return Float::kBf16;
+    case Dtype::kFloat32: return Float::kF32;
+    case Dtype::kFloat64: return Float::kF64;
     default:
-      fail<DtypeError>(who, ": expected a floating dtype, got ", dtype);
+      fail<DtypeError>(
+          who, is_float(dtype) ? ": no kernel for " : ": expected a floating dtype, got ", dtype);
   }
 }
 

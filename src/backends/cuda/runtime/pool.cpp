@@ -121,8 +121,7 @@ void Pool::split(Block& block, size_t size) {
 // A block from a new segment, or null when the device or the limit refuses it.
 Block* Pool::grow(Arena& arena, size_t size, bool exact) {
   size_t bytes = segment_size(size, exact);
-  const size_t limit = statistics_.limit;
-  if (limit && reserved_ + bytes > limit) return nullptr;
+  if (!is_within_limit(bytes)) return nullptr;
   void* memory = raw_->allocate(bytes);
   if (!memory) return nullptr;
   ++statistics_.device_allocations;
@@ -250,6 +249,26 @@ void Pool::free_all_blocks() {
   release_segments();
 }
 
+bool Pool::is_within_limit(size_t more) const {
+  return statistics_.limit == 0 || reserved_ + outside_ + more <= statistics_.limit;
+}
+
+bool Pool::count_outside(size_t bytes) {
+  std::lock_guard lock(mutex_);
+  if (!is_within_limit(bytes) && !raw_->capturing()) {
+    poll(true);
+    release_segments();
+  }
+  if (!is_within_limit(bytes)) return false;
+  outside_ += bytes;
+  return true;
+}
+
+void Pool::discount_outside(size_t bytes) {
+  std::lock_guard lock(mutex_);
+  outside_ -= bytes;
+}
+
 void Pool::set_limit(size_t bytes) {
   std::lock_guard lock(mutex_);
   statistics_.limit = bytes;
@@ -316,7 +335,8 @@ void Pool::out_of_memory(size_t asked) {
   const std::string users = statistics_.limit == 0 ? raw_->users() : std::string();
   fail<OutOfMemoryError>(
       "out of memory on ", name_, ": asked for ", asked, " bytes; in use ", statistics_.in_use,
-      ", cached ", reserved_ - statistics_.in_use, ", free ", raw_->free_bytes(), ", ",
+      ", cached ", reserved_ - statistics_.in_use, ", shared with other processes ", outside_,
+      ", free ", raw_->free_bytes(), ", ",
       statistics_.limit == 0 ? "no limit set" : message("limit ", statistics_.limit),
       raw_->capturing() ? "; a graph is being captured, so cached memory could not"
                           " be returned to the device"

@@ -114,6 +114,11 @@ class Pool {
   // Waits for recorded uses and returns all free segments to the device.
   void free_all_blocks();
   void set_limit(size_t bytes);
+  // Counts memory of the device that others ask it for against the limit, for which free segments
+  // are returned. Whether it is within the limit; else it is not counted.
+  bool count_outside(size_t bytes);
+  // The memory is gone.
+  void discount_outside(size_t bytes);
   void reset_peak();
   PoolStatistics statistics() const;
 
@@ -132,6 +137,7 @@ class Pool {
   void put_back(Block& block) noexcept;
   void adopt(Arena& from, Arena& into);
   void poll(bool wait) noexcept;
+  bool is_within_limit(size_t more) const;
   void release_segments();
   void release_segments_of(Arena& arena);
   Block* new_block();
@@ -153,6 +159,7 @@ class Pool {
   std::vector<std::unique_ptr<Block[]>> block_chunks_;
   Block* spare_blocks_ = nullptr;
   size_t reserved_ = 0;  // held from the device
+  size_t outside_ = 0;   // see count_outside
   PoolStatistics statistics_;
 };
 

@@ -1,4 +1,4 @@
-// How many elements are nonzero, and their positions.
+// Kernels that count nonzero elements and write their positions.
 #include <cub/device/device_select.cuh>
 #include <iterator>
 
@@ -54,14 +54,10 @@ IsNonzero<U> flags(const NonzeroArgs& args) {
 template <class F>
 auto visit_bytes(int bytes, const F& f) {
   switch (bytes) {
-    case 1:
-      return f(uint8_t());
-    case 2:
-      return f(uint16_t());
-    case 4:
-      return f(uint32_t());
-    default:
-      return f(uint64_t());
+    case 1: return f(uint8_t());
+    case 2: return f(uint16_t());
+    case 4: return f(uint32_t());
+    default: return f(uint64_t());
   }
 }
 

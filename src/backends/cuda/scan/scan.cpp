@@ -18,37 +18,26 @@ constexpr int64_t kFewColumns = 4096, kLongColumn = 512;
 
 Narrower narrower_code(Dtype dtype) {
   switch (dtype) {
-    case Dtype::kInt8:
-      return Narrower::kI8;
-    case Dtype::kUInt8:
-      return Narrower::kU8;
-    case Dtype::kInt16:
-      return Narrower::kI16;
-    case Dtype::kUInt16:
-      return Narrower::kU16;
-    case Dtype::kInt32:
-      return Narrower::kI32;
-    case Dtype::kUInt32:
-      return Narrower::kU32;
-    default:
-      return Narrower::kBool;
+    case Dtype::kInt8: return Narrower::kI8;
+    case Dtype::kUInt8: return Narrower::kU8;
+    case Dtype::kInt16: return Narrower::kI16;
+    case Dtype::kUInt16: return Narrower::kU16;
+    case Dtype::kInt32: return Narrower::kI32;
+    case Dtype::kUInt32: return Narrower::kU32;
+    default: return Narrower::kBool;
   }
 }
 
 ScanType scan_type(Dtype dtype) {
   switch (dtype) {
-    case Dtype::kFloat16:
-      return ScanType::kF16;
-    case Dtype::kBFloat16:
-      return ScanType::kBf16;
-    case Dtype::kFloat32:
-      return ScanType::kF32;
-    case Dtype::kFloat64:
-      return ScanType::kF64;
+    case Dtype::kFloat16: return ScanType::kF16;
+    case Dtype::kBFloat16: return ScanType::kBf16;
+    case Dtype::kFloat32: return ScanType::kF32;
+    case Dtype::kFloat64: return ScanType::kF64;
     case Dtype::kInt64:
-    case Dtype::kUInt64:
-      return ScanType::kI64;
+    case Dtype::kUInt64: return ScanType::kI64;
     default:
+      CATENA_CHECK(DtypeError, !is_float(dtype), "scan: no kernel for ", dtype);
       return ScanType::kNarrow;
   }
 }

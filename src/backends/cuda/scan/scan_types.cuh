@@ -27,20 +27,13 @@ struct Combine {
 
 __device__ inline uint64_t widen_integer(const void* data, Narrower type, int64_t i) {
   switch (type) {
-    case Narrower::kBool:
-      return static_cast<const uint8_t*>(data)[i] != 0;
-    case Narrower::kU8:
-      return static_cast<const uint8_t*>(data)[i];
-    case Narrower::kI8:
-      return uint64_t(int64_t(static_cast<const int8_t*>(data)[i]));
-    case Narrower::kI16:
-      return uint64_t(int64_t(static_cast<const int16_t*>(data)[i]));
-    case Narrower::kU16:
-      return static_cast<const uint16_t*>(data)[i];
-    case Narrower::kI32:
-      return uint64_t(int64_t(static_cast<const int32_t*>(data)[i]));
-    default:
-      return static_cast<const uint32_t*>(data)[i];
+    case Narrower::kBool: return static_cast<const uint8_t*>(data)[i] != 0;
+    case Narrower::kU8: return static_cast<const uint8_t*>(data)[i];
+    case Narrower::kI8: return uint64_t(int64_t(static_cast<const int8_t*>(data)[i]));
+    case Narrower::kI16: return uint64_t(int64_t(static_cast<const int16_t*>(data)[i]));
+    case Narrower::kU16: return static_cast<const uint16_t*>(data)[i];
+    case Narrower::kI32: return uint64_t(int64_t(static_cast<const int32_t*>(data)[i]));
+    default: return static_cast<const uint32_t*>(data)[i];
   }
 }
 

@@ -10,34 +10,24 @@ __device__ inline uint8_t rank_of(Order order, uint8_t bits) {
 }
 __device__ inline uint16_t rank_of(Order order, uint16_t bits) {
   switch (order) {
-    case Order::kU16:
-      return order::OrderedU16::rank(bits);
-    case Order::kI16:
-      return order::OrderedI16::rank(bits);
-    case Order::kF16:
-      return order::OrderedF16::rank(bits);
-    default:
-      return order::OrderedBF16::rank(bits);
+    case Order::kU16: return order::OrderedU16::rank(bits);
+    case Order::kI16: return order::OrderedI16::rank(bits);
+    case Order::kF16: return order::OrderedF16::rank(bits);
+    default: return order::OrderedBF16::rank(bits);
   }
 }
 __device__ inline uint32_t rank_of(Order order, uint32_t bits) {
   switch (order) {
-    case Order::kU32:
-      return order::OrderedU32::rank(bits);
-    case Order::kI32:
-      return order::OrderedI32::rank(bits);
-    default:
-      return order::OrderedF32::rank(bits);
+    case Order::kU32: return order::OrderedU32::rank(bits);
+    case Order::kI32: return order::OrderedI32::rank(bits);
+    default: return order::OrderedF32::rank(bits);
   }
 }
 __device__ inline uint64_t rank_of(Order order, uint64_t bits) {
   switch (order) {
-    case Order::kU64:
-      return order::OrderedU64::rank(bits);
-    case Order::kI64:
-      return order::OrderedI64::rank(bits);
-    default:
-      return order::OrderedF64::rank(bits);
+    case Order::kU64: return order::OrderedU64::rank(bits);
+    case Order::kI64: return order::OrderedI64::rank(bits);
+    default: return order::OrderedF64::rank(bits);
   }
 }
 

@@ -68,14 +68,10 @@ void launch_run_starts(Order order, const void* sorted, int64_t count, bool* sta
 
 void launch_pick(int bytes, const PickArgs& args, const Launch& launch) {
   switch (bytes) {
-    case 1:
-      return pick<uint8_t>(args, launch);
-    case 2:
-      return pick<uint16_t>(args, launch);
-    case 4:
-      return pick<uint32_t>(args, launch);
-    default:
-      return pick<uint64_t>(args, launch);
+    case 1: return pick<uint8_t>(args, launch);
+    case 2: return pick<uint16_t>(args, launch);
+    case 4: return pick<uint32_t>(args, launch);
+    default: return pick<uint64_t>(args, launch);
   }
 }
 

@@ -13,32 +13,20 @@ namespace {
 Order order_code(Dtype dtype) {
   switch (dtype) {
     case Dtype::kBool:
-    case Dtype::kUInt8:
-      return Order::kU8;
-    case Dtype::kInt8:
-      return Order::kI8;
-    case Dtype::kUInt16:
-      return Order::kU16;
-    case Dtype::kInt16:
-      return Order::kI16;
-    case Dtype::kUInt32:
-      return Order::kU32;
-    case Dtype::kInt32:
-      return Order::kI32;
-    case Dtype::kUInt64:
-      return Order::kU64;
-    case Dtype::kInt64:
-      return Order::kI64;
-    case Dtype::kFloat16:
-      return Order::kF16;
-    case Dtype::kBFloat16:
-      return Order::kBf16;
-    case Dtype::kFloat32:
-      return Order::kF32;
-    case Dtype::kFloat64:
-      return Order::kF64;
+    case Dtype::kUInt8: return Order::kU8;
+    case Dtype::kInt8: return Order::kI8;
+    case Dtype::kUInt16: return Order::kU16;
+    case Dtype::kInt16: return Order::kI16;
+    case Dtype::kUInt32: return Order::kU32;
+    case Dtype::kInt32: return Order::kI32;
+    case Dtype::kUInt64: return Order::kU64;
+    case Dtype::kInt64: return Order::kI64;
+    case Dtype::kFloat16: return Order::kF16;
+    case Dtype::kBFloat16: return Order::kBf16;
+    case Dtype::kFloat32: return Order::kF32;
+    case Dtype::kFloat64: return Order::kF64;
+    default: fail<DtypeError>("sort: no kernel for ", dtype);
   }
-  fail<DtypeError>("invalid dtype");
 }
 
 void sort_values(const Array& input, const Array& values) {

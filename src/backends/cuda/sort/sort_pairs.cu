@@ -156,14 +156,10 @@ size_t sort_pairs_scratch_bytes(Order order, int64_t rows, int64_t columns) {
 cudaError_t launch_sort_pairs(Order order, const SortPairsArgs& args, const Launch& launch) {
   const Plan plan = plan_of(order, args.rows, args.columns);
   switch (order_bytes(order)) {
-    case 1:
-      return run_sized<uint8_t>(order, args, plan, launch);
-    case 2:
-      return run_sized<uint16_t>(order, args, plan, launch);
-    case 4:
-      return run_sized<uint32_t>(order, args, plan, launch);
-    default:
-      return run_sized<uint64_t>(order, args, plan, launch);
+    case 1: return run_sized<uint8_t>(order, args, plan, launch);
+    case 2: return run_sized<uint16_t>(order, args, plan, launch);
+    case 4: return run_sized<uint32_t>(order, args, plan, launch);
+    default: return run_sized<uint64_t>(order, args, plan, launch);
   }
 }
 

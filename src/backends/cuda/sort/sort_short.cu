@@ -157,14 +157,10 @@ void run(Order order, const SortPairsArgs& args, const Launch& launch) {
 
 void launch_sort_short(Order order, const SortPairsArgs& args, const Launch& launch) {
   switch (order_bytes(order)) {
-    case 1:
-      return run<uint8_t>(order, args, launch);
-    case 2:
-      return run<uint16_t>(order, args, launch);
-    case 4:
-      return run<uint32_t>(order, args, launch);
-    default:
-      return run<uint64_t>(order, args, launch);
+    case 1: return run<uint8_t>(order, args, launch);
+    case 2: return run<uint16_t>(order, args, launch);
+    case 4: return run<uint32_t>(order, args, launch);
+    default: return run<uint64_t>(order, args, launch);
   }
 }
 

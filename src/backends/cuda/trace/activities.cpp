@@ -66,16 +66,11 @@ size_t parameters_of(const std::string& text) {
 
 std::string describe_copy(uint8_t kind) {
   switch (kind) {
-    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
-      return "copy host to device";
-    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH:
-      return "copy device to host";
-    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOD:
-      return "copy on the device";
-    case CUPTI_ACTIVITY_MEMCPY_KIND_PTOP:
-      return "copy between devices";
-    default:
-      return "copy";
+    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD: return "copy host to device";
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH: return "copy device to host";
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOD: return "copy on the device";
+    case CUPTI_ACTIVITY_MEMCPY_KIND_PTOP: return "copy between devices";
+    default: return "copy";
   }
 }
 
@@ -164,10 +159,8 @@ void Activities::add(const CUpti_Activity& record) {
       return keep(fill, Category::kCopy, "fill", static_cast<int64_t>(fill.bytes));
     }
     case CUPTI_ACTIVITY_KIND_RUNTIME:
-    case CUPTI_ACTIVITY_KIND_DRIVER:
-      return keep_call(as<CUpti_ActivityAPI>(record));
-    default:
-      return;
+    case CUPTI_ACTIVITY_KIND_DRIVER: return keep_call(as<CUpti_ActivityAPI>(record));
+    default: return;
   }
 }
 

@@ -1,4 +1,4 @@
-// What the makers of layers share: reading options, adding functions to the bag.
+// Helpers of the makers of layers: reading options, adding functions to the bag.
 #pragma once
 
 #include <utility>

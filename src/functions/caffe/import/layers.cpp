@@ -1,5 +1,5 @@
 // Makers of the layers without weights, but pooling and normalization.
-#include "catena/functions/activation/leaky_relu.h"
+#include "catena/functions/activation/elementwise.h"
 #include "catena/functions/activation/softmax.h"
 #include "catena/functions/array/concat.h"
 #include "catena/functions/array/split_axis.h"
@@ -22,8 +22,8 @@ struct AxisOption {
 Step make_concat(Builder& b) {
   AxisOption axis;
   b.source.each_option([&](Message& m) {
-    if (m.field() == 1) axis.older = m.integer();
-    if (m.field() == 2) axis.axis = m.integer();
+    m.read(1, axis.older);
+    m.read(2, axis.axis);
   });
   return [axis = axis.value()](const LayerCall& call) {
     return Variables{concat(call.bottoms, axis)};
@@ -34,9 +34,9 @@ Step make_slice(Builder& b) {
   AxisOption axis;
   std::vector<int64_t> points;
   b.source.each_option([&](Message& m) {
-    if (m.field() == 1) axis.older = m.integer();
-    if (m.field() == 2) m.add_to(points);
-    if (m.field() == 3) axis.axis = m.integer();
+    m.read(1, axis.older);
+    m.read(2, points);
+    m.read(3, axis.axis);
   });
   const int64_t parts = int64_t(b.source.tops.size());
   if (!points.empty() && int64_t(points.size()) != parts - 1)
@@ -56,9 +56,7 @@ Step make_split(Builder& b) {
 
 Step make_dropout(Builder& b) {
   double ratio = 0.5;
-  b.source.each_option([&](Message& m) {
-    if (m.field() == 1) ratio = m.number();
-  });
+  b.source.each_option([&](Message& m) { m.read(1, ratio); });
   if (!(ratio >= 0 && ratio < 1))
     b.source.refuse("its dropout_ratio is ", ratio, ", expected is one of [0, 1)");
   return [ratio](const LayerCall& call) {
@@ -71,7 +69,7 @@ Step make_eltwise(Builder& b) {
   int64_t operation = kSum;
   std::vector<float> factors;
   b.source.each_option([&](Message& m) {
-    if (m.field() == 1) operation = m.integer();
+    m.read(1, operation);
     if (m.field() != 2) return;
     const std::string_view values = m.floats(4);
     const size_t before = factors.size();
@@ -101,9 +99,7 @@ Step make_eltwise(Builder& b) {
 
 Step make_relu(Builder& b) {
   double slope = 0;
-  b.source.each_option([&](Message& m) {
-    if (m.field() == 1) slope = m.number();
-  });
+  b.source.each_option([&](Message& m) { m.read(1, slope); });
   if (slope == 0) return step([](const Variable& x) { return relu(x); });
   return step([slope](const Variable& x) { return leaky_relu(x, slope); });
 }
@@ -120,9 +116,7 @@ namespace {
 
 int64_t softmax_axis(const LayerSource& source) {
   int64_t axis = 1;
-  source.each_option([&](Message& m) {
-    if (m.field() == 2) axis = m.integer();
-  });
+  source.each_option([&](Message& m) { m.read(2, axis); });
   return axis;
 }
 
@@ -139,7 +133,7 @@ SoftmaxCrossEntropyOptions loss_options(const LayerSource& source) {
     for (Message m(*source.file, bytes); m.next();) {
       if (m.field() == 1) o.ignore_label = int32_t(m.integer()), ignores = true;
       if (m.field() == 2) divisor = m.integer() != 0 ? kValid : kBatchSize;
-      if (m.field() == 3) divisor = m.integer();
+      m.read(3, divisor);
     }
   }
   if (divisor == kFull && ignores) source.refuse("a mean over ignored labels as well");

@@ -55,6 +55,19 @@ class Message {
   // and the bytes of floats of `width` bytes each.
   void add_to(std::vector<int64_t>& integers);
   std::string_view floats(size_t width);
+  // Reads the value into `to` if the field has this number.
+  void read(uint32_t wanted, int64_t& to) {
+    if (field() == wanted) to = integer();
+  }
+  void read(uint32_t wanted, bool& to) {
+    if (field() == wanted) to = flag();
+  }
+  void read(uint32_t wanted, double& to) {
+    if (field() == wanted) to = number();
+  }
+  void read(uint32_t wanted, std::vector<int64_t>& to) {
+    if (field() == wanted) add_to(to);
+  }
 
   const ModelBytes& file() const { return *file_; }
   // IoError about the current field.

@@ -50,19 +50,13 @@ Blob read_blob(Message m, uint64_t offset) {
       case 1:
       case 2:
       case 3:
-      case 4:
-        legacy[m.field() - 1] = m.integer();
-        break;
-      case 5:
-        add_values(m, 4, blob);
-        break;
+      case 4: legacy[m.field() - 1] = m.integer(); break;
+      case 5: add_values(m, 4, blob); break;
       case 7:
         has_shape = true;
         read_shape(m.message(), shape);
         break;
-      case 8:
-        add_values(m, 8, blob);
-        break;
+      case 8: add_values(m, 8, blob); break;
     }
   blob.dims = has_shape ? shape : std::vector<int64_t>(legacy, legacy + 4);
   for (const int64_t extent : blob.dims)

@@ -19,44 +19,18 @@ struct PoolingFields {
 PoolingFields pooling_fields(const LayerSource& source) {
   PoolingFields f;
   source.each_option([&](Message& m) {
-    switch (m.field()) {
-      case 1:
-        f.pool = m.integer();
-        break;
-      case 2:
-        m.add_to(f.kernel.numbers);
-        break;
-      case 3:
-        m.add_to(f.stride.numbers);
-        break;
-      case 4:
-        m.add_to(f.pad.numbers);
-        break;
-      case 5:
-        f.kernel.height = m.integer();
-        break;
-      case 6:
-        f.kernel.width = m.integer();
-        break;
-      case 7:
-        f.stride.height = m.integer();
-        break;
-      case 8:
-        f.stride.width = m.integer();
-        break;
-      case 9:
-        f.pad.height = m.integer();
-        break;
-      case 10:
-        f.pad.width = m.integer();
-        break;
-      case 12:
-        f.global = m.flag();
-        break;
-      case 13:
-        f.rounds_up = m.integer() == 0;
-        break;
-    }
+    m.read(1, f.pool);
+    m.read(2, f.kernel.numbers);
+    m.read(3, f.stride.numbers);
+    m.read(4, f.pad.numbers);
+    m.read(5, f.kernel.height);
+    m.read(6, f.kernel.width);
+    m.read(7, f.stride.height);
+    m.read(8, f.stride.width);
+    m.read(9, f.pad.height);
+    m.read(10, f.pad.width);
+    m.read(12, f.global);
+    if (m.field() == 13) f.rounds_up = m.integer() == 0;
   });
   return f;
 }
@@ -100,23 +74,11 @@ Step make_lrn(Builder& b) {
   int64_t size = 5, region = 0;
   double alpha = 1, beta = 0.75, k = 1;
   source.each_option([&](Message& m) {
-    switch (m.field()) {
-      case 1:
-        size = m.integer();
-        break;
-      case 2:
-        alpha = m.number();
-        break;
-      case 3:
-        beta = m.number();
-        break;
-      case 4:
-        region = m.integer();
-        break;
-      case 5:
-        k = m.number();
-        break;
-    }
+    m.read(1, size);
+    m.read(2, alpha);
+    m.read(3, beta);
+    m.read(4, region);
+    m.read(5, k);
   });
   if (region != 0)
     source.refuse("normalization within channels is not supported; that across channels is");

@@ -19,50 +19,21 @@ struct ConvolutionFields {
 ConvolutionFields convolution_fields(const LayerSource& source) {
   ConvolutionFields f;
   source.each_option([&](Message& m) {
-    switch (m.field()) {
-      case 1:
-        f.filters = m.integer();
-        break;
-      case 2:
-        f.bias = m.flag();
-        break;
-      case 3:
-        m.add_to(f.pad.numbers);
-        break;
-      case 4:
-        m.add_to(f.kernel.numbers);
-        break;
-      case 5:
-        f.groups = m.integer();
-        break;
-      case 6:
-        m.add_to(f.stride.numbers);
-        break;
-      case 9:
-        f.pad.height = m.integer();
-        break;
-      case 10:
-        f.pad.width = m.integer();
-        break;
-      case 11:
-        f.kernel.height = m.integer();
-        break;
-      case 12:
-        f.kernel.width = m.integer();
-        break;
-      case 13:
-        f.stride.height = m.integer();
-        break;
-      case 14:
-        f.stride.width = m.integer();
-        break;
-      case 16:
-        if (m.integer() != 1) source.refuse("convolutions along another axis than 1");
-        break;
-      case 18:
-        m.add_to(f.dilation.numbers);
-        break;
-    }
+    m.read(1, f.filters);
+    m.read(2, f.bias);
+    m.read(3, f.pad.numbers);
+    m.read(4, f.kernel.numbers);
+    m.read(5, f.groups);
+    m.read(6, f.stride.numbers);
+    m.read(9, f.pad.height);
+    m.read(10, f.pad.width);
+    m.read(11, f.kernel.height);
+    m.read(12, f.kernel.width);
+    m.read(13, f.stride.height);
+    m.read(14, f.stride.width);
+    if (m.field() == 16 && m.integer() != 1)
+      source.refuse("convolutions along another axis than 1");
+    m.read(18, f.dilation.numbers);
   });
   return f;
 }
@@ -118,20 +89,10 @@ Step make_inner_product(Builder& b) {
   int64_t num_output = 0;
   bool bias = true, transposed = false;
   source.each_option([&](Message& m) {
-    switch (m.field()) {
-      case 1:
-        num_output = m.integer();
-        break;
-      case 2:
-        bias = m.flag();
-        break;
-      case 5:
-        if (m.integer() != 1) source.refuse("products along another axis than 1");
-        break;
-      case 6:
-        transposed = m.flag();
-        break;
-    }
+    m.read(1, num_output);
+    m.read(2, bias);
+    if (m.field() == 5 && m.integer() != 1) source.refuse("products along another axis than 1");
+    m.read(6, transposed);
   });
   const std::vector<int64_t>& dims = source.blob(0, "W").dims;
   if (dims.size() != 2 && dims.size() != 4)
@@ -158,17 +119,9 @@ Step make_batch_norm(Builder& b) {
   bool fixed = false;
   double decay = 0.999, eps = 1e-5;
   source.each_option([&](Message& m) {
-    switch (m.field()) {
-      case 1:
-        fixed = m.flag();
-        break;
-      case 2:
-        decay = m.number();
-        break;
-      case 3:
-        eps = m.number();
-        break;
-    }
+    m.read(1, fixed);
+    m.read(2, decay);
+    m.read(3, eps);
   });
   const int64_t channels = source.blob(0, "the mean").count();
   const Array mean = source.blob(0, "the mean", {channels}),
@@ -194,17 +147,9 @@ Step make_scale(Builder& b) {
   int64_t axis = 1, axes = 1;
   bool bias = false;
   source.each_option([&](Message& m) {
-    switch (m.field()) {
-      case 1:
-        axis = m.integer();
-        break;
-      case 2:
-        axes = m.integer();
-        break;
-      case 4:
-        bias = m.flag();
-        break;
-    }
+    m.read(1, axis);
+    m.read(2, axes);
+    m.read(4, bias);
   });
   // The factors are the second bottom, or else the first blob.
   const bool given = source.bottoms.size() == 2;

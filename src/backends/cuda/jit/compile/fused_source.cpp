@@ -39,15 +39,12 @@ std::string call_definition(const FusedValue& value) {
 // The right-hand side of the statement of one value.
 std::string expression(const FusedValue& value, const std::vector<std::string>& inputs) {
   switch (value.kind) {
-    case FusedValue::kInput:
-      return inputs[size_t(value.input)];
-    case FusedValue::kNumber:
-      return number_text(value);
+    case FusedValue::kInput: return inputs[size_t(value.input)];
+    case FusedValue::kNumber: return number_text(value);
     case FusedValue::kCast:
       return std::string("convert<") + type_name(value.dtype) + ">(" + value_name(value.source[0]) +
              ")";
-    case FusedValue::kOp:
-      break;
+    case FusedValue::kOp: break;
   }
   const ElementwiseInfo& row = info(value.op);
   std::string arguments;
@@ -85,9 +82,7 @@ std::string functions(const FusedProgram& program) {
   return text + "} }\n";
 }
 
-std::string accumulator(Dtype d) {
-  return is_float(d) && itemsize(d) == 2 ? "float" : type_name(d);
-}
+std::string accumulator(Dtype d) { return is_narrow_float(d) ? "float" : type_name(d); }
 
 }  // namespace
 
@@ -133,7 +128,7 @@ ReductionKernel::Definition fused_reduction(const FusedProgram& program, ReduceO
   const bool logical = op == ReduceOp::kAll || op == ReduceOp::kAny;
   const Dtype last = program.values[size_t(program.outputs[0])].dtype;
   // Values of another dtype are not rounded to the 16-bit dtype of the result first.
-  const bool narrows = is_float(output) && itemsize(output) == 2 && last != output;
+  const bool narrows = is_narrow_float(output) && last != output;
   const std::string mapped =
       logical   ? "convert<bool>(" + result + ")"
       : narrows ? "convert<float>(" + result + ")"

@@ -17,7 +17,7 @@ std::string types(std::initializer_list<std::pair<const char*, std::string>> lis
 }
 
 std::string accumulator_type(Dtype output) {
-  return is_float(output) && itemsize(output) == 2 ? "float" : type_name(output);
+  return is_narrow_float(output) ? "float" : type_name(output);
 }
 
 // The smallest (or largest) value of a dtype, where a maximum (minimum) starts.
@@ -38,18 +38,12 @@ std::string extreme(Dtype d, bool smallest) {
 const char* combine_text(ReduceOp op) {
   switch (op) {
     case ReduceOp::kSum:
-    case ReduceOp::kSumOfSquares:
-      return "a + b";
-    case ReduceOp::kProd:
-      return "a * b";
-    case ReduceOp::kMax:
-      return "a >= b || a != a ? a : b";
-    case ReduceOp::kMin:
-      return "a <= b || a != a ? a : b";
-    case ReduceOp::kAll:
-      return "a && b";
-    case ReduceOp::kAny:
-      return "a || b";
+    case ReduceOp::kSumOfSquares: return "a + b";
+    case ReduceOp::kProd: return "a * b";
+    case ReduceOp::kMax: return "a >= b || a != a ? a : b";
+    case ReduceOp::kMin: return "a <= b || a != a ? a : b";
+    case ReduceOp::kAll: return "a && b";
+    case ReduceOp::kAny: return "a || b";
   }
   return nullptr;
 }
@@ -57,17 +51,12 @@ const char* combine_text(ReduceOp op) {
 const char* identity_text(ReduceOp op) {
   switch (op) {
     case ReduceOp::kSum:
-    case ReduceOp::kSumOfSquares:
-      return "0";
-    case ReduceOp::kProd:
-      return "1";
-    case ReduceOp::kAll:
-      return "true";
-    case ReduceOp::kAny:
-      return "false";
+    case ReduceOp::kSumOfSquares: return "0";
+    case ReduceOp::kProd: return "1";
+    case ReduceOp::kAll: return "true";
+    case ReduceOp::kAny: return "false";
     case ReduceOp::kMax:
-    case ReduceOp::kMin:
-      break;
+    case ReduceOp::kMin: break;
   }
   return nullptr;
 }
@@ -75,7 +64,7 @@ const char* identity_text(ReduceOp op) {
 std::string reduce_source(ReduceOp op, Dtype input, Dtype output) {
   const std::string accumulator = accumulator_type(output);
   // Inputs of another dtype are not rounded to the 16-bit dtype of the result first.
-  const bool narrows = is_float(output) && itemsize(output) == 2 && input != output;
+  const bool narrows = is_narrow_float(output) && input != output;
   const bool logical = op == ReduceOp::kAll || op == ReduceOp::kAny;
   const bool divides = is_float(output) && op == ReduceOp::kSum;
   std::string map = logical   ? "convert<bool>(x)"

@@ -7,11 +7,19 @@
 #include <string>
 #include <string_view>
 
-#include "backends/cuda/jit/compile/type_names.h"
+#include "catena/core/dtype.h"
 #include "catena/kernels/elementwise.h"
 #include "catena/kernels/reduce.h"
 
 namespace catena::jit {
+
+// Whether kernel texts have a C++ type for elements of the dtype, and its name; DtypeError for
+// others.
+inline bool has_type(Dtype d) { return *row_of(d).kernel_type != '\0'; }
+inline const char* type_name(Dtype d) {
+  CATENA_CHECK(DtypeError, has_type(d), "no kernel that is compiled at run time takes ", d);
+  return row_of(d).kernel_type;
+}
 
 // An element-wise operation of the table: the dtype in which it computes, and the dtypes in memory
 // (operand 0 is the output). Host numbers have the operand's own dtype.

@@ -111,8 +111,8 @@ void append_functor(std::string_view functor, std::vector<std::string>& done, st
 
 std::string functor_of(const ElementwiseInfo& row, Dtype compute) {
   const std::string narrow = std::string(row.functor) + "16";
-  const bool own = is_float(compute) && itemsize(compute) == 2 &&
-                   functors().by_name.find(narrow) != functors().by_name.end();
+  const bool own =
+      is_narrow_float(compute) && functors().by_name.find(narrow) != functors().by_name.end();
   return own ? narrow : row.functor;
 }
 

@@ -8,12 +8,10 @@ namespace catena::jit {
 namespace {
 
 // The type that user code sees; 16-bit floats compute in float.
-std::string seen_type(Dtype d) { return is_float(d) && itemsize(d) == 2 ? "float" : type_name(d); }
+std::string seen_type(Dtype d) { return is_narrow_float(d) ? "float" : type_name(d); }
 std::string stored_type(Dtype d) {
-  return is_float(d) && itemsize(d) == 2 ? std::string("catena::jit::") + type_name(d)
-                                         : type_name(d);
+  return is_narrow_float(d) ? std::string("catena::jit::") + type_name(d) : type_name(d);
 }
-bool is_narrow(Dtype d) { return is_float(d) && itemsize(d) == 2; }
 
 // The first statement of a kernel that launch_program() launches.
 constexpr const char* kWait = "  catena::jit::wait_for_previous_kernel();\n";
@@ -72,7 +70,7 @@ std::string user_elementwise_source(const ElementwiseKernel::Definition& kernel,
                "[_u] = " + load(p, operands, "_args", "_offset[_u][" + number + "]") + ";\n";
       names +=
           "      const " + seen_type(p.dtype) + " " + p.name + " = _batch" + number + "[_u];\n";
-    } else if (is_narrow(p.dtype)) {
+    } else if (is_narrow_float(p.dtype)) {
       names += "      float " + p.name + " = catena::jit::widen(" + place + ");\n";
       stores += "      " + place + " = catena::jit::convert<" + stored_type(p.dtype) + ">(" +
                 p.name + ");\n";
@@ -162,12 +160,8 @@ std::string finish(const ReductionKernel::Definition& kernel,
 
 int reduced_bytes(const ReductionKernel::Definition& kernel, Dtype first_output) {
   const std::string type = reduced_type(kernel, first_output);
-  if (type == "float") return 4;
-  if (type == "double") return 8;
-  for (int d = 0; d < kDtypeCount; ++d) {
-    if (type == type_name(Dtype(d))) return static_cast<int>(itemsize(Dtype(d)));
-  }
-  return 0;
+  const auto dtype = find_dtype(&DtypeRow::kernel_type, type);
+  return dtype ? static_cast<int>(itemsize(*dtype)) : 0;
 }
 
 namespace {

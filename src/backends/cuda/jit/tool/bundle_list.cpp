@@ -11,12 +11,18 @@ using List = std::vector<BundleItem>;
 
 const char* const kReduceNames[] = {"sum", "prod", "max", "min", "all", "any", "sum of squares"};
 
+// The dtypes of kernel texts.
+std::vector<Dtype> dtypes() {
+  std::vector<Dtype> list;
+  for (int d = 0; d < kDtypeCount; ++d)
+    if (has_type(Dtype(d))) list.push_back(Dtype(d));
+  return list;
+}
+
 void add_table(List& list) {
-  for (const ElementwiseOp op : elementwise_ops()) {
-    for (int d = 0; d < kDtypeCount; ++d) {
-      if (computes_in(op, Dtype(d))) list.push_back(map_item(op, Dtype(d)));
-    }
-  }
+  for (const ElementwiseOp op : elementwise_ops())
+    for (const Dtype d : dtypes())
+      if (computes_in(op, d)) list.push_back(map_item(op, d));
 }
 
 void add_casts(List& list) {
@@ -43,8 +49,7 @@ void add_casts(List& list) {
 void add_reductions(List& list) {
   using enum Dtype;
   using enum ReduceOp;
-  for (int i = 0; i < kDtypeCount; ++i) {
-    const Dtype d = Dtype(i);
+  for (const Dtype d : dtypes()) {
     const Dtype total = is_float(d) ? d : is_unsigned_int(d) ? kUInt64 : kInt64;
     list.push_back(reduce_item(kSum, d, total));
     list.push_back(reduce_item(kMax, d, d));
@@ -107,7 +112,7 @@ std::vector<BundleItem> full_programs() {
   add_table(list);
   add_casts(list);
   add_reductions(list);
-  for (int d = 0; d < kDtypeCount; ++d) list.push_back(arange_item(Dtype(d)));
+  for (const Dtype d : dtypes()) list.push_back(arange_item(d));
   for (const int bytes : {1, 2, 4, 8, 16}) list.push_back(concatenate_item(bytes));
   return list;
 }

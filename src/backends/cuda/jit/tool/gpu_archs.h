@@ -1,4 +1,4 @@
-// Which GPUs this machine has, according to the driver.
+// Architectures of this machine's GPUs, according to the driver.
 #pragma once
 
 #include <vector>

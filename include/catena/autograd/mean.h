@@ -1,0 +1,49 @@
+// Divisor of a mean: what a loss or a measure divided by, declared by the function that made it.
+#pragma once
+
+#include <vector>
+
+#include "catena/autograd/variable.h"
+
+namespace catena {
+
+// A mean over something else than the samples: labels that are not ignored, their class weights,
+// the tokens of a batch. Whoever divides a batch (over ranks, passes, micro-batches) weighs the
+// means of its parts by what they counted, so that together they are the mean of the whole. A mean
+// over all elements declares nothing: it counts by samples.
+struct Mean {
+  // The sum that was divided by, a float of one element, on any device; 0: nothing counted.
+  Array counted;
+  // What it would be if everything counted, known to the host; 0: not known.
+  double expected = 0;
+};
+
+// What vertices of the graph share of one mean.
+struct MeanRecord : RefCounted {
+  Mean mean;
+  static void destroy(MeanRecord* record);
+};
+
+// The mean that the variable is, through casts, reshapes and factors; null if none is declared.
+const Mean* mean_of(const Variable& variable);
+// Declares that the variable, of one element, is this mean. Constants too: a measure. ValueError
+// unless both have one element.
+void declare_mean(const Variable& variable, const Mean& mean);
+
+// GradientError, for a part of a batch whose loss is a sum that has means in it which left elements
+// out: what the mean over the whole batch divides by is not known yet. Waits for their counts.
+// Nothing for a variable that is a mean itself. `who` begins the text.
+void require_countable(const char* who, const Variable& loss);
+
+namespace detail {
+void require_all_counted(const char* who, const std::vector<VariableNode*>& means);
+void hand_on_known_mean(const Variable& from, const Variable& to);
+// `to` is `from` in another form, or times a number: it is the same mean.
+inline void hand_on_mean(const Variable& from, const Variable& to) {
+  const VariableNode* node = from.body()->node.get();
+  if (node != nullptr && node->mean && to.size() == 1) [[unlikely]]
+    hand_on_known_mean(from, to);
+}
+}  // namespace detail
+
+}  // namespace catena

@@ -1,7 +1,0 @@
-// The kernels of the gradients of rows that shared memory holds, compiled for the host: see
-// group_rows_test.cpp.
-#define CATENA_KEPT_THREADS 128
-#define CATENA_SUM_THREADS 64
-#include "backends/cuda/common/early_launch.cuh"
-
-#include "backends/cuda/normalization/kept_gradient.cu"

@@ -1,5 +1,0 @@
-// The kernels of the gradients of plain rows that are channels, compiled for the host: see
-// plain_rows_test.cpp.
-#define CATENA_PLAIN_THREADS 64
-#define CATENA_SUM_THREADS 64
-#include "backends/cuda/normalization/plain_channel_gradient.cu"
