@@ -6,6 +6,7 @@
 
 #include "catena/core/backend.h"
 #include "catena/core/error.h"
+#include "core/cached_memory.h"
 
 namespace catena {
 
@@ -33,6 +34,10 @@ namespace cuda {
 std::atomic<int> detail::captures_going_on{0};
 
 namespace {
+
+// What eager steps keep cached is returned to the device before a capture, which has a pool of its
+// own; less is not worth asking for again.
+constexpr size_t kMostCached = size_t(32) << 20;
 
 struct GoingOn {
   GoingOn() { ++detail::captures_going_on; }
@@ -93,6 +98,7 @@ Graph Graph::capture(Device device, std::function<void()> step) {
   result.state_->id = g_captures.fetch_add(1) + 1;
   Stream stream = Stream::create(device);
   Backend& b = backend(device.type());
+  give_back_cached(device, kMostCached);
   b.begin_capture(device.index(), stream);
   const GoingOn going_on;
   const auto outer = std::exchange(t_capturing, result.state_);

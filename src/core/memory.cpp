@@ -57,8 +57,9 @@ StoragePtr from_allocator(Device device, size_t bytes) {
 
 void Storage::destroy(Storage* storage) {
   if (storage->deleter) return storage->deleter(storage);
-  // Replays of a graph that is being captured will use it.
-  if (storage->owner && (storage->device.is_cuda() || storage->pinned) && cuda::capture_id() != 0)
+  // Replays of a graph that is being captured will use it. What parts belong to keeps itself.
+  if (storage->owner && (storage->device.is_cuda() || storage->pinned) && cuda::capture_id() != 0 &&
+      !whole_of(*storage))
     cuda::keep_with_graph(std::move(storage->owner));
   delete storage;
 }

@@ -15,6 +15,7 @@
 #include "catena/functions/activation/lstm.h"
 #include "catena/functions/array.h"
 #include "catena/functions/connection.h"
+#include "catena/functions/math.h"
 #include "catena/functions/normalization.h"
 #include "catena/optimizers/hooks.h"
 #include "catena/optimizers/loss_scale.h"
@@ -606,14 +607,55 @@ TEST(ShardingOnGpus, GraphsOfUnitsGatherWhatWasWrittenSince) {
   });
 }
 
-TEST(ShardingOnGpus, TheFirstStepIsNotCapturedWithoutPreparation) {
+TEST(ShardingOnGpus, WholeValuesAreNotCapturedWithoutPreparation) {
   CATENA_NEEDS_NCCL(2);
   comm_suite::run_nccl(2, [](Communicator& comm) {
     ShardedModel trained(comm, sharded(Sharding::kParameters));
     const Batch batch = trained.batch();
+    trained.step(batch);  // loads kernels
+    trained.optimizer.gather_parameters();
     const auto capture = [&] { cuda::Graph::capture(comm.device(), [&] { trained.step(batch); }); };
     expect_contains(error_of<ValueError>(capture),
                     {"Graph::capture", "were here before", "prepare_for_capture()"});
+  });
+}
+
+struct EqualLayers : FunctionSet {
+  std::vector<F::Linear> layers;
+  explicit EqualLayers(int count) {
+    for (int i = 0; i < count; ++i) layers.emplace_back(2048, 2048);
+  }
+  CATENA_FUNCTIONS(layers)
+  Variable operator()(Variable h) {
+    for (F::Linear& layer : layers) h = F::relu(layer(h));
+    return h;
+  }
+};
+
+// Each of its eight units is gathered twice.
+TEST(ShardingOnGpus, GraphsUseTheMemoryOfUnitsAgain) {
+  CATENA_NEEDS_NCCL(2);
+  comm_suite::run_nccl(2, [](Communicator& comm) {
+    constexpr size_t kUnit = size_t(2048) * 2048 * 4, kMostUnits = 4;
+    EqualLayers net(8);
+    net.to(comm.device());
+    auto optimizer =
+        create_multi_node_optimizer(optimizers::SGD(0.01), comm, sharded(Sharding::kParameters));
+    optimizer.setup(net);
+    const Array x = ones({4, 2048}, {Dtype::kFloat32, comm.device()});
+    const auto step = [&] {
+      optimizer.zero_grads();
+      F::mean(F::square(net(Variable(x)))).backward();
+      optimizer.update();
+    };
+    step();
+    step();
+    optimizer.prepare_for_capture();
+    const size_t before = memory_statistics(comm.device()).in_use;
+    cuda::Graph graph = cuda::Graph::capture(comm.device(), step);
+    graph.launch();
+    synchronize(comm.device());
+    EXPECT_LE(memory_statistics(comm.device()).in_use, before + kMostUnits * kUnit);
   });
 }
 

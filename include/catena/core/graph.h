@@ -21,8 +21,9 @@ namespace catena::cuda {
 // during a capture and names the call; so does work on another device than the captured one.
 //
 // Memory: the step allocates from the graph's private pool, which nobody else uses while the graph
-// exists. Arrays that remain after the step may be read after a launch. Arrays that
-// exist before the capture must be kept by the caller or by the step itself, which the graph keeps.
+// exists. The device's own pool first gives back what it has cached, so that the step's memory is
+// not there twice. Arrays that remain after the step may be read after a launch. Arrays that exist
+// before the capture must be kept by the caller or by the step itself, which the graph keeps.
 //
 // Parameters that functions or an update of the step use stay where they are: a launch after
 // model.to(device), or after another setup of an optimizer, is an Error that names a parameter.

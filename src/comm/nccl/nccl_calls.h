@@ -7,6 +7,7 @@
 #include <string>
 
 #include "catena/comm/transport.h"
+#include "catena/core/backend.h"
 
 namespace catena::comm::nccl {
 
@@ -14,20 +15,9 @@ namespace catena::comm::nccl {
 void check_cuda(cudaError_t code, const char* call);
 #define CATENA_NCCL_CUDA(call) ::catena::comm::nccl::check_cuda(call, #call)
 
-// Makes a GPU the current one of CUDA while it lives.
-class DeviceScope {
- public:
-  explicit DeviceScope(int device) {
-    CATENA_NCCL_CUDA(cudaGetDevice(&previous_));
-    CATENA_NCCL_CUDA(cudaSetDevice(device));
-  }
-  ~DeviceScope() { cudaSetDevice(previous_); }
-  DeviceScope(const DeviceScope&) = delete;
-  DeviceScope& operator=(const DeviceScope&) = delete;
-
- private:
-  int previous_ = 0;
-};
+// Makes a GPU the current one of CUDA for the calling thread, as every call of an array does. The
+// cuda plug-in knows which one that is, so nothing else may change it in a thread that uses arrays.
+inline void use_gpu(int device) { backend(DeviceType::kCuda).make_current(device); }
 
 // While it lives, calls of this thread do not disturb the graphs that it or other threads capture.
 // For calls that do not concern the captured streams.

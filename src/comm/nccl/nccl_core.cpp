@@ -168,7 +168,7 @@ Core::StreamProgress& Core::make_stream(const Stream& stream) {
       streams_.begin(), streams_.end(),
       [](const StreamProgress& a, const StreamProgress& b) { return a.number < b.number; });
   if (!oldest.last.event) {
-    const DeviceScope scope(device_);
+    use_gpu(device_);
     for (ProgressMarker* marker : {&oldest.first, &oldest.last})
       if (!marker->event)
         CATENA_NCCL_CUDA(cudaEventCreateWithFlags(&marker->event, cudaEventDisableTiming));

@@ -20,20 +20,6 @@ namespace catena::comm::nccl {
 
 namespace {
 
-// Makes the GPU current for the calling thread: NCCL and CUDA objects belong to the current one.
-class UseGpu {
- public:
-  explicit UseGpu(int device) {
-    cudaGetDevice(&previous_);
-    CATENA_NCCL_CUDA(cudaSetDevice(device));
-  }
-  ~UseGpu() { cudaSetDevice(previous_); }
-  UseGpu(const UseGpu&) = delete;
-
- private:
-  int previous_ = 0;
-};
-
 // Calls that NCCL has to make out of several, or whose data must be converted.
 bool is_simple(const Call& call) {
   switch (call.op) {
@@ -87,7 +73,7 @@ std::unique_ptr<NcclTransport> NcclTransport::create(CommunicatorPtr control, De
   CATENA_CHECK(DeviceError, device.is_cuda(), "nccl: this rank's device is ", device,
                ", expected a GPU; use \"mpi\" for ranks without one");
   require_device(device);
-  UseGpu use(device.index());
+  use_gpu(device.index());
   check_gpus(*control, device);
   ncclUniqueId id{};
   if (control->rank() == 0) {
@@ -112,7 +98,7 @@ std::unique_ptr<NcclTransport> NcclTransport::create(CommunicatorPtr control, De
 
 NcclTransport::NcclTransport(CommunicatorPtr control, std::shared_ptr<Core> core)
     : control_(std::move(control)), core_(std::move(core)), choice_(choose(*control_)) {
-  UseGpu use(core_->device());
+  use_gpu(core_->device());
   const PeerRanks peers = PeerRanks::find(*control_);
   copies_ = core_->copies = PeerCopies::create(*control_, peers, core_->device());
   exchange_ = core_->exchange = PeerExchange::create(*control_, peers, core_->device());
@@ -159,13 +145,13 @@ std::string NcclTransport::ways() const {
 }
 
 StoragePtr NcclTransport::allocate_shared(size_t bytes) {
-  UseGpu use(core_->device());
+  use_gpu(core_->device());
   core_->throw_if_failed();
   return blocks_->allocate(bytes, *core_, *control_);
 }
 
 void NcclTransport::prepare_scattered_sums(size_t bytes) {
-  UseGpu use(core_->device());
+  use_gpu(core_->device());
   core_->throw_if_failed();
   if (!copied_) return;
   copied_->prepare(bytes, *control_);
@@ -196,7 +182,7 @@ void NcclTransport::attach(Communicator& owner) {
 std::unique_ptr<Transport> NcclTransport::split(const std::vector<int>& members, int new_rank,
                                                 int color) {
   CommunicatorPtr control = control_->split(members.empty() ? -1 : color, new_rank);
-  UseGpu use(core_->device());
+  use_gpu(core_->device());
   std::lock_guard lock(core_->mutex);
   core_->throw_if_failed();
   core_->drain();  // NCCL wants no work outstanding
@@ -231,7 +217,7 @@ bool NcclTransport::outlived() const { return internals(*control_).transport().o
 
 void NcclTransport::close() {
   unwatch(core_);
-  UseGpu use(core_->device());
+  use_gpu(core_->device());
   std::lock_guard lock(core_->mutex);
   core_->drain();
   // What is being closed is not asked again if this fails and the communicator is aborted.
@@ -269,7 +255,7 @@ bool NcclTransport::messages_are_independent() const { return copies_ && copies_
 
 // Without the mutex, for it may wait for other ranks. Returns the calls that are left to NCCL.
 std::vector<Call> NcclTransport::run_copies(std::span<const Call> calls) {
-  UseGpu use(core_->device());
+  use_gpu(core_->device());
   std::vector<Call> others = copies_->run(*control_, calls);
   std::lock_guard lock(core_->mutex);
   core_->throw_if_failed();
