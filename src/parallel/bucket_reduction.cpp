@@ -57,52 +57,51 @@ void reduce_in_16_bits(const BatchRanks& ranks, const BucketReduction& bucket, c
     reduce_rounded(*others, of_own_part(bucket));
 }
 
-// The bucket, in a group with what travels along.
+// The bucket, in a group with what the ranks must agree on.
 void reduce_together(const BatchRanks& ranks, const BucketReduction& bucket, const Stream& side,
-                     StepAgreement* agreement, const std::function<void()>& counts) {
+                     StepAgreement* agreement) {
   const auto exchange = [&](const Array& sums) {
     ranks.all().all_reduce_async(sums, comm::Reduction::kSum, side, agreement->tag());
   };
   if (bucket.travels_as || keepers_of_part(ranks, bucket)) {
     bucket.travels_as ? reduce_in_16_bits(ranks, bucket, side)
                       : void(start_plainly(ranks, bucket, side));
-    counts();
     if (agreement != nullptr) agreement->exchange(exchange);
     return;
   }
-  const auto group = [&](const std::function<void()>& last) {
+  agreement->exchange([&](const Array& sums) {
     ranks.all().group([&] {
       start_plainly(ranks, bucket, side);
-      counts();
-      last();
+      exchange(sums);
     });
-  };
-  if (agreement == nullptr) return group([] {});
-  agreement->exchange([&](const Array& sums) { group([&] { exchange(sums); }); });
+  });
 }
 
 }  // namespace
+
+void start_counts(const BatchRanks& ranks, LossWeight& losses, uint16_t owner) {
+  // A rider is summed over the ranks of the call that it is on.
+  if (!losses.is_pending() || (losses.rides() && ranks.across() == nullptr)) return;
+  const Stream side = ranks.all().side_stream();
+  const OnSide scope(ranks.all(), side);
+  ranks.all().all_reduce_async(losses.counts(), comm::Reduction::kSum, side,
+                               {comm::TagKind::kAgreement, owner, 1});
+  losses.counts_are_there();
+}
 
 Event start_reduction(const BatchRanks& ranks, const BucketReduction& bucket,
                       StepAgreement* agreement, LossWeight& losses) {
   Communicator& comm = ranks.all();
   const Stream side = comm.side_stream();
-  // A rider is summed over the ranks of the call that it is on.
-  const bool counts = losses.is_pending();
-  const bool rides = counts && losses.rides() && keepers_of_part(ranks, bucket) == nullptr;
   std::optional<comm::RiderScope> rider;
-  if (rides) rider.emplace(comm, losses.rider());
-  if (agreement == nullptr && !bucket.travels_as && (!counts || rides)) {
+  if (losses.is_pending()) rider.emplace(comm, losses.rider());
+  if (agreement == nullptr && !bucket.travels_as) {
     const Event end = start_plainly(ranks, bucket, side);
     losses.counts_are_there();
     return end;
   }
   const OnSide scope(comm, side);
-  reduce_together(ranks, bucket, side, agreement, [&] {
-    if (counts && !rides)
-      comm.all_reduce_async(losses.counts(), comm::Reduction::kSum, side,
-                            {comm::TagKind::kAgreement, bucket.tag.owner, 1});
-  });
+  reduce_together(ranks, bucket, side, agreement);
   losses.counts_are_there();
   return scope.record();
 }

@@ -1,7 +1,7 @@
 // One bucket of gradients on its way over the ranks.
 #pragma once
 
-#include <functional>
+#include <cstdint>
 #include <optional>
 
 #include "catena/comm/communicator.h"
@@ -25,9 +25,13 @@ struct BucketReduction {
   std::optional<Dtype> travels_as;  // BucketOptions::reduce_dtype where it applies
 };
 
+// Adds up what the losses of a step divided by, if that is still to be done: on the communicator's
+// side stream, or, where a rider takes it, with the first bucket. `owner`: the optimizer's number.
+void start_counts(const BatchRanks& ranks, LossWeight& losses, uint16_t owner);
+
 // Starts it on the communicator's side stream; the event completes with it, and is null on the CPU.
-// With `agreement` the sums of what the ranks must agree on travel along, and in the first bucket
-// of a step what losses divided by.
+// With `agreement` the sums of what the ranks must agree on travel along, and counts of losses that
+// are still to be added up.
 Event start_reduction(const BatchRanks& ranks, const BucketReduction& bucket,
                       StepAgreement* agreement, LossWeight& losses);
 

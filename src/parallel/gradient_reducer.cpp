@@ -211,6 +211,15 @@ void GradientReducer::backward_starts(PassStart& start) {
     losses_->begin_pass(start);
   else if (in_own_step_)
     losses_->count_unweighed();
+  // Beside the pass, at whose end nothing then waits for it.
+  if (weighs && !slices_ && round_ == Round::kReducing) count_losses();
+}
+
+// Once in a round, in which all ranks do so before their first bucket.
+void GradientReducer::count_losses() {
+  if (std::exchange(counts_losses_, true)) return;
+  losses_->before_reduction();
+  start_counts(ranks_, *losses_, uint16_t(number_));
 }
 
 void GradientReducer::accumulate() {
@@ -342,12 +351,11 @@ void GradientReducer::start_next() {
   for (size_t s = bucket.first; s < bucket.last; ++s)
     arena.slots()[s].parameter.state()->mark_written();
   if (bucket.begin == bucket.end) return;
-  const bool is_first = !std::exchange(counts_losses_, true);
-  if (is_first) losses_->before_reduction();
   if (slices_) {
-    is_started(bucket, reduce_slices(bucket, is_first));
+    is_started(bucket, reduce_slices(bucket));
     return;
   }
+  count_losses();
   reduce(index);
   if (scatters(arena)) collect(index + 2);
 }
@@ -394,7 +402,9 @@ bool GradientReducer::begin_agreement() {
   return false;
 }
 
-Event GradientReducer::reduce_slices(const Bucket& bucket, bool is_first) {
+Event GradientReducer::reduce_slices(const Bucket& bucket) {
+  const bool is_first = !std::exchange(counts_losses_, true);
+  if (is_first) losses_->before_reduction();
   const Stream side = comm_.side_stream();
   std::optional<StreamScope> scope;
   if (comm_.device().is_cuda()) {

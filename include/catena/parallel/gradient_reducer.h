@@ -134,7 +134,7 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   void start_next();
   void reduce(size_t index);
   void is_started(const Bucket& bucket, const Event& end);
-  Event reduce_slices(const Bucket& bucket, bool is_first);
+  Event reduce_slices(const Bucket& bucket);
   void collect(size_t bucket);
   comm::Reduce weighted(size_t arena, const Array& gradient) const;
   bool scatters(const optimizers::ParameterArena& arena) const;
@@ -147,6 +147,7 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   void check_replayed_weight(bool weighted, double weight) const;
   bool begin_agreement();
   void begin_losses();
+  void count_losses();
   bool weighs_losses() const;
   void flush();
   void wait();
@@ -184,7 +185,7 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   BatchOrder order_;
   int64_t n_local_ = 0, n_global_ = 0;
   bool agreed_ = false;         // in this round: its first bucket is on its way
-  bool counts_losses_ = false;  // likewise: the counts of losses travel with it
+  bool counts_losses_ = false;  // likewise: the counts of losses are on their way, or there
   uint64_t capture_ = 0;        // the last graph capture with a step of this optimizer
   bool compare_ = false;  // the states of the ranks, after the next update that is not captured
   bool compare_values_ = false;  // of spread parameters, before they are in parts again

@@ -31,8 +31,39 @@ __device__ void wait_for_words(const MarkedWord* first, const Exchange& parts, u
   }
 }
 
-// Weights and the divisor of plain sums are 1, which changes no bit.
-template <bool kSums, int kMost>
+// The words of all ranks for one place, added up in the order of the ranks. Weights and the divisor
+// of plain sums are 1, which changes no bit.
+template <int kMost>
+__device__ uint32_t sum_float32(const uint32_t (&words)[kMost], int ranks, float divisor) {
+  float sum = __uint_as_float(words[0]);
+#pragma unroll
+  for (int r = 1; r < kMost; ++r)
+    if (r < ranks) sum = __fadd_rn(sum, __uint_as_float(words[r]));
+  return __float_as_uint(__fdiv_rn(sum, divisor));
+}
+
+// The same where the thread beside this one has the other half of each number. `threads` of the
+// warp have words.
+template <int kMost>
+__device__ uint32_t sum_float64(const uint32_t (&words)[kMost], int ranks, float divisor,
+                                unsigned threads) {
+  const bool is_high = threadIdx.x & 1;
+  double sum = 0;
+#pragma unroll
+  for (int r = 0; r < kMost; ++r) {
+    const auto own = static_cast<int>(words[r]);
+    const int other = __shfl_xor_sync(threads, own, 1);
+    const double number = is_high ? __hiloint2double(own, other) : __hiloint2double(other, own);
+    if (r == 0)
+      sum = number;
+    else if (r < ranks)
+      sum = __dadd_rn(sum, number);
+  }
+  sum = __ddiv_rn(sum, divisor);
+  return static_cast<uint32_t>(is_high ? __double2hiint(sum) : __double2loint(sum));
+}
+
+template <ExchangeKind kKind, int kMost>
 __global__ void __launch_bounds__(kWordsOfBlock)
     exchange_kernel(const __grid_constant__ Exchange parts,
                     const __grid_constant__ ExchangeCall of) {
@@ -44,8 +75,10 @@ __global__ void __launch_bounds__(kWordsOfBlock)
   __syncthreads();
   const uint32_t mark = call ^ of.number;
   const size_t set = (call & 1) * static_cast<size_t>(parts.ranks);
+  const unsigned threads = __ballot_sync(~0u, i < of.words);
   if (i < of.words) {
-    if (kSums) own = __float_as_uint(__fmul_rn(of.weight, __uint_as_float(own)));
+    if (kKind == ExchangeKind::kSumFloat32)
+      own = __float_as_uint(__fmul_rn(of.weight, __uint_as_float(own)));
     const MarkedWord marked = static_cast<MarkedWord>(mark) << 32 | own;
 #pragma unroll
     for (int r = 0; r < kMost; ++r) {
@@ -58,37 +91,43 @@ __global__ void __launch_bounds__(kWordsOfBlock)
     for (int r = 0; r < kMost; ++r) words[r] = own;
     wait_for_words(parts.words[parts.rank] + set * kWordsOfCall + i, parts, mark, words);
     auto* const out = static_cast<uint32_t*>(of.out);
-    float sum = __uint_as_float(words[0]);
+    if (kKind == ExchangeKind::kGather) {
 #pragma unroll
-    for (int r = 0; r < kMost; ++r) {
-      if (r >= parts.ranks) continue;
-      if (!kSums) out[r * of.words + i] = words[r];
-      if (r > 0) sum = __fadd_rn(sum, __uint_as_float(words[r]));
+      for (int r = 0; r < kMost; ++r)
+        if (r < parts.ranks) out[r * of.words + i] = words[r];
+    } else {
+      out[i] = kKind == ExchangeKind::kSumFloat32
+                   ? sum_float32(words, parts.ranks, of.divisor)
+                   : sum_float64(words, parts.ranks, of.divisor, threads);
     }
-    if (kSums) out[i] = __float_as_uint(__fdiv_rn(sum, of.divisor));
   }
   __syncthreads();
   if (threadIdx.x == 0) end_call(state, call);
 }
 
-template <bool kSums>
+template <ExchangeKind kKind>
 void launch_for_ranks(const Exchange& parts, const ExchangeCall& call, cudaStream_t stream) {
   const unsigned blocks = static_cast<unsigned>((call.words + kWordsOfBlock - 1) / kWordsOfBlock);
   if (parts.ranks == 2)
-    exchange_kernel<kSums, 2><<<blocks, kWordsOfBlock, 0, stream>>>(parts, call);
+    exchange_kernel<kKind, 2><<<blocks, kWordsOfBlock, 0, stream>>>(parts, call);
   else if (parts.ranks <= 4)
-    exchange_kernel<kSums, 4><<<blocks, kWordsOfBlock, 0, stream>>>(parts, call);
+    exchange_kernel<kKind, 4><<<blocks, kWordsOfBlock, 0, stream>>>(parts, call);
   else
-    exchange_kernel<kSums, 8><<<blocks, kWordsOfBlock, 0, stream>>>(parts, call);
+    exchange_kernel<kKind, 8><<<blocks, kWordsOfBlock, 0, stream>>>(parts, call);
 }
 
 }  // namespace
 
 cudaError_t launch_exchange(const Exchange& parts, const ExchangeCall& call, cudaStream_t stream) {
-  if (call.sums)
-    launch_for_ranks<true>(parts, call, stream);
-  else
-    launch_for_ranks<false>(parts, call, stream);
+  switch (call.kind) {
+    case ExchangeKind::kGather: launch_for_ranks<ExchangeKind::kGather>(parts, call, stream); break;
+    case ExchangeKind::kSumFloat32:
+      launch_for_ranks<ExchangeKind::kSumFloat32>(parts, call, stream);
+      break;
+    case ExchangeKind::kSumFloat64:
+      launch_for_ranks<ExchangeKind::kSumFloat64>(parts, call, stream);
+      break;
+  }
   return cudaGetLastError();
 }
 

@@ -28,14 +28,19 @@ constexpr size_t exchange_bytes(int ranks) {
   return kStateBytes + 2 * size_t(ranks) * kWordsOfCall * sizeof(MarkedWord);
 }
 
+enum class ExchangeKind : uint8_t {
+  kGather,      // all ranks' words, one rank after the other
+  kSumFloat32,  // of words
+  kSumFloat64   // of pairs of words
+};
 struct ExchangeCall {
   const void* in;
   void* out;
   size_t words;     // of 32 bits, of each rank
   uint32_t number;  // see call_number
-  bool sums;        // of float32; else all ranks' words, one rank after the other
-  float weight;     // of this rank's words in a sum
-  float divisor;    // of the sum
+  ExchangeKind kind;
+  float weight;   // of this rank's words in a sum of float32
+  float divisor;  // of a sum
 };
 cudaError_t launch_exchange(const Exchange& parts, const ExchangeCall& call, cudaStream_t stream);
 

@@ -28,18 +28,29 @@ bool PeerExchange::takes(const Call& call, int64_t most) {
   const int64_t bytes = bytes_of(call);
   if (bytes == 0 || bytes > std::min(most, int64_t(kMostBytes))) return false;
   if (call.op == CommOp::kAllGather) return itemsize(call.dtype) % 4 == 0;
-  return call.op == CommOp::kAllReduce && call.dtype == Dtype::kFloat32 && adds(call);
+  if (call.op != CommOp::kAllReduce || !adds(call)) return false;
+  return call.dtype == Dtype::kFloat32 ||
+         (call.dtype == Dtype::kFloat64 && call.reduction != Reduction::kWeighted);
 }
+
+namespace {
+
+ExchangeKind kind_of(const Call& call) {
+  if (call.op == CommOp::kAllGather) return ExchangeKind::kGather;
+  return call.dtype == Dtype::kFloat64 ? ExchangeKind::kSumFloat64 : ExchangeKind::kSumFloat32;
+}
+
+}  // namespace
 
 void PeerExchange::run(const Call& call) {
   order_.enter(call.stream);
-  const bool sums = call.op == CommOp::kAllReduce;
+  const ExchangeKind kind = kind_of(call);
   CATENA_NCCL_CUDA(launch_exchange(parts_,
                                    {.in = call.in(),
                                     .out = call.out(),
                                     .words = size_t(bytes_of(call)) / 4,
                                     .number = call_number(call.sequence),
-                                    .sums = sums,
+                                    .kind = kind,
                                     .weight = weight_of(call),
                                     .divisor = divisor_of(call, parts_.ranks)},
                                    native(call.stream)));

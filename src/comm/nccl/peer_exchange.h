@@ -26,8 +26,8 @@ class PeerExchange {
   PeerExchange(const PeerExchange&) = delete;
   PeerExchange& operator=(const PeerExchange&) = delete;
 
-  // Whether it makes this call, of at most `most` bytes a rank, and kMostBytes: a sum, mean or
-  // weighted sum of float32, or a gather of elements of 4 bytes or more.
+  // Whether it makes this call, of at most `most` bytes a rank, and kMostBytes: a sum or mean of
+  // float32 or float64, a weighted sum of float32, or a gather of elements of 4 bytes or more.
   static bool takes(const Call& call, int64_t most);
   void run(const Call& call);
   // Ends the kernels that wait, with wrong data: for a communicator that has failed. Any thread.
