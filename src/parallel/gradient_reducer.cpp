@@ -357,7 +357,7 @@ void GradientReducer::start_next() {
   }
   count_losses();
   reduce(index);
-  if (scatters(arena)) collect(index + 2);
+  if (scatters(arena)) collect(index + 1);
 }
 
 void GradientReducer::reduce(size_t index) {
