@@ -16,6 +16,7 @@
 #include "equal_states.h"
 #include "gradient_slots.h"
 #include "loss_weight.h"
+#include "round.h"
 #include "slice_run.h"
 #include "step_agreement.h"
 
@@ -30,6 +31,7 @@ GradientReducer::GradientReducer(const BatchRanks& ranks, const BucketOptions& o
     : ranks_(ranks),
       comm_(ranks.all()),
       options_(options),
+      round_(std::make_shared<Round>()),
       whole_(std::make_shared<GradientSlots>()),
       losses_(std::make_shared<LossWeight>(comm_)) {
   CATENA_CHECK(ValueError, !options.reduce_dtype || is_narrow_float(*options.reduce_dtype),
@@ -62,7 +64,7 @@ void GradientReducer::after_setup(Optimizer& optimizer) {
   for (const Parameter& p : optimizer.layout().parameters()) observe(p);
   cut_for_.clear();
   update_buckets();
-  begin_round();
+  round_->finish();
   prepare_sums();
   for (const auto& arena : optimizer.layout().arenas()) {
     if (!arena.has_whole_data()) continue;  // made alike as it was cut
@@ -73,7 +75,6 @@ void GradientReducer::after_setup(Optimizer& optimizer) {
   if (slices_) slices_->after_setup(optimizer);
   updates_ = 0;
   agreement_ = std::make_shared<StepAgreement>(comm_, number_);
-  in_own_step_ = false;
   compare_ = compare_values_ = true;
   check_equal_states(comm_, optimizer, "setup");
 }
@@ -105,7 +106,7 @@ void GradientReducer::update_buckets() {
     if (!arena.device().is_cuda()) continue;
     // A weight such as 1/3 is not rounded to 16 bits: the weights of all ranks add up to one.
     device_weights_.push_back(
-        scalar_array(weight_, {compute_dtype(arena.dtype()), arena.device()}));
+        scalar_array(share_.weight(), {compute_dtype(arena.dtype()), arena.device()}));
   }
 }
 
@@ -113,33 +114,28 @@ void GradientReducer::set_batch_weight(int64_t n_local, int64_t n_global) {
   CATENA_CHECK(ValueError, n_local >= 0 && n_global > 0 && n_local <= n_global,
                "set_batch_weight: expected 0 <= n_local <= n_global and n_global > 0, got ",
                n_local, " of ", n_global);
-  const double weight = static_cast<double>(n_local) / static_cast<double>(n_global);
-  CATENA_CHECK(ValueError, weight == weight_ || !cuda::is_capturing(comm_.device()),
+  const Share share{n_local, n_global};
+  CATENA_CHECK(ValueError, share.weight() == share_.weight() || !cuda::is_capturing(comm_.device()),
                "set_batch_weight: called while a graph is captured; set it before the capture or "
                "between replays");
-  CATENA_CHECK(ValueError, !by_hand_ || weight == (weighted_ ? weight_ : 1.0 / comm_.size()),
+  CATENA_CHECK(ValueError,
+               !round_->is_weighed_by_hand() ||
+                   share.weight() == (share_.is_given() ? share_.weight() : 1.0 / comm_.size()),
                "set_batch_weight: ", n_local, " of ", n_global,
                " after a backward pass of this step with another weight, which would count with "
                "the new one. To give each pass its samples, open accumulate() around all but the "
                "last: { const auto passes = optimizer.accumulate(); ... }");
   losses_->set_shares(n_local, n_global);
-  weighted_ = true;
-  n_local_ = n_local;
-  n_global_ = n_global;
-  if (std::exchange(weight_, weight) == weight) return;
-  for (const Array& w : device_weights_) w.fill(weight);
+  if (std::exchange(share_, share).weight() == share.weight()) return;
+  for (const Array& w : device_weights_) w.fill(share.weight());
 }
 
 // Backward ----------------------------------------------------------------------------------------
 
-void GradientReducer::begin_round() {
-  remaining_.clear();
-  for (const Bucket& b : buckets_) remaining_.push_back(b.last - b.first);
-  next_ = 0;
-  agreed_ = counts_losses_ = false;
-  round_ = Round::kOpen;
-  declared_round_ = false;
-  declared_.clear();
+// The step begins: nothing is known of its gradients.
+void GradientReducer::open_step() {
+  round_->open();
+  losses_->begin_step();
 }
 
 bool GradientReducer::anything_kept() const {
@@ -152,10 +148,15 @@ bool GradientReducer::anything_kept() const {
 // the pass is another optimizer's, of which other ranks need not make one. The model's zero_grads()
 // starts a step too. It is recognised because an update leaves no gradient marked as zero.
 bool GradientReducer::is_in_own_step() {
-  if (in_own_step_) return true;
-  in_own_step_ = updates_ > 0 && !anything_kept();
-  if (in_own_step_) begin_losses();
-  return in_own_step_;
+  if (round_->is(Round::State::kIdle) && updates_ > 0 && !anything_kept()) reopen_step();
+  return !round_->is(Round::State::kIdle);
+}
+
+// The same without zero_grads() of the optimizer, which lays out anew what has moved.
+void GradientReducer::reopen_step() {
+  const bool has_moved = round_->is_spoiled(Round::Spoiled::kByMove);
+  open_step();
+  if (has_moved) round_->spoil(Round::Spoiled::kByMove);
 }
 
 // All ranks move their arenas in the same step. A rank that moves alone meets the others in another
@@ -163,7 +164,7 @@ bool GradientReducer::is_in_own_step() {
 void GradientReducer::before_layout_moves(Optimizer&) {
   if (optimizer_ == nullptr) return;
   wait();
-  moved_ = moved_ || keeps_parts();
+  if (keeps_parts()) round_->spoil(Round::Spoiled::kByMove);
   cut_for_.clear();
   const Array moves = ones({1}, {Dtype::kUInt64, comm_.device()});
   comm_.all_reduce_async(moves, comm::Reduction::kSum, current_stream(comm_.device()),
@@ -171,25 +172,28 @@ void GradientReducer::before_layout_moves(Optimizer&) {
 }
 
 void GradientReducer::backward_begins() {
-  if (declared_round_ && round_ == Round::kReducing) return;
-  if (round_ != Round::kOpen) {
+  if (round_->is(Round::State::kNamed)) return;
+  if (!round_->is_open()) {
     CATENA_CHECK(
         GradientError, !anything_kept(),
         "backward: the gradients were already averaged over the ranks since the last update; call "
         "update() or "
         "zero_grads() first, and run all but the last of several backward passes inside no_sync()");
     wait();
-    begin_round();
+    reopen_step();
   }
   // Whoever has taken the parameters since makes the pass.
   const bool is_own = is_in_own_step() && optimizer_->layout().in_place();
-  mixed_ = !is_own && (mixed_ || keeps_parts());
+  if (!is_own && keeps_parts() && !round_->is_spoiled(Round::Spoiled::kByMove))
+    round_->spoil(Round::Spoiled::kByPass);
   reopen();
-  if (is_own && !synchronizes(comm_) && !losses_->accumulates() && !slices_) by_hand_ = true;
-  if (!is_own || !synchronizes(comm_)) return;
+  if (!is_own) return;
+  if (!synchronizes(comm_)) {
+    if (!losses_->accumulates() && !slices_) round_->weigh_by_hand();
+    return;
+  }
   update_buckets();
-  begin_round();
-  round_ = Round::kReducing;
+  round_->begin(buckets_, Round::State::kReducing);
   collect(0);
   collect(1);
 }
@@ -199,9 +203,9 @@ void GradientReducer::backward_begins() {
 bool GradientReducer::weighs_losses() const {
   if (comm_.size() == 1 && !losses_->accumulates() && !slices_) return false;
   if (slices_ && slices_->index() < 0) return false;
-  if (by_hand_ || declared_round_ || !in_own_step_ || !optimizer_->layout().in_place())
-    return false;
-  return slices_ || losses_->accumulates() || round_ == Round::kReducing;
+  if (round_->is_weighed_by_hand() || !optimizer_->layout().in_place()) return false;
+  return round_->is(Round::State::kReducing) ||
+         (round_->is(Round::State::kOpen) && (slices_ || losses_->accumulates()));
 }
 
 void GradientReducer::backward_starts(PassStart& start) {
@@ -209,15 +213,15 @@ void GradientReducer::backward_starts(PassStart& start) {
   if (weighs && slices_) losses_->begin_slice(slices_->index(), slices_->rows().size());
   if (weighs)
     losses_->begin_pass(start);
-  else if (in_own_step_)
+  else if (!round_->is(Round::State::kIdle))
     losses_->count_unweighed();
   // Beside the pass, at whose end nothing then waits for it.
-  if (weighs && !slices_ && round_ == Round::kReducing) count_losses();
+  if (weighs && !slices_ && round_->is(Round::State::kReducing)) count_losses();
 }
 
 // Once in a round, in which all ranks do so before their first bucket.
 void GradientReducer::count_losses() {
-  if (std::exchange(counts_losses_, true)) return;
+  if (!round_->counts_losses()) return;
   losses_->before_reduction();
   start_counts(ranks_, *losses_, uint16_t(number_));
 }
@@ -227,7 +231,8 @@ void GradientReducer::accumulate() {
   CATENA_CHECK(ValueError, optimizer_ != nullptr, kWho,
                ": the optimizer is not set up; call setup(model) first");
   CATENA_CHECK(GradientError,
-               round_ == Round::kOpen && !by_hand_ && (losses_->accumulates() || is_in_own_step()),
+               round_->is_open() && !round_->is_weighed_by_hand() &&
+                   (losses_->accumulates() || is_in_own_step()),
                kWho,
                ": the step has had a backward pass already, or the last update's gradients are "
                "still there; call zero_grads(), and open accumulate() before the first pass");
@@ -235,65 +240,64 @@ void GradientReducer::accumulate() {
 }
 
 void GradientReducer::gradient_is_final(ParameterState& parameter) {
-  if (declared_round_)
-    CATENA_CHECK(GradientError, declared_.count(&parameter) == 0, "backward: parameter '",
-                 path_of(parameter),
-                 "' has got a gradient after gradients_are_final() named it; run this pass before");
-  if (round_ != Round::kReducing || declared_round_) return;
-  --remaining_[bucket_of_.at(&parameter)];
+  CATENA_CHECK(GradientError, !round_->is_named(parameter), "backward: parameter '",
+               path_of(parameter),
+               "' has got a gradient after gradients_are_final() named it; run this pass before");
+  if (!round_->is(Round::State::kReducing)) return;
+  round_->is_final(bucket_of_.at(&parameter));
   start_ready_buckets();
 }
 
 // Parameters that the caller knows to be complete ------------------------------------------------
 
-void GradientReducer::begin_declared_round() {
+void GradientReducer::begin_named_round() {
   constexpr const char* kWho = "gradients_are_final";
   CATENA_CHECK(ValueError, optimizer_ != nullptr, kWho,
                ": the optimizer is not set up; call setup(model) first");
-  if (declared_round_) return;
+  if (round_->is_by_caller()) return;
   CATENA_CHECK(
-      GradientError, round_ == Round::kOpen, kWho,
+      GradientError, round_->is_open(), kWho,
       ": the gradients were already averaged over the ranks since the last update; run the "
       "backward passes inside no_sync()");
   CATENA_CHECK(GradientError, is_in_own_step(), kWho,
                ": the last update's gradients are still there; call zero_grads() first");
   optimizer_->settle_layout();
   update_buckets();
-  begin_round();
-  round_ = Round::kReducing;
-  declared_round_ = true;
+  round_->begin(buckets_, Round::State::kNamed);
 }
 
 void GradientReducer::gradients_are_final(const Parameters& parameters) {
-  begin_declared_round();
+  begin_named_round();
   for (const Parameter& p : parameters) {
     const auto bucket = bucket_of_.find(p.state());
     CATENA_CHECK(ValueError, bucket != bucket_of_.end(),
                  "gradients_are_final: the optimizer does not have parameter '",
                  p.defined() ? path_of(*p.state()) : std::string("(undefined)"), "'");
-    if (declared_.insert(p.state()).second) --remaining_[bucket->second];
+    round_->name(*p.state(), bucket->second);
   }
   start_ready_buckets();
-  if (next_ == buckets_.size()) round_ = Round::kReduced;
+  if (!round_->has_next()) round_->end();
 }
 
 void GradientReducer::gradients_are_final() {
-  begin_declared_round();
+  begin_named_round();
   gradients_are_final(optimizer_->layout().parameters());
 }
 
 void GradientReducer::start_ready_buckets() {
-  while (next_ < buckets_.size() && remaining_[next_] == 0) start_next();
+  while (round_->is_next_ready()) start_next();
 }
 
 void GradientReducer::backward_ends() {
-  if (round_ == Round::kReducing && !declared_round_) flush();
+  if (round_->is(Round::State::kReducing)) flush();
 }
 
 void GradientReducer::flush() {
-  while (next_ < buckets_.size()) start_next();
-  round_ = Round::kReduced;
+  while (round_->has_next()) start_next();
+  round_->end();
 }
+
+size_t GradientReducer::started() const { return round_->started(); }
 
 // Whether a bucket is reduced into the part that this rank updates.
 bool GradientReducer::scatters(const optimizers::ParameterArena& arena) const {
@@ -330,19 +334,19 @@ void GradientReducer::reopen() {
 // The operation by which this rank's gradients count. On a GPU their weight is a value that replays
 // of a graph can change.
 comm::Reduce GradientReducer::weighted(size_t arena, const Array& gradient) const {
-  if (!weighted_ || losses_->accumulates()) return comm::Reduction::kMean;
+  if (!share_.is_given() || losses_->accumulates()) return comm::Reduction::kMean;
   const bool is_cuda = gradient.device().is_cuda();
-  if (weight_ == 0) {
+  if (share_.local == 0) {
     gradient.fill(0);  // a mean over no samples is not a number, which no weight would remove
     return is_cuda ? comm::Reduce(comm::Reduction::kSum) : comm::weighted(0);
   }
-  if (!is_cuda) return comm::weighted(weight_);
+  if (!is_cuda) return comm::weighted(share_.weight());
   multiply(gradient, device_weights_[arena], gradient);
   return comm::Reduction::kSum;
 }
 
 void GradientReducer::start_next() {
-  const size_t index = next_++;
+  const size_t index = round_->take_next();
   const Bucket& bucket = buckets_[index];
   optimizers::ParameterArena& arena = optimizer_->arena(bucket.arena);
   if (arena.keeps_own_gradient()) return;  // reduced for an update before
@@ -386,16 +390,15 @@ void GradientReducer::is_started(const Bucket& bucket, const Event& end) {
 // Whether what the ranks must agree on is to travel with this bucket. Captured steps are counted by
 // the launches of their graph.
 bool GradientReducer::begin_agreement() {
-  if (std::exchange(agreed_, true)) return false;
+  if (!round_->agrees()) return false;
   note_facts(*agreement_);
   const uint64_t capture = comm_.device().is_cuda() ? cuda::capture_id() : 0;
   if (capture == 0) return agreement_->begin_step(updates_);
   if (std::exchange(capture_, capture) == capture) return false;
-  cuda::add_launch_hook([this, weak = std::weak_ptr<StepAgreement>(agreement_),
-                         weighted = weighted_, weight = weight_] {
+  cuda::add_launch_hook([this, weak = std::weak_ptr<StepAgreement>(agreement_), share = share_] {
     const std::shared_ptr<StepAgreement> agreement = weak.lock();
     if (!agreement) return;
-    check_replayed_weight(weighted, weight);
+    check_replayed_share(share);
     note_facts(*agreement);
     agreement->replay_step(updates_);
   });
@@ -403,7 +406,7 @@ bool GradientReducer::begin_agreement() {
 }
 
 Event GradientReducer::reduce_slices(const Bucket& bucket) {
-  const bool is_first = !std::exchange(counts_losses_, true);
+  const bool is_first = round_->counts_losses();
   if (is_first) losses_->before_reduction();
   const Stream side = comm_.side_stream();
   std::optional<StreamScope> scope;
@@ -436,14 +439,15 @@ void GradientReducer::before_rule_reads(size_t index) {
 void GradientReducer::run(optimizers::UpdateContext& update) {
   if (slices_) slices_->require_last();
   update_buckets();
-  CATENA_CHECK(GradientError, !moved_,
+  CATENA_CHECK(GradientError, !round_->is_spoiled(Round::Spoiled::kByMove),
                "update: parameters have moved since their gradients were averaged, of which this "
                "rank keeps a part; call zero_grads() after that");
-  CATENA_CHECK(GradientError, !mixed_ || round_ != Round::kOpen || !anything_kept(),
+  const bool is_mixed = round_->is_open() && round_->is_spoiled(Round::Spoiled::kByPass);
+  CATENA_CHECK(GradientError, !is_mixed || !anything_kept(),
                "update: a backward pass has added to gradients since the last update, of which "
                "this rank keeps a part; call zero_grads() before the passes of a step");
-  if (round_ == Round::kOpen) begin_round();
-  if (round_ != Round::kReduced) flush();
+  if (round_->is_open()) round_->begin(buckets_, Round::State::kReducing);
+  if (!round_->is(Round::State::kReduced)) flush();
   scale_all(update, losses_->factor());
   if (options_.sharding != Sharding::kParameters) compare_values("update");
   if (!update.waits_by_arena()) wait();
@@ -451,9 +455,8 @@ void GradientReducer::run(optimizers::UpdateContext& update) {
 
 void GradientReducer::after_update(Optimizer&) {
   wait();
-  begin_round();
+  round_->finish();
   if (slices_) slices_->discard();
-  in_own_step_ = by_hand_ = false;
   losses_->end_step();
   comm::internals(comm_).set_updates(updates_ + 1);
   if (++updates_ % kUpdatesBetweenChecks == 0) compare_ = true;
@@ -479,23 +482,15 @@ void GradientReducer::discard(Optimizer&) {
   if (options_.sharding == Sharding::kParameters) compare_values("zero_grads");
   if (slices_) slices_->discard();
   reopen();
-  mixed_ = moved_ = false;
-  begin_round();
-  begin_losses();
-  in_own_step_ = true;
+  open_step();
 }
 
 void GradientReducer::before_accumulate(Optimizer&) {
-  CATENA_CHECK(GradientError, round_ == Round::kOpen,
+  CATENA_CHECK(GradientError, round_->is_open(),
                "accumulate_grads: the gradients were already averaged over the ranks; run the "
                "backward passes of all "
                "replicas inside no_sync(), then accumulate, then update()");
-  by_hand_ = true;
-}
-
-void GradientReducer::begin_losses() {
-  losses_->begin_step();
-  by_hand_ = false;
+  round_->weigh_by_hand();
 }
 
 Array GradientReducer::gradient_factor(Device device) {

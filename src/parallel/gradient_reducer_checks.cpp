@@ -75,17 +75,17 @@ void GradientReducer::check_state(const char* who) {
 
 // Writes down what the ranks must agree on in this step.
 void GradientReducer::note_facts(StepAgreement& agreement) const {
-  if (weighted_) agreement.set_shares(n_local_, n_global_);
+  if (share_.is_given()) agreement.set_shares(share_.local, share_.global);
   agreement.set_order(order_);
   agreement.set_rate(optimizer_->lr());
 }
 
 // A graph has recorded what the batch weight was good for.
-void GradientReducer::check_replayed_weight(bool weighted, double weight) const {
-  CATENA_CHECK(ValueError, weighted_ == weighted,
+void GradientReducer::check_replayed_share(const Share& captured) const {
+  CATENA_CHECK(ValueError, share_.is_given() == captured.is_given(),
                "Graph::launch: the step was captured before set_batch_weight was called, and takes "
                "the plain mean over the ranks; call it before Graph::capture");
-  CATENA_CHECK(ValueError, weight != 0 || weight_ == 0,
+  CATENA_CHECK(ValueError, captured.weight() != 0 || share_.weight() == 0,
                "Graph::launch: the step was captured when this rank had no samples "
                "(set_batch_weight(0, ...)), and ignores its gradients; capture it with samples");
 }

@@ -13,11 +13,11 @@ namespace catena::parallel {
 
 // A mean over D counted elements of the n_r samples of a pass (mean.h) begins its pass with D / U
 // instead of 1, where U = k n_r; the batch has n samples, and the rank counts with n_r / n, as for
-// any loss. The sum of all D travels with the first bucket, and the update multiplies the gradients
-// by V / C, where V = k n and C is that sum. So every counted element weighs the same, wherever it
-// is. A loss that declares nothing counts as if D were U, so that both factors are 1. They are 1
-// where everything counts, too: k is what a sample of the first pass may count, on which the ranks
-// agree once. Another k gives the same result but for rounding.
+// any loss. The ranks add up all D during the pass, and the update multiplies the gradients by
+// V / C, where V = k n and C is that sum. So every counted element weighs the same, wherever it is.
+// A loss that declares nothing counts as if D were U, so that both factors are 1. They are 1 where
+// everything counts, too: k is what a sample of the first pass may count, on which the ranks agree
+// once. Another k gives the same result but for rounding.
 //
 // Where passes accumulate, ranks count equally, U is k n_1 / ranks for the n_1 samples that all
 // ranks have in the first pass, and V = k n_1: batches need not be known ahead.
@@ -58,8 +58,8 @@ class LossWeight {
 
   // Before the first bucket of a step: takes part in the messages of ranks that had a pass.
   void before_reduction();
-  // Whether the counts are still to be added up, which the first bucket does, and how: by a rider
-  // on calls of the host, else by a call in the same group.
+  // Whether the counts are still to be added up, and how: by a rider on the first bucket, between
+  // hosts' arrays, else by a call of their own.
   bool is_pending() const { return is_pending_; }
   bool rides() const { return rides_; }
   double& rider() { return counted_; }

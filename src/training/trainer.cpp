@@ -175,7 +175,7 @@ void Trainer::run() {
   check_slices();
   take_folder();
   since_ = Clock::now();
-  if (resumed_ && !stopped_ && is_done()) say_that_it_has_ended("; nothing is left to do");
+  if (iteration_ > 0 && !stopped_ && is_done()) say_that_it_has_ended("; nothing is left to do");
   start_extensions();
   ProgressBar bar = make_bar();
   while (!is_done()) update(bar);

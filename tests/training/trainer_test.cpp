@@ -96,6 +96,8 @@ TEST(Trainer, ResumesBitForBit) {
   EXPECT_EQ(numbers_of(second.model), numbers_of(whole.model));
   EXPECT_EQ(second.trainer.value("train_loss"), whole.trainer.value("train_loss"));
   EXPECT_GE(second.trainer.value("elapsed"), 0);
+  second.trainer.run();
+  expect_contains(second.text.str(), {"the run had ended at epoch 3 (update 15)"});
   expect_contains(read_file(out / "parts/log.json"),
                   {"\"epoch\": 1", "\"epoch\": 2", "\"epoch\": 3"});
   OneProcess third({.epochs = 3, .out = out / "parts"});

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "catena/autograd/backward_observer.h"
@@ -20,6 +19,7 @@ namespace catena::parallel {
 // The library's own.
 class GradientSlots;
 class LossWeight;
+class Round;
 class SliceRun;
 class StepAgreement;
 
@@ -88,7 +88,7 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   // before setup.
   int number() const { return number_; }
   // Buckets started since the last update, for tests.
-  size_t started() const { return next_; }
+  size_t started() const;
   // What losses of this step divide by.
   LossWeight& losses() { return *losses_; }
   // How this rank runs its slices; null without BucketOptions::slices.
@@ -114,22 +114,20 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   void before_layout_moves(Optimizer& optimizer) override;
 
  private:
-  // Between two updates:
-  //   kOpen ── a synchronised backward begins ──> kReducing ── it ends, or update ──> kReduced
-  //     └───────────── update: no backward was synchronised ────────────────────────────┘
-  // and back to kOpen by update and zero_grads.
-  enum class Round : uint8_t {
-    kOpen,      // gradients are this rank's own
-    kReducing,  // buckets are reduced as they become final
-    kReduced    // gradients are averages
+  // The samples of this rank, of those of all ranks.
+  struct Share {
+    int64_t local = 0, global = 0;  // 0: not given
+    bool is_given() const { return global > 0; }
+    double weight() const { return is_given() ? double(local) / double(global) : 1; }
   };
   void check_structure(const optimizers::ArenaSet& layout,
                        const NamedPersistents& persistents) const;
   void check_devices(const optimizers::ArenaSet& layout) const;
   void update_buckets();
   void prepare_sums();
-  void begin_round();
-  void begin_declared_round();
+  void open_step();
+  void reopen_step();
+  void begin_named_round();
   void start_ready_buckets();
   void start_next();
   void reduce(size_t index);
@@ -144,9 +142,8 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   void bring_values() const;
   void compare_values(const char* who);
   void note_facts(StepAgreement& agreement) const;
-  void check_replayed_weight(bool weighted, double weight) const;
+  void check_replayed_share(const Share& captured) const;
   bool begin_agreement();
-  void begin_losses();
   void count_losses();
   bool weighs_losses() const;
   void flush();
@@ -162,31 +159,19 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   std::vector<Bucket> buckets_;
   std::unordered_map<const ParameterState*, size_t> bucket_of_;
   std::vector<const void*> cut_for_;  // gradient blocks the buckets were cut for
-  std::vector<size_t> remaining_;     // parameters of each bucket not yet final
-  size_t next_ = 0;                   // first bucket not started since the last update
-  Round round_ = Round::kOpen;
-  bool declared_round_ = false;  // opened by gradients_are_final, which named these
-  std::unordered_set<const ParameterState*> declared_;
-  bool moved_ = false;  // parameters were, while this rank kept parts of their gradients
-  bool mixed_ = false;  // a pass has added to gradients of which parts had been reduced
-  Event last_;          // of the last bucket started
+  std::shared_ptr<Round> round_;
+  Event last_;                            // of the last bucket started
   std::vector<Event> last_of_arena_;      // likewise; null: none is on its way
   std::shared_ptr<GradientSlots> whole_;  // where buckets are whole whose memory is then given up
-  bool weighted_ = false;
-  double weight_ = 1;
+  Share share_;
   std::vector<Array> device_weights_;  // one for each arena on a GPU, in its dtype
   int number_ = 0;                     // among the optimizers of the communicator; 0: not set up
-  bool in_own_step_ = false;           // see is_in_own_step
   int64_t updates_ = 0;                // since setup
   std::shared_ptr<StepAgreement> agreement_;
   std::shared_ptr<SliceRun> slices_;
   std::shared_ptr<LossWeight> losses_;
-  bool by_hand_ = false;  // a pass of this step was not synchronised, and is not weighed
   BatchOrder order_;
-  int64_t n_local_ = 0, n_global_ = 0;
-  bool agreed_ = false;         // in this round: its first bucket is on its way
-  bool counts_losses_ = false;  // likewise: the counts of losses are on their way, or there
-  uint64_t capture_ = 0;        // the last graph capture with a step of this optimizer
+  uint64_t capture_ = 0;  // the last graph capture with a step of this optimizer
   bool compare_ = false;  // the states of the ranks, after the next update that is not captured
   bool compare_values_ = false;  // of spread parameters, before they are in parts again
 };

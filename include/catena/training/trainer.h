@@ -152,10 +152,9 @@ class Trainer {
 
   // The run ----------------------------------------------------------------------------------
   // Until the limit; a run that has reached it, or that an extension had stopped before resume(),
-  // says so and ends. ValueError, on all ranks, when the
-  // folder has files of an earlier run that this one would overwrite (see TrainerOptions), and
-  // after a row whose train_loss is not finite, before anything is saved, unless
-  // allow_nonfinite_loss.
+  // says so and ends. ValueError, on all ranks, when the folder has files of an earlier run that
+  // this one would overwrite (see TrainerOptions), and after a row whose train_loss is not finite,
+  // before anything is saved, unless allow_nonfinite_loss.
   void run();
   // Makes run() end after the current update, or the next run() before its first. Of ranks all must
   // call it after the same one: decide by numbers that all have, such as those of the row.
