@@ -10,6 +10,8 @@
 namespace catena::optimizers {
 namespace {
 
+constexpr ElementRange kNowhere{-1, -1};  // not even an empty slot is there
+
 // Fills ranges of a block, added in their order, with zeros. Those that are close together become
 // one fill, with what is between them: the launch of another one would take longer.
 class Clearing {
@@ -78,6 +80,13 @@ void ParameterArena::keep_own_gradient(const Array& own) {
   take_gradient_block({own, covers_});
   whole_gradient_ = whole;
   keeps_own_gradient_ = true;
+}
+
+void ParameterArena::set_own_gradient_aside() {
+  if (!std::exchange(keeps_own_gradient_, false)) return;
+  gradient_.covers = kNowhere;
+  for (const Slot& slot : slots_)
+    if (has_data_in_place(slot)) slot.parameter.state()->bind_gradient({});
 }
 
 void ParameterArena::reopen_gradient() {

@@ -1,6 +1,7 @@
 #include "bucket_reduction.h"
 
 #include "catena/array/creation.h"
+#include "catena/array/math.h"
 #include "catena/comm/internals.h"
 #include "catena/core/memory.h"
 #include "loss_weight.h"
@@ -32,11 +33,9 @@ Communicator* keepers_of_part(const BatchRanks& ranks, const BucketReduction& bu
 // The second half where other ranks keep the same part: what each has summed is weighted already.
 BucketReduction of_own_part(const BucketReduction& bucket) {
   const bool is_mean = bucket.op.kind == comm::Reduction::kMean;
-  return {bucket.own,
-          {},
-          is_mean ? comm::Reduction::kMean : comm::Reduction::kSum,
-          bucket.tag,
-          bucket.travels_as};
+  return {
+      bucket.own,        {}, is_mean ? comm::Reduction::kMean : comm::Reduction::kSum, bucket.tag,
+      bucket.travels_as, {}};
 }
 
 Event start_plainly(const BatchRanks& ranks, const BucketReduction& bucket, const Stream& side) {
@@ -57,13 +56,13 @@ void reduce_in_16_bits(const BatchRanks& ranks, const BucketReduction& bucket, c
     reduce_rounded(*others, of_own_part(bucket));
 }
 
-// The bucket, in a group with what the ranks must agree on.
+// The bucket, in a group with what the ranks must agree on, if they must.
 void reduce_together(const BatchRanks& ranks, const BucketReduction& bucket, const Stream& side,
                      StepAgreement* agreement) {
   const auto exchange = [&](const Array& sums) {
     ranks.all().all_reduce_async(sums, comm::Reduction::kSum, side, agreement->tag());
   };
-  if (bucket.travels_as || keepers_of_part(ranks, bucket)) {
+  if (agreement == nullptr || bucket.travels_as || keepers_of_part(ranks, bucket)) {
     bucket.travels_as ? reduce_in_16_bits(ranks, bucket, side)
                       : void(start_plainly(ranks, bucket, side));
     if (agreement != nullptr) agreement->exchange(exchange);
@@ -90,19 +89,26 @@ void start_counts(const BatchRanks& ranks, LossWeight& losses, uint16_t owner) {
 }
 
 Event start_reduction(const BatchRanks& ranks, const BucketReduction& bucket,
-                      StepAgreement* agreement, LossWeight& losses) {
+                      StepAgreement* agreement, LossWeight* losses) {
   Communicator& comm = ranks.all();
   const Stream side = comm.side_stream();
   std::optional<comm::RiderScope> rider;
-  if (losses.is_pending()) rider.emplace(comm, losses.rider());
-  if (agreement == nullptr && !bucket.travels_as) {
+  if (losses != nullptr && losses->is_pending()) rider.emplace(comm, losses->rider());
+  const auto counts_are_there = [&] {
+    if (losses != nullptr) losses->counts_are_there();
+  };
+  if (agreement == nullptr && !bucket.travels_as && !bucket.sum.defined()) {
     const Event end = start_plainly(ranks, bucket, side);
-    losses.counts_are_there();
+    counts_are_there();
     return end;
   }
   const OnSide scope(comm, side);
   reduce_together(ranks, bucket, side, agreement);
-  losses.counts_are_there();
+  counts_are_there();
+  if (bucket.sum.defined()) {
+    if (side.defined()) record_use(*bucket.sum.storage(), side);
+    add(bucket.sum, bucket.own, bucket.sum);
+  }
   return scope.record();
 }
 

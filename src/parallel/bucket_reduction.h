@@ -23,6 +23,7 @@ struct BucketReduction {
   comm::Reduce op;  // sum, mean or weighted sum
   comm::CallTag tag;
   std::optional<Dtype> travels_as;  // BucketOptions::reduce_dtype where it applies
+  Array sum;                        // to which `own` is added then; undefined: to none
 };
 
 // Adds up what the losses of a step divided by, if that is still to be done: on the communicator's
@@ -30,10 +31,10 @@ struct BucketReduction {
 void start_counts(const BatchRanks& ranks, LossWeight& losses, uint16_t owner);
 
 // Starts it on the communicator's side stream; the event completes with it, and is null on the CPU.
-// With `agreement` the sums of what the ranks must agree on travel along, and counts of losses that
-// are still to be added up.
+// With `agreement` the sums of what the ranks must agree on travel along, with `losses` their
+// counts, where these are still to be added up.
 Event start_reduction(const BatchRanks& ranks, const BucketReduction& bucket,
-                      StepAgreement* agreement, LossWeight& losses);
+                      StepAgreement* agreement, LossWeight* losses);
 
 // The dtype in which gradients of this one are to travel; none where they are reduced as they are.
 std::optional<Dtype> travelling_dtype(Dtype gradient, const BucketOptions& options);

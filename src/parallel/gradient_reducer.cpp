@@ -125,7 +125,9 @@ void GradientReducer::set_batch_weight(int64_t n_local, int64_t n_global) {
                " after a backward pass of this step with another weight, which would count with "
                "the new one. To give each pass its samples, open accumulate() around all but the "
                "last: { const auto passes = optimizer.accumulate(); ... }");
+  join_left_out();
   losses_->set_shares(n_local, n_global);
+  if (n_local == 0 && adds_next_pass()) round_->leave_out(true);
   if (std::exchange(share_, share).weight() == share.weight()) return;
   for (const Array& w : device_weights_) w.fill(share.weight());
 }
@@ -184,18 +186,60 @@ void GradientReducer::backward_begins() {
   }
   // Whoever has taken the parameters since makes the pass.
   const bool is_own = is_in_own_step() && optimizer_->layout().in_place();
-  if (!is_own && keeps_parts() && !round_->is_spoiled(Round::Spoiled::kByMove))
-    round_->spoil(Round::Spoiled::kByPass);
-  reopen();
-  if (!is_own) return;
-  if (!synchronizes(comm_)) {
-    if (!losses_->accumulates() && !slices_) round_->weigh_by_hand();
-    return;
+  if (!is_own) {
+    if (keeps_parts() && !round_->is_spoiled(Round::Spoiled::kByMove))
+      round_->spoil(Round::Spoiled::kByPass);
+    return reopen();
   }
+  const auto begin = [this](Round::State how) {
+    prepare_reductions();
+    round_->begin(buckets_, how);
+    collect(0);
+    collect(1);
+  };
+  if (adds_next_pass()) {
+    round_->leave_out(false);
+    return begin(Round::State::kAdding);
+  }
+  join_left_out();
+  if (synchronizes(comm_)) return begin(Round::State::kReducing);
+  reopen();
+  if (!losses_->accumulates() && !slices_) round_->weigh_by_hand();
+}
+
+// Gradients are about to be made and reduced. Sums of passes before stay aside.
+void GradientReducer::prepare_reductions() {
+  for (size_t i = 0; i < optimizer_->layout().arenas().size(); ++i)
+    round_->has_sums() ? optimizer_->arena(i).set_own_gradient_aside()
+                       : optimizer_->arena(i).reopen_gradient();
   update_buckets();
-  round_->begin(buckets_, Round::State::kReducing);
-  collect(0);
-  collect(1);
+}
+
+// Passes that accumulate --------------------------------------------------------------------------
+
+// Whether a part is all that this rank keeps of the arena's gradients. Passes that accumulate add
+// up parts then.
+bool GradientReducer::adds(const optimizers::ParameterArena& arena) const {
+  return scatters(arena) && options_.sharding >= Sharding::kGradients && arena.frees_gradients();
+}
+
+// Whether a pass that begins now is one of several whose parts are added up.
+bool GradientReducer::adds_next_pass() const {
+  if (optimizer_ == nullptr || !round_->is(Round::State::kOpen) || !losses_->accumulates() ||
+      synchronizes(comm_))
+    return false;
+  const auto& arenas = optimizer_->layout().arenas();
+  return std::any_of(arenas.begin(), arenas.end(), [&](const auto& a) { return adds(a); });
+}
+
+// The others have added up the parts of a pass that this rank has left out.
+void GradientReducer::join_left_out() {
+  if (!round_->is_left_out()) return;
+  round_->leave_out(false);
+  losses_->leave_out();
+  prepare_reductions();
+  round_->begin(buckets_, Round::State::kAdding);
+  flush();
 }
 
 // Whether the pass that has begun is to be weighed by what its loss divided by. Passes whose sums
@@ -204,7 +248,7 @@ bool GradientReducer::weighs_losses() const {
   if (comm_.size() == 1 && !losses_->accumulates() && !slices_) return false;
   if (slices_ && slices_->index() < 0) return false;
   if (round_->is_weighed_by_hand() || !optimizer_->layout().in_place()) return false;
-  return round_->is(Round::State::kReducing) ||
+  return round_->is_in_pass() ||
          (round_->is(Round::State::kOpen) && (slices_ || losses_->accumulates()));
 }
 
@@ -243,7 +287,7 @@ void GradientReducer::gradient_is_final(ParameterState& parameter) {
   CATENA_CHECK(GradientError, !round_->is_named(parameter), "backward: parameter '",
                path_of(parameter),
                "' has got a gradient after gradients_are_final() named it; run this pass before");
-  if (!round_->is(Round::State::kReducing)) return;
+  if (!round_->is_in_pass()) return;
   round_->is_final(bucket_of_.at(&parameter));
   start_ready_buckets();
 }
@@ -289,7 +333,7 @@ void GradientReducer::start_ready_buckets() {
 }
 
 void GradientReducer::backward_ends() {
-  if (round_->is(Round::State::kReducing)) flush();
+  if (round_->is_in_pass()) flush();
 }
 
 void GradientReducer::flush() {
@@ -350,6 +394,8 @@ void GradientReducer::start_next() {
   const Bucket& bucket = buckets_[index];
   optimizers::ParameterArena& arena = optimizer_->arena(bucket.arena);
   if (arena.keeps_own_gradient()) return;  // reduced for an update before
+  const bool adding = round_->is(Round::State::kAdding);
+  if (adding && !adds(arena)) return;  // whole until the last pass
   collect(index);
   arena.settle_gradients(bucket.first, bucket.last);
   for (size_t s = bucket.first; s < bucket.last; ++s)
@@ -359,7 +405,7 @@ void GradientReducer::start_next() {
     is_started(bucket, reduce_slices(bucket));
     return;
   }
-  count_losses();
+  if (!adding) count_losses();
   reduce(index);
   if (scatters(arena)) collect(index + 1);
 }
@@ -370,14 +416,20 @@ void GradientReducer::reduce(size_t index) {
   const Bucket& bucket = buckets_[index];
   optimizers::ParameterArena& arena = optimizer_->arena(bucket.arena);
   const Array gradient = arena.gradient().part({bucket.begin, bucket.end});
-  BucketReduction reduction{gradient, {}, weighted(bucket.arena, gradient), tag, {}};
+  BucketReduction reduction{gradient, {}, weighted(bucket.arena, gradient), tag, {}, {}};
   if (!goes_by_copies(arena)) reduction.travels_as = travelling_dtype(arena.dtype(), options_);
-  if (scatters(arena))
-    reduction.own = arena.own_gradient(options_.sharding >= Sharding::kGradients);
-  is_started(bucket, start_reduction(ranks_, reduction,
-                                     begin_agreement() ? agreement_.get() : nullptr, *losses_));
+  const Array own =
+      scatters(arena) ? arena.own_gradient(options_.sharding >= Sharding::kGradients) : Array();
+  const bool has_sum = round_->has_sums() && adds(arena);
+  reduction.own = has_sum ? arena.own_gradient(false) : own;
+  if (has_sum) reduction.sum = own;
+  // What travels along does so with the last pass.
+  const bool adding = round_->is(Round::State::kAdding);
+  StepAgreement* const agreement = !adding && begin_agreement() ? agreement_.get() : nullptr;
+  is_started(bucket,
+             start_reduction(ranks_, reduction, agreement, adding ? nullptr : losses_.get()));
   if (!scatters(arena)) return;
-  arena.keep_own_gradient(reduction.own);
+  arena.keep_own_gradient(own);
   whole_->is_read_until(index, last_);
 }
 
@@ -446,6 +498,8 @@ void GradientReducer::run(optimizers::UpdateContext& update) {
   CATENA_CHECK(GradientError, !is_mixed || !anything_kept(),
                "update: a backward pass has added to gradients since the last update, of which "
                "this rank keeps a part; call zero_grads() before the passes of a step");
+  join_left_out();
+  if (round_->is_open() && round_->has_sums()) prepare_reductions();
   if (round_->is_open()) round_->begin(buckets_, Round::State::kReducing);
   if (!round_->is(Round::State::kReduced)) flush();
   scale_all(update, losses_->factor());

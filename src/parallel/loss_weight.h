@@ -50,6 +50,8 @@ class LossWeight {
   // Collective, where each rank has `slices` slices.
   void sum_slices(int slices);
 
+  // This rank has left out a pass of the others. Collective as begin_pass.
+  void leave_out() { agree(Form::kUnknown, nullptr, 0); }
   // A pass that is not weighed, or gradients that nothing is known of, belong to the step.
   void count_unweighed() { has_pass_ = true; }
   // What the caller has counted in place of passes, and what it would be if everything counted.

@@ -14,16 +14,21 @@ namespace catena::parallel {
 
 // Buckets start in order of index, each once, when all of their parameters are final.
 //
-//   kIdle ── zero_grads ──> kOpen ── a synchronised pass begins ──> kReducing ── it ends ──>
-//   kReduced
-//                             └── gradients_are_final() ──> kNamed ── all are named ───────────┘
+//   kIdle      zero_grads: kOpen
+//   kOpen      a synchronised pass begins: kReducing
+//              gradients_are_final(): kNamed
+//              a pass begins whose parts are added up: kAdding
+//   kAdding    it ends: kOpen
+//   kReducing  it ends: kReduced
+//   kNamed     all parameters are named: kReduced
 //
 // An update reduces what is left in any state, and leads back to kIdle.
 class Round {
  public:
   enum class State : uint8_t {
     kIdle,      // gradients may be those of passes for another optimizer
-    kOpen,      // gradients are this rank's own, of this step
+    kOpen,      // gradients are this rank's own, of this step, but for sums of passes before
+    kAdding,    // buckets are reduced as a pass makes them final, and added to such sums
     kReducing,  // buckets are reduced as a pass makes them final
     kNamed,     // as the caller names their parameters
     kReduced    // gradients are averages
@@ -38,15 +43,25 @@ class Round {
 
   // The step begins.
   void open() { *this = Round(State::kOpen); }
-  // Its reductions begin: kReducing or kNamed.
+  // Its reductions begin: kAdding, kReducing or kNamed.
   void begin(const std::vector<Bucket>& buckets, State how);
-  void end() { state_ = State::kReduced; }
+  void end() {
+    has_sums_ = has_sums_ || is(State::kAdding);
+    state_ = is(State::kAdding) ? State::kOpen : State::kReduced;
+  }
+  // Whether parts of gradients of passes before have been added up.
+  bool has_sums() const { return has_sums_; }
+  // Whether a pass makes buckets final.
+  bool is_in_pass() const { return is(State::kAdding) || is(State::kReducing); }
   // The update was made.
   void finish() { *this = Round(State::kIdle); }
 
   // Passes of the step were not synchronised: the caller weighs them.
   void weigh_by_hand() { by_hand_ = true; }
   bool is_weighed_by_hand() const { return by_hand_; }
+  // This rank may leave out a pass whose parts the others add up.
+  void leave_out(bool may) { is_left_out_ = may; }
+  bool is_left_out() const { return is_left_out_; }
   void spoil(Spoiled why) { spoiled_ = why; }
   bool is_spoiled(Spoiled why) const { return spoiled_ == why; }
 
@@ -78,6 +93,7 @@ class Round {
   State state_ = State::kIdle;
   Spoiled spoiled_ = Spoiled::kNot;
   bool by_hand_ = false, has_counted_ = false, has_agreed_ = false;
+  bool has_sums_ = false, is_left_out_ = false;
   std::vector<size_t> remaining_;  // parameters of each bucket that are not final
   size_t next_ = 0;                // first bucket that has not started
   std::unordered_set<const ParameterState*> named_;

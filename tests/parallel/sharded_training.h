@@ -38,11 +38,12 @@ struct ShardedJob {
   std::string rule = "Adam";  // "LARS", "LAMB", or one that make_rule knows
   Dtype dtype = dtype::float64;
   parallel::BucketOptions options = {};
-  int hosts = 1;            // arrays are spread over the ranks of each
-  int begin = 0, end = 20;  // steps
-  int64_t samples = 7;      // of a batch over all ranks: not equally many on each
-  double clip_norm = 0;     // 0: no clipping
-  int64_t passes = 1;       // of each batch, all but the last inside of no_sync()
+  int hosts = 1;             // arrays are spread over the ranks of each
+  int begin = 0, end = 20;   // steps
+  int64_t samples = 7;       // of a batch over all ranks: not equally many on each
+  double clip_norm = 0;      // 0: no clipping
+  int64_t passes = 1;        // of each batch, all but the last inside of no_sync()
+  bool accumulates = false;  // passes over parts of the batch, all but the last in accumulate()
   bool freezes = false;
   bool replays = false;  // steps from the third on, as a captured graph
   // Where training goes on from.
@@ -125,6 +126,28 @@ inline void run_passes(DeepNet& net, const Batch& batch, int64_t passes, Communi
   }
 }
 
+// This rank's samples in passes over parts of them, of which some may be empty.
+inline void run_accumulated(DeepNet& net, const Batch& batch, const ShardedJob& job,
+                            MultiNodeOptimizer& optimizer) {
+  const Communicator& comm = optimizer.comm();
+  const auto rows_of = [&](int rank, int64_t pass) {
+    const auto [begin, end] = testing::shard(job.samples, rank, comm.size());
+    return testing::shard(end - begin, int((pass + rank) % job.passes), int(job.passes));
+  };
+  for (int64_t pass = 0; pass < job.passes; ++pass) {
+    std::optional<parallel::NoSync> more;
+    if (pass + 1 < job.passes) more.emplace(optimizer.accumulate());
+    const auto [begin, end] = rows_of(comm.rank(), pass);
+    int64_t all = 0;
+    for (int r = 0; r < comm.size(); ++r) all += rows_of(r, pass).second - rows_of(r, pass).first;
+    optimizer.set_batch_weight(end - begin, all);
+    const bool is_empty = begin == end;
+    if (is_empty && !optimizer.gathers_in_use()) continue;
+    mean_loss(net, {batch.x(Slice(begin, end)), batch.t(Slice(begin, end))})
+        .backward({.drop_parameter_gradients = is_empty});
+  }
+}
+
 inline ShardedResult train_alone(const ShardedJob& job, Device device = cpu(0)) {
   DeepNet net(job.dtype);
   net.to(device);
@@ -167,11 +190,15 @@ inline ShardedResult train_sharded(Communicator& comm, const ShardedJob& job) {
     return part(batch_of(step, job.samples, job.dtype), begin, end, comm.device());
   };
   const Batch batch = batch_at(job.begin);
-  if (job.samples % comm.size() != 0) optimizer.set_batch_weight(end - begin, job.samples);
+  if (!job.accumulates && job.samples % comm.size() != 0)
+    optimizer.set_batch_weight(end - begin, job.samples);
   const auto step = [&] {
     optimizer.zero_grads();
-    run_passes(net, batch, job.passes, &optimizer.comm(),
-               job.options.sharding == parallel::Sharding::kParameters);
+    if (job.accumulates)
+      run_accumulated(net, batch, job, optimizer);
+    else
+      run_passes(net, batch, job.passes, &optimizer.comm(),
+                 job.options.sharding == parallel::Sharding::kParameters);
     if (job.clip_norm > 0 && !job.replays) result.norms.push_back(optimizer->compute_grads_norm());
     optimizer.update();
   };

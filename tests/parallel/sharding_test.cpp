@@ -62,6 +62,31 @@ TEST(Sharding, ClippingEqualsOneProcess) {
   expect_one_process(job, {2, 3, 4});
 }
 TEST(Sharding, SumsOfPassesEqualOneProcess) { expect_one_process({.passes = 3}, {2, 3}); }
+TEST(Sharding, AccumulatedPassesEqualOneProcess) {
+  expect_one_process({.clip_norm = 0.2, .passes = 3, .accumulates = true}, {2, 3, 4});
+}
+
+// Of the gradients of each pass a rank keeps its part, to which it adds that of the next.
+TEST(Sharding, AccumulatedPassesKeepParts) {
+  comm::run_threads(3, [](Communicator& comm) {
+    for (const Sharding sharding : {Sharding::kGradients, Sharding::kParameters}) {
+      ShardedModel trained(comm, sharded(sharding));
+      const size_t arenas = trained.count([](const auto&) { return true; });
+      const auto kept = [&] {
+        return trained.count([](const auto& arena) { return arena.keeps_own_gradient(); });
+      };
+      trained.optimizer.zero_grads();
+      for (int pass = 0; pass < 3; ++pass) {
+        std::optional<NoSync> more;
+        if (pass < 2) more.emplace(trained.optimizer.accumulate());
+        trained.pass();
+        EXPECT_EQ(kept(), arenas);
+      }
+      trained.optimizer.update();
+    }
+  });
+}
+
 TEST(Sharding, FrozenPartsEqualOneProcess) {
   expect_one_process({.clip_norm = 0.2, .freezes = true}, {3});
 }
@@ -73,8 +98,12 @@ TEST(Sharding, ManyRanksEqualOneProcess) {
 
 // Parts within a host, copies across: 2 x 2 ranks keep as much as 2, and all of them the same bits.
 TEST(ShardingWithinHosts, EqualsOneProcess) {
-  for (const ShardedJob& base :
-       {ShardedJob{}, {.samples = 12}, {.rule = "LAMB"}, {.clip_norm = 0.2}, {.passes = 3}}) {
+  for (const ShardedJob& base : {ShardedJob{},
+                                 {.samples = 12},
+                                 {.rule = "LAMB"},
+                                 {.clip_norm = 0.2},
+                                 {.passes = 3},
+                                 {.passes = 3, .accumulates = true}}) {
     const ShardedResult expected = train_alone(base);
     for (const auto& [ranks, hosts] : {std::pair{4, 2}, {6, 3}}) {
       for (const BucketOptions& options : all_shardings()) {

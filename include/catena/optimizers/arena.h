@@ -125,6 +125,11 @@ class ParameterArena {
   void keep_own_gradient(const Array& own);
   // Whether that was the last call of these.
   bool keeps_own_gradient() const { return keeps_own_gradient_; }
+  // Whether own_gradient(true) has memory of its own, and the whole block goes with each reduction.
+  bool frees_gradients() const { return memory_ == nullptr; }
+  // What is kept becomes a sum that later passes leave alone: their gradients begin with zero, in
+  // memory of their own until they are collected. own_gradient(true) still gives the sum.
+  void set_own_gradient_aside();
   // Open again: in the whole block if it stayed, else each parameter that is not in covers() gets
   // memory when a pass first adds to its gradient. What is known of gradients stays, but not their
   // values. Nothing for those that are open or collected.

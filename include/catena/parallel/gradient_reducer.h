@@ -127,6 +127,10 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   void prepare_sums();
   void open_step();
   void reopen_step();
+  void prepare_reductions();
+  bool adds(const optimizers::ParameterArena& arena) const;
+  bool adds_next_pass() const;
+  void join_left_out();
   void begin_named_round();
   void start_ready_buckets();
   void start_next();

@@ -132,6 +132,10 @@ class MultiNodeOptimizer {
   //   }
   //   optimizer.update();
   //
+  // With Sharding::kGradients and kParameters each pass is reduced, and added to the part that this
+  // rank keeps. The others wait for a pass that it leaves out until its next set_batch_weight, pass
+  // or update.
+  //
   // GradientError behind a pass of the step. In a pass whose loss is a sum of several means
   // everything must count, as mean.counted, which is read, says (GradientError).
   [[nodiscard]] NoSync accumulate() {
