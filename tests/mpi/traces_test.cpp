@@ -1,5 +1,6 @@
 // catena-run --trace with real ranks: what is in the file, and what is left of jobs that fail.
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
