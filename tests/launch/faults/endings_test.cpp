@@ -7,7 +7,7 @@
 namespace catena::launch::test {
 namespace {
 
-TEST(Endings, CtrlCEndsAllRanks) { expect_clean_end(SIGINT, {"--cpu"}, "hang", 5); }
+TEST(Endings, CtrlCEndsAllRanks) { expect_clean_end(SIGINT, {"--cpu"}, "hang", 30); }
 
 // Another host, as far as host names go: the launcher then reaches its ranks through mpirun only.
 class AnotherHost : public ::testing::Test {
@@ -45,7 +45,7 @@ TEST_F(AnotherHost, TermEndsAllRanks) {
   const auto start = Clock::now();
   kill(running.pid(), SIGTERM);
   EXPECT_EQ(running.finish().status, 143);
-  EXPECT_LT(seconds_since(start), 5);
+  EXPECT_LT(seconds_since(start), 30);
   EXPECT_EQ(count_processes(mark), 0);
 }
 
@@ -142,14 +142,14 @@ TEST(Endings, AnOutsiderIsNamedWhileRanksCommunicate) {
 #endif
 
 TEST(Endings, SecondCtrlCDoesNotWait) {
-  Launched running({"-n", "2", "--cpu", FAULT_PROGRAM, "stubborn"});
+  Launched running({"-n", "2", "--cpu", "--grace", "60", FAULT_PROGRAM, "stubborn"});
   running.read_for(0.5);
   const auto start = Clock::now();
   kill(running.pid(), SIGINT);
   running.read_for(0.2);
   kill(running.pid(), SIGINT);
   EXPECT_EQ(running.finish().status, 130);
-  EXPECT_LT(seconds_since(start), 2);
+  EXPECT_LT(seconds_since(start), 30);
 }
 
 // A folder for temporary files of its own, below a short name.
@@ -244,8 +244,8 @@ TEST(Endings, FoldersOfKilledLaunchersAreRemovedByTheNext) {
   close(lock);
 }
 
-TEST(Endings, TermEndsRanksThatIgnoreIt) { expect_clean_end(SIGTERM, {"--cpu"}, "stubborn", 5); }
-TEST(Endings, KilledLauncherLeavesNothing) { expect_clean_end(SIGKILL, {"--cpu"}, "hang", 5); }
+TEST(Endings, TermEndsRanksThatIgnoreIt) { expect_clean_end(SIGTERM, {"--cpu"}, "stubborn", 30); }
+TEST(Endings, KilledLauncherLeavesNothing) { expect_clean_end(SIGKILL, {"--cpu"}, "hang", 30); }
 
 }  // namespace
 }  // namespace catena::launch::test

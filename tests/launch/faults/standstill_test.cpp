@@ -210,11 +210,11 @@ TEST(Standstill, SignalsActWhileNobodyReadsTheOutput) {
 
 TEST(Standstill, OutputThatCannotBeWrittenIsSaid) {
   const std::string command = std::string(CATENA_RUN) +
-                              " -n 2 --cpu sh -c 'echo x; sleep 20' 2>&1 >/dev/full | grep -q "
+                              " -n 2 --cpu sh -c 'echo x; sleep 60' 2>&1 >/dev/full | grep -q "
                               "'^catena-run: standard output cannot be written: No space left'";
   const auto start = Clock::now();
   EXPECT_EQ(std::system(command.c_str()), 0);
-  EXPECT_LT(seconds_since(start), 10);
+  EXPECT_LT(seconds_since(start), 40);
 }
 
 // Time to save ------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ void expect_time_to_save(bool to_whole_job) {
   fs::create_directories(folder);
   const std::string mark = new_mark();
   Launched running(
-      {"-n", "2", "--cpu", "--grace", "10", "--env", mark, "bash", "-c", slow_saver(folder)});
+      {"-n", "2", "--cpu", "--grace", "60", "--env", mark, "bash", "-c", slow_saver(folder)});
   for (const char* name : {"/ready-0", "/ready-1"})
     while (!fs::exists(folder + name)) running.read_for(0.05);
   const auto start = Clock::now();
@@ -241,7 +241,7 @@ void expect_time_to_save(bool to_whole_job) {
   kill(running.pid(), SIGTERM);
   const Result result = running.finish();
   EXPECT_EQ(result.status, 143) << result.err;
-  EXPECT_LT(seconds_since(start), 9) << "it does not wait longer than the programs need";
+  EXPECT_LT(seconds_since(start), 40) << "it does not wait longer than the programs need";
   for (const char* name : {"saved-0", "saved-1"}) {
     EXPECT_TRUE(fs::exists(folder + "/" + name)) << name;
     // mpirun, which is ending too, hands nothing on.
@@ -254,7 +254,7 @@ void expect_time_to_save(bool to_whole_job) {
 // The ranks act on it before catena-run does, whose own signal is then no second request.
 TEST(Grace, SigtermToTheRanksAndThenToTheLauncherIsOneRequest) {
   const std::string mark = new_mark();
-  Launched running({"-n", "2", "--cpu", "--grace", "10", "--env", mark, "bash", "-c",
+  Launched running({"-n", "2", "--cpu", "--grace", "60", "--env", mark, "bash", "-c",
                     "trap 'echo saving; sleep 2; echo saved $CATENA_RANK; exit 0' TERM; "
                     "echo ready $CATENA_RANK; while :; do sleep 0.1; done"});
   running.read_for(10, "ready 0\n");
