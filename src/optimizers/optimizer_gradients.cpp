@@ -78,7 +78,11 @@ double Optimizer::compute_grads_norm() {
       part = multiply(part, square(factor));
     parts.push_back(part);
   }
-  if (parts.empty()) return 0;
+  // Other processes may have elements where this one has none.
+  if (parts.empty()) {
+    if (layout_.arenas().empty()) return 0;
+    parts.push_back(zeros({}, {Dtype::kFloat64, layout_.arenas()[0].device()}));
+  }
   Array total = parts[0].copy();
   for (size_t i = 1; i < parts.size(); ++i) total += parts[i].to(total.device());
   sum_over_processes({total}, Processes::Sum::kNorm);

@@ -1,4 +1,5 @@
 // What the stages of an update remember of the gradients, and how it is carried out.
+#include "catena/array/creation.h"
 #include "catena/array/math.h"
 #include "catena/optimizers/optimizer.h"
 #include "core/compute_dtype.h"
@@ -29,7 +30,10 @@ void UpdateContext::clip_norm(double maxnorm) {
     if (const Array* pending = factor(i)) part = multiply(part, square(*pending));
     total = total.defined() ? add(total, part.to(total.device())) : part;
   }
-  if (!total.defined()) return;
+  if (!total.defined()) {  // other processes may have elements
+    if (arenas.empty()) return;
+    total = zeros({}, {Dtype::kFloat64, arenas[0].device()});
+  }
   optimizer_.sum_over_processes({total}, Processes::Sum::kNorm);
   // maxnorm / norm, at most one; the norm of zero gradients gives infinity, fmin skips NaN.
   const Array clipping = fmin(multiply(rsqrt(total), maxnorm), 1.0);

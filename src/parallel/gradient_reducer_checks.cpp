@@ -1,7 +1,9 @@
 // What the ranks of a GradientReducer compare: options and models in setup, values and states now
 // and then, and what travels with the sums of each step.
+#include <algorithm>
 #include <utility>
 
+#include "catena/autograd/placement.h"
 #include "catena/comm/internals.h"
 #include "catena/core/graph.h"
 #include "catena/parallel/gradient_reducer.h"
@@ -25,9 +27,37 @@ void GradientReducer::check_options() {
                              "options"));
 }
 
+namespace {
+
+// Whether one of the axes, "expert" or "data+expert", is among those of the communicator.
+bool shares_an_axis(const Communicator& comm, const std::string& mesh_axis) {
+  const std::string all = "+" + mesh_axis + "+";
+  const std::vector<std::string>& names = comm.axis().names;
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return all.find("+" + name + "+") != std::string::npos;
+  });
+}
+
+// Ranks that average have the same parameters: rank 0's values would replace the others' pieces.
+void refuse_pieces(const Communicator& comm, const std::string& path, const Parameter& p) {
+  if (p.placement() == nullptr) return;
+  for (const Placement::Over& over : p.placement()->over)
+    CATENA_CHECK(ValueError,
+                 over.kind != Placement::Kind::kCut || over.count == 1 || over.mesh_axis.empty() ||
+                     !shares_an_axis(comm, over.mesh_axis),
+                 "setup: parameter '", path, "' is cut along '", over.mesh_axis,
+                 "', and this optimizer averages over '", comm.axis().text(),
+                 "', where all ranks must have the same piece; give such parameters an optimizer "
+                 "of their own that averages over the other axes of the batch");
+}
+
+}  // namespace
+
 // Compares the models of all ranks.
 void GradientReducer::check_structure(const optimizers::ArenaSet& layout,
                                       const NamedPersistents& persistents) const {
+  for (size_t i = 0; i < layout.parameters().size(); ++i)
+    refuse_pieces(comm_, layout.name(i), layout.parameters()[i]);
   comm::Agreement agreement;
   for (size_t i = 0; i < layout.parameters().size(); ++i)
     add_parameter(agreement, layout.name(i), layout.parameters()[i]);

@@ -177,7 +177,7 @@ void Pipeline::Executor::make_optimizers(const MakeRule& make_rule) {
     if (!plan.has_stage(s)) continue;
     UnitRange& units = runner.stage(s).units();
     units.to(plan.device_of(s));
-    if (units.parameter_count() == 0) continue;
+    if (units.parameters().empty()) continue;
     std::unique_ptr<Optimizer> optimizer = make_rule();
     CATENA_CHECK(ValueError, optimizer != nullptr,
                  "Pipeline::setup: the function that makes rules returned null");
@@ -202,7 +202,7 @@ void Pipeline::Executor::setup(const MakeRule& make_rule) {
   updates.setup_stages(plan.options.buckets, plan.model.untie());
   updates.finish_setup(ranks_of_ties(plan));
   UnitRange last = plan.units(plan.last_stage());
-  CATENA_CHECK(ValueError, !updates.has_loss_scale() || last.parameter_count() > 0,
+  CATENA_CHECK(ValueError, !updates.has_loss_scale() || !last.parameters().empty(),
                "Pipeline::setup: the last stage has no parameters, so that there is no optimizer "
                "whose scale multiplies the loss; move the cut");
   state = State::kSetUp;

@@ -9,12 +9,17 @@
 namespace catena::parallel {
 namespace {
 
-// Whether the ranks of the communicator differ in that coordinate. What has no name is taken for
-// the other.
+// Whether the ranks of the communicator differ in that coordinate, of one axis or of several
+// ("context+tensor") that are all theirs. What has no name is taken for the other.
 bool is_along(const Communicator& comm, const std::string& mesh_axis) {
   const std::vector<std::string>& names = comm.axis().names;
-  return mesh_axis.empty() || names.empty() || mesh_axis == mesh_axis_of(comm) ||
-         std::find(names.begin(), names.end(), mesh_axis) != names.end();
+  if (mesh_axis.empty() || names.empty()) return true;
+  for (size_t begin = 0, end = 0; end != mesh_axis.npos; begin = end + 1) {
+    end = mesh_axis.find('+', begin);
+    if (std::find(names.begin(), names.end(), mesh_axis.substr(begin, end - begin)) == names.end())
+      return false;
+  }
+  return true;
 }
 
 // Into how many slices these ranks cut the parameter.
