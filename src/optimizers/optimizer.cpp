@@ -77,7 +77,10 @@ void Optimizer::setup(const Parameters& parameters) {
 
 void Optimizer::setup_named(const ArenaSet::Named& named, const Parameters& ordered,
                             NamedPersistents persistents) {
-  for (const auto& [name, p] : named) check_dtype(p.dtype());
+  for (const auto& [name, p] : named) {
+    check_dtype(p.dtype());
+    check_parameter(name, p);
+  }
   const Kept kept = kept_for(ordered);
   for (const auto& stage : current_stages()) stage->before_setup(*this, ordered);
   Placed placed = placed_anew(named, persistents, kept);
@@ -146,7 +149,8 @@ Optimizer::Placed Optimizer::placed_anew(const ArenaSet::Named& named,
   CATENA_CHECK(ValueError, part.count == 1 || updates_arenas(),
                "setup: the states are to be spread over ", part.count,
                " processes, but this rule updates parameter by parameter; only rules that update "
-               "arenas can do so");
+               "arenas can do so. Keep them whole, .sharding = Sharding::kNone, or take such a "
+               "rule");
   const auto compare = [&](const ArenaSet& layout) {
     for (const auto& stage : current_stages()) stage->before_values_move(layout, persistents);
   };

@@ -58,4 +58,6 @@ void UpdateRule::check_dtype(Dtype dtype) const {
                "the float32 master copies of 16-bit parameters");
 }
 
+void UpdateRule::check_parameter(const std::string&, const Parameter&) const {}
+
 }  // namespace catena::optimizers

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "catena/autograd/function_node.h"
+#include "catena/autograd/placement.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/hooks.h"
 #include "catena/optimizers/momentum_sgd.h"
@@ -65,6 +66,23 @@ TEST(Optimizer, SetupNamesParameters) {
   set_gradients(model.parameters(), 1);
   sgd.update();
   EXPECT_EQ(sgd.t(), 1);
+}
+
+// Update_one gets the piece of a parameter that this rank has: a rule may refuse it.
+TEST(Optimizer, RulesMayRefuseParameters) {
+  struct Whole : Plain {
+    using Plain::Plain;
+    void check_parameter(const std::string& name, const Parameter& p) const override {
+      CATENA_CHECK(ValueError, p.placement() == nullptr, name, " is ",
+                   p.placement()->text(p.shape()));
+    }
+  } rule(0.1);
+  Model model;
+  rule.setup(model);
+  const Parameter before = model.l1.W;
+  before.place(cut_along(before.shape(), 0, 5, 10, {.index = 1, .count = 2}));
+  expect_contains(error_of<ValueError>([&] { rule.setup(model); }),
+                  {"/l1/W is 5 of 10 rows, ranks 1/2"});
 }
 
 // A layer is added to a model that is being trained.

@@ -273,7 +273,7 @@ TEST(ShardedStates, WantRulesOverArenas) {
     auto optimizer = create_multi_node_optimizer(std::make_unique<Plain>(), comm,
                                                  {.sharding = Sharding::kStates});
     expect_contains(error_of<ValueError>([&] { optimizer.setup(net); }),
-                    {"setup", "2 processes", "parameter by parameter"});
+                    {"setup", "2 processes", "parameter by parameter", "Sharding::kNone"});
     Adam late;
     late.setup(net);
     expect_contains(

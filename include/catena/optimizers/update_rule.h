@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "catena/autograd/variable.h"
+#include "catena/autograd/parameter.h"
 #include "catena/kernels/optimizer.h"
 
 namespace catena::optimizers {
@@ -25,6 +25,11 @@ class UpdateRule {
   virtual std::vector<std::string> state_names() const { return {}; }
   // DtypeError unless the rule can update parameters of this dtype.
   virtual void check_dtype(Dtype dtype) const;
+  // An Error unless the rule can update this parameter, which is named "/l1/W". Called in setup,
+  // before anything changes. A rule that reads whole parameters refuses here those of which this
+  // rank has a piece (Parameter::placement): update_one would get the piece. By default all are
+  // taken.
+  virtual void check_parameter(const std::string& name, const Parameter& parameter) const;
 
   // Parameter by parameter ------------------------------------------------------------------------
   // Of a 16-bit parameter these functions get the float32 master copy as `parameter` and the
