@@ -86,6 +86,8 @@ struct BackwardPass::GradVariables {
 
 const void* BackwardPass::innermost_frame() { return t_running ? t_running->frame_ : nullptr; }
 
+bool BackwardPass::outermost_drops() { return t_running && t_running->outermost_->drops_; }
+
 void BackwardPass::run(const void* frame) {
   frame_ = frame;
   std::optional<NoBackprop> off;
@@ -97,6 +99,7 @@ void BackwardPass::run(const void* frame) {
   const Running running(this);
   const GradVariables hand_over(*this);
   rest_ ? collect_rest() : collect();
+  if (defers()) note_start();
   if (tells()) {
     tell(&BackwardObserver::backward_begins);
     PassStart start(*this);
@@ -110,6 +113,10 @@ void BackwardPass::run(const void* frame) {
   for (size_t i = 0; i < late_.size(); ++i) done_with(*late_[i]);
   if (trained_ && outer_ == nullptr && !drops()) detail::note_lost_gradients(unlisted_, trained_);
   if (tells()) tell(&BackwardObserver::backward_ends);
+}
+
+bool BackwardPass::outermost_is_of_a_part() {
+  return t_running && t_running->outermost_->is_of_a_part_;
 }
 
 // Collecting --------------------------------------------------------------------------------------

@@ -30,8 +30,14 @@ struct DeferredWeights::Rest {
     IntrusivePtr<VariableNode> weight;
     Variable gradient;
   };
+  // What the passes began with that have left something.
+  void note(const IntrusivePtr<MeanRecord>& begun_with, bool has_means);
+
   std::vector<Entry> entries;
   std::vector<Ready> ready;
+  IntrusivePtr<MeanRecord> mean;  // all of them
+  bool knows_mean = false;
+  bool is_mixed = false;  // several means, or a sum of them
 };
 
 // Whether a gradient has reached one of its outputs.
@@ -81,6 +87,10 @@ class BackwardPass {
     if (!aside_.empty()) [[unlikely]]
       restore();
   }
+  // Whether the outermost pass that runs on this thread drops what flows to parameters.
+  static bool outermost_drops();
+  // Whether its loss is that of a part of a batch (PassStart).
+  static bool outermost_is_of_a_part();
   // Where the gradients of weights are noted; null in an ordinary pass.
   bool defers() const { return later_ != nullptr; }
   // Whether what flows to a parameter is dropped, as this pass or one around it was asked to.
@@ -128,6 +138,8 @@ class BackwardPass {
   void scale_starts(const Array& factor);
   void scale_start(VariableNode& v, const Array& factor);
   void restore_start();
+  void note_start();
+  void scale_rest(const Array& factor);
   void scale_vertex(VariableNode& v, const Array& factor);
   void scale_outputs(FunctionNode& node);
 
@@ -157,6 +169,7 @@ class BackwardPass {
   BackwardPass* outermost_;
   bool drops_;
   uint64_t visit_;
+  bool is_of_a_part_ = false;
   bool some_use_more_ = false;                          // some nodes have also_uses
   std::vector<FunctionNode*> nodes_;                    // kept alive by the starts
   std::vector<ObserverPtr> observers_;                  // who was notified of the beginning

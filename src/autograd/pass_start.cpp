@@ -15,6 +15,14 @@ Array in_type_of(const VariableNode& v, const Array& factor) {
 }  // namespace
 
 const Mean* PassStart::mean() const {
+  if (pass_.rest_ != nullptr) {
+    CATENA_CHECK(GradientError, !pass_.rest_->is_mixed,
+                 "backward_weights: the passes before began with several means, or with a sum of "
+                 "means, whose weights over the ranks are not known any more; call "
+                 "backward_weights after each pass, from a loss that is one mean, or run whole "
+                 "passes (without weights_later)");
+    return pass_.rest_->mean ? &pass_.rest_->mean->mean : nullptr;
+  }
   const VariableNode* start = pass_.single_start();
   return start != nullptr && start->mean ? &start->mean->mean : nullptr;
 }
@@ -30,6 +38,8 @@ const std::vector<VariableNode*>& PassStart::means() {
     }
   return means_;
 }
+
+void PassStart::is_of_a_part() { pass_.is_of_a_part_ = true; }
 
 bool PassStart::begins(double unit) {
   CATENA_CHECK(GradientError, !is_scaled_ || unit == unit_,
@@ -60,6 +70,7 @@ VariableNode* BackwardPass::single_start() const {
 
 // A copy of one that is kept: the caller goes on holding what the pass was to begin with.
 void BackwardPass::scale_starts(const Array& factor) {
+  if (rest_ != nullptr) return scale_rest(factor);
   if (kept_) {
     is_scaled_ = true;
     given_ = kept_->grad;
@@ -79,6 +90,33 @@ void BackwardPass::scale_start(VariableNode& v, const Array& factor) {
   v.grad_is_own = false;
   if (options_.create_graph)
     v.grad_variable = IntrusivePtr<VariableBody>(Variable::constant(v.grad).body());
+}
+
+// A pass that leaves the gradients of weights for later is weighed then, when observers hear of it.
+void BackwardPass::note_start() {
+  const VariableNode* start = single_start();
+  const bool is_mean = start != nullptr && start->mean;
+  const auto has_mean = [](const VariableNode* v) { return v != nullptr && v->mean; };
+  later_->note(is_mean ? start->mean : IntrusivePtr<MeanRecord>(),
+               std::any_of(nodes_.begin(), nodes_.end(), [&](FunctionNode* node) {
+                 return std::any_of(node->outputs().begin(), node->outputs().end(), has_mean);
+               }));
+}
+
+void DeferredWeights::Rest::note(const IntrusivePtr<MeanRecord>& begun_with, bool has_means) {
+  is_mixed = is_mixed || (has_means && !begun_with) || (knows_mean && !(begun_with == mean));
+  mean = begun_with;
+  knows_mean = true;
+}
+
+void BackwardPass::scale_rest(const Array& factor) {
+  const auto scaled = [&](const Array& gradient, const VariableNode& v) {
+    return multiply(gradient, in_type_of(v, factor));
+  };
+  for (auto& entry : rest_->entries)
+    for (auto& [output, gradient] : entry.gradients) gradient = scaled(gradient, *output);
+  for (auto& ready : rest_->ready)
+    ready.gradient = Variable::constant(scaled(ready.gradient.data(), *ready.weight));
 }
 
 void BackwardPass::restore_start() {

@@ -80,15 +80,15 @@ Arrays stack_samples(const std::vector<Arrays>& samples) {
   return batch;
 }
 
-Collate pad_samples(const PadOptions& options) {
-  return [options](const std::vector<Arrays>& samples) {
-    Arrays batch;
-    for (size_t k = 0; k < samples.at(0).size(); ++k)
-      batch.push_back(padded(field("pad_samples", samples, k), k, options.value));
-    if (options.lengths && !batch.empty())
-      batch.push_back(lengths_of(field("pad_samples", samples, 0)));
-    return batch;
-  };
+Arrays detail::PadSamples::operator()(const std::vector<Arrays>& samples) const {
+  Arrays batch;
+  for (size_t k = 0; k < samples.at(0).size(); ++k)
+    batch.push_back(padded(field("pad_samples", samples, k), k, options.value));
+  if (options.lengths && !batch.empty())
+    batch.push_back(lengths_of(field("pad_samples", samples, 0)));
+  return batch;
 }
+
+Collate pad_samples(const PadOptions& options) { return detail::PadSamples{options}; }
 
 }  // namespace catena::datasets

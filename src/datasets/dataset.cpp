@@ -92,13 +92,18 @@ Arrays Dataset::batch(std::span<const int64_t> positions, Device device,
                "Dataset::batch: batches are made on a CPU device, asked for ", device,
                "; PrefetchIterator brings them to a GPU");
   if (has_columns_ && !collate) return gathered(positions, device);
-  if (positions.empty()) return {};  // of what has no samples the shapes are not known
+  // Only what stacks samples makes arrays without rows, of the shapes that one sample has.
+  const bool is_empty = positions.empty();
+  if (is_empty && (size() == 0 || (collate && collate.target<detail::PadSamples>() == nullptr)))
+    return {};
   std::vector<Arrays> samples;
   for (const int64_t position : positions) samples.push_back(sample(position));
+  if (is_empty) samples.push_back(sample(0));
   Arrays arrays = collate ? collate(samples) : stack_samples(samples);
   for (size_t k = 0; k < arrays.size(); ++k) {
     CATENA_CHECK(ValueError, arrays[k].defined(), "Dataset::batch: array ", k,
                  " that the collate function made is undefined");
+    if (is_empty) arrays[k] = arrays[k](Slice(0, 0));
     arrays[k] = arrays[k].to(device);
   }
   return arrays;

@@ -185,6 +185,8 @@ class RecomputeNode final : public FunctionNode {
       starts.push_back(ys[j]);
       gradients.push_back(gys[j]);
     }
+    if (BackwardPass::outermost_is_of_a_part())
+      for (const Variable& y : starts) require_countable(kName, y);
     if (!starts.empty()) catena::backward(starts, gradients);
   }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "autograd/backward_pass.h"
 #include "bucket_reduction.h"
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
@@ -74,6 +75,7 @@ void GradientReducer::after_setup(Optimizer& optimizer) {
   broadcast_persistents(optimizer.persistents(), comm_);
   if (slices_) slices_->after_setup(optimizer);
   updates_ = 0;
+  first_step_ = {};
   agreement_ = std::make_shared<StepAgreement>(comm_, number_);
   compare_ = compare_values_ = true;
   check_equal_states(comm_, optimizer, "setup");
@@ -138,6 +140,7 @@ void GradientReducer::set_batch_weight(int64_t n_local, int64_t n_global) {
 void GradientReducer::open_step() {
   round_->open();
   losses_->begin_step();
+  first_step_ = {};
 }
 
 bool GradientReducer::anything_kept() const {
@@ -197,14 +200,17 @@ void GradientReducer::backward_begins() {
     collect(0);
     collect(1);
   };
-  if (adds_next_pass()) {
+  const bool lacks_one_by_hand = round_->takes_expected() && synchronizes(comm_);
+  const bool adds = adds_to_step();
+  if (adds_next_pass() && (adds || round_->is_left_out())) {
     round_->leave_out(false);
     return begin(Round::State::kAdding);
   }
+  if (!adds) return;
   join_left_out();
-  if (synchronizes(comm_)) return begin(Round::State::kReducing);
-  reopen();
-  if (!losses_->accumulates() && !slices_) round_->weigh_by_hand();
+  if ((lacks_one_by_hand || !synchronizes(comm_)) && !losses_->accumulates() && !slices_)
+    round_->weigh_by_hand();
+  synchronizes(comm_) ? begin(Round::State::kReducing) : reopen();
 }
 
 // Gradients are about to be made and reduced. Sums of passes before stay aside.
@@ -242,6 +248,13 @@ void GradientReducer::join_left_out() {
   flush();
 }
 
+// Whether the pass that has begun adds to the gradients of the step. One that leaves parameters
+// out, for the gradient of an input, is a pass of its own, unless it is the last one of a rank
+// whose batch is empty.
+bool GradientReducer::adds_to_step() const {
+  return slices_ || synchronizes(comm_) || !BackwardPass::outermost_drops();
+}
+
 // Whether the pass that has begun is to be weighed by what its loss divided by. Passes whose sums
 // the caller weighs by hand are not.
 bool GradientReducer::weighs_losses() const {
@@ -256,11 +269,47 @@ void GradientReducer::backward_starts(PassStart& start) {
   const bool weighs = weighs_losses();
   if (weighs && slices_) losses_->begin_slice(slices_->index(), slices_->rows().size());
   if (weighs)
-    losses_->begin_pass(start);
-  else if (!round_->is(Round::State::kIdle))
+    losses_->begin_pass(start, adds_to_step());
+  else if (!round_->is(Round::State::kIdle) && adds_to_step())
     losses_->count_unweighed();
+  else if (round_->is(Round::State::kIdle) && !BackwardPass::outermost_drops())
+    note_first_pass(start);
   // Beside the pass, at whose end nothing then waits for it.
   if (weighs && !slices_ && round_->is(Round::State::kReducing)) count_losses();
+}
+
+// Behind setup gradients are zero without zero_grads(), which a program may call at the end of its
+// steps. Whether the pass is one of this optimizer only its update tells.
+void GradientReducer::note_first_pass(PassStart& start) {
+  if (updates_ > 0 || slices_ || comm_.size() == 1) return;
+  FirstStep& first = first_step_;
+  const Mean* mean = start.mean();
+  const bool is_only = ++first.passes == 1 && synchronizes(comm_);
+  first.counted = is_only && mean ? mean->counted : Array();
+  first.of_sum.clear();
+  if (!is_only || mean) return;
+  for (const VariableNode* v : start.means()) first.of_sum.push_back(v->mean->mean);
+}
+
+// As LossWeight does with k = 1. On all ranks, as none has begun a step.
+void GradientReducer::count_first_step() {
+  const FirstStep first = std::exchange(first_step_, {});
+  if (updates_ > 0 || slices_ || comm_.size() == 1) return;
+  for (const Mean& mean : first.of_sum)
+    CATENA_CHECK(GradientError, mean.counted.item<double>() == mean.expected,
+                 "update: the first backward pass came before zero_grads(), from a loss that is a "
+                 "sum with means in it that left elements out, which are not weighed over the "
+                 "ranks there; call zero_grads() before the first pass, too");
+  const double local = share_.is_given() ? double(share_.local) : 1;
+  const double whole = share_.is_given() ? double(share_.global) : comm_.size();
+  const bool weighs = first.counted.defined() && local > 0 && !round_->is_weighed_by_hand();
+  const Array counted = full({1}, local, {Dtype::kFloat64, comm_.device()});
+  if (weighs) {
+    const Array number = first.counted.to(comm_.device()).reshape({1}).astype(Dtype::kFloat64);
+    first_factor_ = divide(number, local);
+    counted.assign(number);
+  }
+  losses_->set_counted(counted, whole);
 }
 
 // Once in a round, in which all ranks do so before their first bucket.
@@ -281,6 +330,10 @@ void GradientReducer::accumulate() {
                ": the step has had a backward pass already, or the last update's gradients are "
                "still there; call zero_grads(), and open accumulate() before the first pass");
   losses_->accumulate();
+}
+
+void GradientReducer::expect_pass_by_hand() {
+  if (!round_->is(Round::State::kIdle)) round_->expect_by_hand();
 }
 
 void GradientReducer::gradient_is_final(ParameterState& parameter) {
@@ -416,6 +469,8 @@ void GradientReducer::reduce(size_t index) {
   const Bucket& bucket = buckets_[index];
   optimizers::ParameterArena& arena = optimizer_->arena(bucket.arena);
   const Array gradient = arena.gradient().part({bucket.begin, bucket.end});
+  if (first_factor_.defined())
+    multiply(gradient, first_factor_.astype(compute_dtype(gradient.dtype())), gradient);
   BucketReduction reduction{gradient, {}, weighted(bucket.arena, gradient), tag, {}, {}};
   if (!goes_by_copies(arena)) reduction.travels_as = travelling_dtype(arena.dtype(), options_);
   const Array own =
@@ -488,6 +543,16 @@ void GradientReducer::before_rule_reads(size_t index) {
     current_stream(comm_.device()).wait(last_of_arena_[index]);
 }
 
+// What no pass has begun to reduce.
+void GradientReducer::begin_last_reductions() {
+  // On a rank without a pass, too, where the model's gradients were zeroed.
+  if (round_->is(Round::State::kIdle) && is_in_own_step()) reopen();
+  if (round_->has_sums()) prepare_reductions();
+  const bool is_own = !round_->is(Round::State::kIdle);
+  round_->begin(buckets_, Round::State::kReducing);
+  if (!is_own) count_first_step();
+}
+
 void GradientReducer::run(optimizers::UpdateContext& update) {
   if (slices_) slices_->require_last();
   update_buckets();
@@ -499,8 +564,7 @@ void GradientReducer::run(optimizers::UpdateContext& update) {
                "update: a backward pass has added to gradients since the last update, of which "
                "this rank keeps a part; call zero_grads() before the passes of a step");
   join_left_out();
-  if (round_->is_open() && round_->has_sums()) prepare_reductions();
-  if (round_->is_open()) round_->begin(buckets_, Round::State::kReducing);
+  if (round_->is_open()) begin_last_reductions();
   if (!round_->is(Round::State::kReduced)) flush();
   scale_all(update, losses_->factor());
   if (options_.sharding != Sharding::kParameters) compare_values("update");
@@ -511,6 +575,7 @@ void GradientReducer::after_update(Optimizer&) {
   wait();
   round_->finish();
   if (slices_) slices_->discard();
+  first_factor_ = {};
   losses_->end_step();
   comm::internals(comm_).set_updates(updates_ + 1);
   if (++updates_ % kUpdatesBetweenChecks == 0) compare_ = true;

@@ -8,6 +8,7 @@
 #include "catena/core/graph.h"
 #include "catena/parallel/gradient_reducer.h"
 #include "equal_states.h"
+#include "loss_weight.h"
 #include "setup_agreement.h"
 #include "step_agreement.h"
 
@@ -107,6 +108,7 @@ void GradientReducer::check_state(const char* who) {
 void GradientReducer::note_facts(StepAgreement& agreement) const {
   if (share_.is_given()) agreement.set_shares(share_.local, share_.global);
   agreement.set_order(order_);
+  agreement.set_first(losses_->first_samples());
   agreement.set_rate(optimizer_->lr());
 }
 

@@ -124,16 +124,18 @@ void LossWeight::write_device_values() {
 
 // Passes ------------------------------------------------------------------------------------------
 
-void LossWeight::begin_pass(PassStart& start) {
+void LossWeight::begin_pass(PassStart& start, bool adds) {
   const Mean* mean = start.mean();
   const size_t means = mean ? 0 : start.means().size();
   const Form form = mean ? Form::kMean : means > 0 ? Form::kSum : Form::kPlain;
   agree(local() > 0 ? form : Form::kUnknown, mean, int64_t(means));
   make_device_values();
+  if (!adds) return;
+  start.is_of_a_part();
   has_pass_ = true;
   if (accumulates_ && first_ == 0) first_ = global();
   if (form == Form::kSum) begin_sum(start);
-  if (local() == 0) return;
+  if (local() == 0) return begin_empty(start);
   form == Form::kMean ? begin_mean(start, *mean) : begin_plain(start);
 }
 
@@ -150,6 +152,12 @@ void LossWeight::begin_mean(PassStart& start, const Mean& mean) {
   const Array counted = mean.counted.to(comm_.device());
   start.scale(over_unit(counted), unit());
   count(counted);
+}
+
+// What a loss gives without samples (a penalty on weights) does not count. The reduction drops it,
+// unless passes accumulate.
+void LossWeight::begin_empty(PassStart& start) {
+  if (accumulates_) start.scale(zeros({1}, {Dtype::kFloat64, comm_.device()}), unit());
 }
 
 void LossWeight::begin_plain(PassStart& start) {

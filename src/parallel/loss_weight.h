@@ -40,10 +40,13 @@ class LossWeight {
   // again. Shares that are set from now on are those of the next step.
   void end_step();
   bool accumulates() const { return accumulates_; }
+  // n_1, of which the ranks must think alike; 0 where passes do not accumulate.
+  double first_samples() const { return accumulates_ ? first() : 0; }
 
   // A pass begins that is to be weighed. Collective at the first time, and for a sum of several
-  // means. GradientError for such a sum in an accumulated step, unless everything counts.
-  void begin_pass(PassStart& start);
+  // means. GradientError for such a sum in an accumulated step, unless everything counts. Without
+  // `adds` the pass leaves the gradients of the step as they are: it is not weighed.
+  void begin_pass(PassStart& start, bool adds = true);
   // The pass of slice `index` of the rank, of so many samples, is about to begin. The counts of
   // slices are added up in a tree, so that their sum does not depend on the number of ranks.
   void begin_slice(int index, int64_t samples);
@@ -87,6 +90,7 @@ class LossWeight {
   void count_unless_done();
   void make_device_values();
   void begin_mean(PassStart& start, const Mean& mean);
+  void begin_empty(PassStart& start);
   void begin_plain(PassStart& start);
   void begin_sum(PassStart& start);
   void count(const Array& counted);

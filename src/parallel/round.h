@@ -59,6 +59,9 @@ class Round {
   // Passes of the step were not synchronised: the caller weighs them.
   void weigh_by_hand() { by_hand_ = true; }
   bool is_weighed_by_hand() const { return by_hand_; }
+  // Such a pass may come, and this rank leave it out; true once, for the next pass.
+  void expect_by_hand() { expects_by_hand_ = true; }
+  bool takes_expected() { return std::exchange(expects_by_hand_, false); }
   // This rank may leave out a pass whose parts the others add up.
   void leave_out(bool may) { is_left_out_ = may; }
   bool is_left_out() const { return is_left_out_; }
@@ -93,7 +96,7 @@ class Round {
   State state_ = State::kIdle;
   Spoiled spoiled_ = Spoiled::kNot;
   bool by_hand_ = false, has_counted_ = false, has_agreed_ = false;
-  bool has_sums_ = false, is_left_out_ = false;
+  bool has_sums_ = false, is_left_out_ = false, expects_by_hand_ = false;
   std::vector<size_t> remaining_;  // parameters of each bucket that are not final
   size_t next_ = 0;                // first bucket that has not started
   std::unordered_set<const ParameterState*> named_;

@@ -44,8 +44,10 @@ void StepAgreement::fold() {
   history_.push_back(facts_);
   const BatchOrder& order = facts_.order;
   const auto rate = std::bit_cast<int64_t>(facts_.rate);
-  for (const int64_t fact : {facts_.updates, rate, facts_.weighted, facts_.n_global, order.samples,
-                             order.batch, int64_t(order.seed), order.epoch, order.position})
+  const auto first = std::bit_cast<int64_t>(facts_.first);
+  for (const int64_t fact :
+       {facts_.updates, rate, first, facts_.weighted, facts_.n_global, order.samples, order.batch,
+        int64_t(order.seed), order.epoch, order.position})
     own_.digest = mix_fact(own_.digest, static_cast<uint64_t>(fact));
   const uint64_t factor = mix_fact(1, static_cast<uint64_t>(++steps_)) | 1;
   own_.shares += factor * static_cast<uint64_t>(facts_.n_local);
@@ -114,10 +116,13 @@ constexpr char kAlike[] =
     "its part by datasets::RankOf{comm.rank(), comm.size()}";
 constexpr char kUpdates[] = "the number of updates made before it";
 constexpr char kRate[] = "the learning rate";
+constexpr char kFirst[] = "the number of samples of the first pass";
 
 const char* advice_on(const std::string& name) {
   return name == kUpdates ? "; every rank must call update() in every step"
          : name == kRate  ? "; set the same rate on every rank"
+         : name == kFirst ? "; call set_batch_weight in every pass on all ranks, with 0 on those "
+                            "that have no samples in it"
                           : kAlike;
 }
 
@@ -143,6 +148,7 @@ StepAgreement::Difference StepAgreement::first_difference_of(
                           .add("the epoch", f.order.epoch)
                           .add("the position in the epoch", f.order.position)
                           .add("the number of samples over all ranks", f.n_global)
+                          .add(kFirst, f.first)
                           .text());
       sum += f.n_local;
       shares += message(r == 0 ? "" : ", ", f.n_local, " on rank ", r);

@@ -26,6 +26,8 @@ class StepAgreement {
   // Facts of this rank, from the next step on.
   void set_shares(int64_t n_local, int64_t n_global);
   void set_order(const BatchOrder& order) { facts_.order = order; }
+  // What all ranks have in the first pass of a step of several; 0 in others.
+  void set_first(double samples) { facts_.first = samples; }
 
   // The learning rate as it is when the first bucket of a step is reduced.
   void set_rate(double rate) { facts_.rate = rate; }
@@ -46,7 +48,7 @@ class StepAgreement {
  private:
   struct Facts {
     int64_t updates = 0;
-    double rate = 0;
+    double rate = 0, first = 0;
     int64_t weighted = 0, n_local = 0, n_global = 0;
     BatchOrder order;
   };

@@ -132,6 +132,23 @@ TEST_P(SampleBatches, MayHaveOtherArraysThanTheSamples) {
   }
 }
 
+// Ranks that meet in the model run it on an empty batch.
+TEST(SampleBatches, ARankWithoutSamplesGetsArraysWithoutRows) {
+  for (const Collate& collate : {Collate(pad_samples({.value = -1})), Collate()}) {
+    std::vector<Arrays> alike(5, {ones({2}), array(1)});
+    const DatasetPtr data = collate ? sequences(5) : std::make_shared<ListDataset>(alike);
+    PrefetchIterator batches(data, SerialIterator(5, 2), cpu(0), {2, 3}, {.collate = collate});
+    const auto batch = batches.next();
+    ASSERT_TRUE(batch.has_value());
+    EXPECT_EQ(batch->size(), 0);
+    EXPECT_EQ(batch->global_count, 2);
+    ASSERT_EQ(batch->arrays.size(), collate ? 3u : 2u);
+    EXPECT_EQ(batch->x().ndim(), 2);
+    for (const Array& array : batch->arrays) EXPECT_EQ(array.length(), 0);
+    EXPECT_EQ(batch->x().dtype(), collate ? Dtype::kFloat32 : Dtype::kFloat64);
+  }
+}
+
 TEST(SampleBatches, ACollateServesColumnsToo) {
   const auto data = std::make_shared<TupleDataset>(Arrays{arange(6).reshape({3, 2})});
   EXPECT_EQ(data->sample(1)[0].to_vector<int>(), (std::vector<int>{2, 3}));

@@ -12,11 +12,13 @@
 #include "catena/array/manipulation.h"
 #include "catena/array/random.h"
 #include "catena/array/reduction.h"
+#include "catena/autograd/backward.h"
 #include "catena/autograd/function.h"
 #include "catena/comm/factory.h"
 #include "catena/functions/connection/linear.h"
 #include "catena/functions/loss.h"
 #include "catena/functions/math.h"
+#include "catena/functions/recompute.h"
 #include "catena/optimizers/sgd.h"
 #include "catena/parallel/multi_node_optimizer.h"
 #include "catena/parallel/pipeline/pipeline.h"
@@ -258,6 +260,281 @@ TEST(LossWeight, ASumOfMeansDoesNotAccumulateUnlessAllCount) {
   });
 }
 
+// The mean of squares over samples, and a penalty on the weights, which an empty batch has, too.
+Variable with_penalty(Net& net, const Batch& part) {
+  const Variable y = net.l(part.x);
+  const auto samples = double(std::max<int64_t>(part.size(), 1));
+  return F::sum(y * y) / samples + F::sum(F::square(net.l.W.variable())) * 0.1;
+}
+
+// Ranks that meet in the model run it on an empty batch as well.
+TEST(LossWeight, APenaltyOfAnEmptyBatchIsNoPartOfAccumulatedPasses) {
+  const Batch batch = batch_of({.seed = 2, .samples = 7});
+  Net one;
+  optimizers::SGD alone(1);
+  alone.setup(one);
+  alone.zero_grads();
+  with_penalty(one, batch).backward();
+  alone.update();
+  comm::run_threads(2, [&](Communicator& comm) {
+    Net net;
+    net.to(comm.device());
+    auto optimizer = create_multi_node_optimizer(optimizers::SGD(1), comm);
+    optimizer.setup(net);
+    optimizer.zero_grads();
+    const int64_t first[] = {0, 4, 4}, last[] = {4, 5, 7};  // of ranks 0 and 1
+    const auto pass = [&](const int64_t* cuts, int64_t all) {
+      const Batch part = batch.rows(cuts[comm.rank()], cuts[comm.rank() + 1]);
+      optimizer.set_batch_weight(part.size(), all);
+      with_penalty(net, {part.x.to(comm.device()), part.t}).backward();
+    };
+    {
+      const NoSync more = optimizer.accumulate();
+      pass(first, 4);
+    }
+    pass(last, 3);
+    optimizer.update();
+    EXPECT_LE(relative_difference(net.l.W.data().to(cpu(0)), one.l.W.data()), 1e-12);
+  });
+}
+
+// A pass for the gradient of the input leaves the step as it is.
+TEST(LossWeight, PassesThatDropTheGradientsOfParametersAreNotWeighed) {
+  const Division d{.seed = 4, .samples = 9};
+  const Array expected = one_pass(d);
+  for (const bool accumulates : {true, false})
+    comm::run_threads(2, [&](Communicator& comm) {
+      Net net;
+      auto optimizer = create_multi_node_optimizer(optimizers::SGD(1), comm);
+      optimizer.setup(net);
+      net.to(comm.device());
+      const Batch whole = batch_of(d);
+      const Batch own = comm.rank() == 0 ? whole.rows(0, 6) : whole.rows(6, 9);
+      const Array x = own.x.to(comm.device()), t = own.t.to(comm.device());
+      optimizer.zero_grads();
+      const auto gradient_of_input = [&] {
+        const Variable input(x.copy());
+        loss_of(d, net.l(input), t).backward({.drop_parameter_gradients = true});
+        return input.grad();
+      };
+      Array in_scope;
+      {
+        const NoSync scope = accumulates ? optimizer.accumulate() : optimizer.no_sync();
+        optimizer.set_batch_weight(own.size(), d.samples);
+        in_scope = gradient_of_input();
+      }
+      loss_of(d, net.l(x), t).backward();
+      optimizer.update();
+      EXPECT_LE(relative_difference(net.l.W.data().to(cpu(0)), expected), 1e-12) << accumulates;
+      // Outside of a step nothing weighs it.
+      Net first;
+      first.to(comm.device());
+      const Variable input(x.copy());
+      loss_of(d, first.l(input), t).backward({.drop_parameter_gradients = true});
+      EXPECT_TRUE(array_equal(in_scope, input.grad()));
+    });
+}
+
+// What weights leave for later is weighed then.
+TEST(LossWeight, PassesInPartsAreOnePass) {
+  for (const auto loss : {Division::Loss::kIgnored, Division::Loss::kClassWeights}) {
+    const Division d{.seed = 6, .samples = 11, .loss = loss};
+    const Array expected = one_pass(d);
+    comm::run_threads(2, [&](Communicator& comm) {
+      Net net;
+      auto optimizer = create_multi_node_optimizer(optimizers::SGD(1), comm);
+      optimizer.setup(net);
+      net.to(comm.device());
+      const Batch whole = batch_of(d);
+      const Batch own = comm.rank() == 0 ? whole.rows(0, 7) : whole.rows(7, 11);
+      const Array x = own.x.to(comm.device()), t = own.t.to(comm.device());
+      optimizer.zero_grads();
+      optimizer.set_batch_weight(own.size(), d.samples);
+      DeferredWeights later;
+      loss_of(d, net.l(x), t).backward({.weights_later = &later});
+      backward_weights(later);
+      optimizer.update();
+      EXPECT_LE(relative_difference(net.l.W.data().to(cpu(0)), expected), 1e-12);
+    });
+  }
+}
+
+// Of a sum of means nothing is known any more when weights get their gradients.
+TEST(LossWeight, ASumOfMeansDoesNotRunInParts) {
+  const Division d{.seed = 6, .samples = 8, .loss = Division::Loss::kSum};
+  comm::run_threads(2, [&](Communicator& comm) {
+    Net net;
+    auto optimizer = create_multi_node_optimizer(optimizers::SGD(1), comm);
+    optimizer.setup(net);
+    net.to(comm.device());
+    const Batch batch = batch_of(d);
+    optimizer.zero_grads();
+    DeferredWeights later;
+    loss_of(d, net.l(batch.x.to(comm.device())), batch.t.to(comm.device()))
+        .backward({.weights_later = &later});
+    EXPECT_NE(error_of<GradientError>([&] { backward_weights(later); }).find("whole passes"),
+              std::string::npos);
+  });
+}
+
+// The model's zero_grads() begins a step, also on a rank that has no pass in it.
+TEST(LossWeight, AFactorIsThatOfTheStepWhereTheModelZeroesItsGradients) {
+  for (const Sharding sharding : {Sharding::kNone, Sharding::kStates, Sharding::kGradients})
+    comm::run_threads(2, [&](Communicator& comm) {
+      Net net, one;
+      net.to(comm.device());
+      one.to(comm.device());
+      auto optimizer =
+          create_multi_node_optimizer(optimizers::SGD(0.1), comm, {.sharding = sharding});
+      optimizer.setup(net);
+      optimizers::SGD alone(0.1);
+      alone.setup(one);
+      for (int step = 0; step < 4; ++step) {
+        const Division d{.seed = uint64_t(step), .samples = 5 + step};
+        const Batch batch = batch_of(d);
+        // Rank 1 has samples in every other step.
+        const int64_t cut = step % 2 == 0 ? 3 : d.samples;
+        const Batch own = comm.rank() == 0 ? batch.rows(0, cut) : batch.rows(cut, d.samples);
+        step == 0 ? optimizer.zero_grads() : net.zero_grads();
+        optimizer.set_batch_weight(own.size(), d.samples);
+        if (own.size() > 0)
+          loss_of(d, net.l(own.x.to(comm.device())), own.t.to(comm.device())).backward();
+        optimizer.update();
+        alone.zero_grads();
+        loss_of(d, one.l(batch.x.to(comm.device())), batch.t.to(comm.device())).backward();
+        alone.update();
+        EXPECT_LE(relative_difference(net.l.W.data(), one.l.W.data()), 1e-12)
+            << step << ", " << name(sharding);
+      }
+    });
+}
+
+// A rank that leaves a pass out must say so, since all count by the samples of the first one.
+TEST(LossWeight, ARankThatDoesNotSetTheWeightOfTheFirstPassIsNamed) {
+  const auto train = [](Communicator& comm) {
+    Net net;
+    auto optimizer = create_multi_node_optimizer(optimizers::SGD(1), comm);
+    optimizer.setup(net);
+    net.to(comm.device());
+    const Batch batch = batch_of({.seed = 3, .samples = 8});
+    optimizer.zero_grads();
+    for (int pass = 0; pass < 3; ++pass) {
+      if (comm.rank() == 1 && pass == 0) continue;  // no samples
+      std::optional<NoSync> more;
+      if (pass < 2) more.emplace(optimizer.accumulate());
+      optimizer.set_batch_weight(pass == 0 ? 4 : 1, pass == 0 ? 4 : 2);
+      F::softmax_cross_entropy(net.l(batch.x.to(comm.device())), batch.t.to(comm.device()))
+          .backward();
+    }
+    optimizer.update();
+  };
+  const auto text = error_of<ValueError>([&] { comm::run_threads(2, train); });
+  EXPECT_NE(text.find("the number of samples of the first pass"), std::string::npos) << text;
+  EXPECT_NE(text.find("set_batch_weight in every pass"), std::string::npos) << text;
+}
+
+// Passes that the caller weighs, of which a rank has none in the scope of no_sync().
+TEST(LossWeight, AStepIsWeighedByHandOnARankWithoutAPassInTheScope) {
+  const Division d{.seed = 8, .samples = 10};
+  const Array expected = one_pass(d);
+  comm::run_threads(2, [&](Communicator& comm) {
+    Net net;
+    auto optimizer = create_multi_node_optimizer(optimizers::SGD(1), comm);
+    optimizer.setup(net);
+    net.to(comm.device());
+    const Batch whole = batch_of(d);
+    const auto counted = [](const Batch& part) {
+      return sum(not_equal(part.t, -1).astype(dtype::float64)).item<double>();
+    };
+    const auto pass = [&](const Batch& part) {
+      const double share = counted(part) / counted(whole) * comm.size();
+      (loss_of(d, net.l(part.x.to(comm.device())), part.t.to(comm.device())) * share).backward();
+    };
+    optimizer.zero_grads();
+    {
+      const NoSync more = optimizer.no_sync();
+      if (comm.rank() == 0) pass(whole.rows(0, 4));
+    }
+    pass(comm.rank() == 0 ? whole.rows(4, 8) : whole.rows(8, 10));
+    optimizer.update();
+    EXPECT_LE(relative_difference(net.l.W.data().to(cpu(0)), expected), 1e-12);
+  });
+}
+
+// Gradients are zero behind setup: a program may call zero_grads() at the end of its steps.
+TEST(LossWeight, TheFirstStepMayBeginWithoutZeroGrads) {
+  using Loss = Division::Loss;
+  for (const Sharding sharding :
+       {Sharding::kNone, Sharding::kStates, Sharding::kGradients, Sharding::kParameters})
+    for (const Loss loss : {Loss::kIgnored, Loss::kClassWeights, Loss::kUser, Loss::kTokens})
+      for (const int64_t cut : {6, 10})  // of 10 samples: rank 1 has 4, or none
+        comm::run_threads(2, [&](Communicator& comm) {
+          if (cut == 10 && sharding == Sharding::kParameters) return;
+          Net net, one;
+          net.to(comm.device());
+          one.to(comm.device());
+          auto optimizer =
+              create_multi_node_optimizer(optimizers::SGD(0.1), comm, {.sharding = sharding});
+          optimizer.setup(net);
+          optimizers::SGD alone(0.1);
+          alone.setup(one);
+          for (int step = 0; step < 3; ++step) {
+            const Division d{.seed = uint64_t(step), .samples = 10, .loss = loss};
+            const Batch all = batch_of(d);
+            const Batch batch{all.x.to(comm.device()), all.t.to(comm.device())};
+            const Batch own = comm.rank() == 0 ? batch.rows(0, cut) : batch.rows(cut, 10);
+            optimizer.set_batch_weight(own.size(), 10);
+            if (own.size() > 0) loss_of(d, net.l(own.x), own.t).backward();
+            optimizer.update();
+            optimizer.zero_grads();
+            loss_of(d, one.l(batch.x), batch.t).backward();
+            alone.update();
+            alone.zero_grads();
+            optimizer.gather_parameters();
+            EXPECT_LE(relative_difference(net.l.W.data(), one.l.W.data()), 1e-12)
+                << text_of(d) << ", step " << step << ", " << name(sharding);
+          }
+        });
+}
+
+TEST(LossWeight, ASumOfMeansBeforeTheFirstZeroGradsIsAnError) {
+  comm::run_threads(2, [&](Communicator& comm) {
+    Net net;
+    net.to(comm.device());
+    auto optimizer = create_multi_node_optimizer(optimizers::SGD(1), comm);
+    optimizer.setup(net);
+    const Division d{.seed = 6, .samples = 8, .loss = Division::Loss::kSum};
+    const Batch batch = batch_of(d);
+    loss_of(d, net.l(batch.x.to(comm.device())), batch.t.to(comm.device())).backward();
+    EXPECT_NE(error_of<GradientError>([&] { optimizer.update(); }).find("before the first pass"),
+              std::string::npos);
+  });
+}
+
+// Means inside of what is recomputed show when it runs again.
+TEST(LossWeight, ASumOfMeansIsNotRecomputedUnlessAllCount) {
+  comm::run_threads(2, [&](Communicator& comm) {
+    Net net;
+    auto optimizer = create_multi_node_optimizer(optimizers::SGD(1), comm);
+    optimizer.setup(net);
+    net.to(comm.device());
+    const auto pass = [&](bool all_count, Division::Loss loss) {
+      const Division d{.seed = 1, .samples = 9, .loss = loss, .all_count = all_count};
+      const Batch batch = batch_of(d);
+      const Array x = batch.x.to(comm.device()), t = batch.t.to(comm.device());
+      optimizer.zero_grads();
+      F::recompute([&net, d, t](const Variable& in) { return loss_of(d, net.l(in), t); },
+                   Variable::constant(x))
+          .backward();
+      optimizer.update();
+    };
+    EXPECT_NO_THROW(pass(false, Division::Loss::kIgnored));
+    EXPECT_NO_THROW(pass(false, Division::Loss::kTokens));
+    EXPECT_NE(error_of<GradientError>([&] { pass(false, Division::Loss::kSum); }).find("Recompute"),
+              std::string::npos);
+  });
+}
+
 // Slices ------------------------------------------------------------------------------------------
 
 Array sliced(const Division& d, Communicator& comm) {
@@ -387,6 +664,28 @@ TEST(LossWeight, MicroBatchesOfWhichOneDeclaresACountAreOnePass) {
     weights[size_t(m)] *= part;
     EXPECT_LE(relative_difference(weights_after(m, part, equal), weights_after(-1, 1, weights)),
               1e-12);
+  }
+}
+
+// Each stage's gradients are those of the mean times a number of its own.
+TEST(LossWeight, TheNormOverStagesOfOneDeviceIsThatOfOnePass) {
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    const Division d = pipeline_division(seed);
+    const Batch batch = batch_of(d);
+    Sequence model, one;
+    fill_sequence(model);
+    fill_sequence(one);
+    Pipeline p(model, pipeline::partition(model, 3), pipeline::one_forward_one_backward(3, 4),
+               {cpu(0), cpu(0), cpu(0)}, {.clip_norm = 0.01});
+    p.setup([] { return optimizers::SGD(1); });
+    p.step(batch.x, batch.t, [&](const Variable& y, const Array& t) { return loss_of(d, y, t); });
+    optimizers::SGD optimizer(1);
+    optimizer.setup(one);
+    optimizer.zero_grads();
+    loss_of(d, one(Variable::constant(batch.x)), batch.t).backward();
+    optimizer.clip_grads(0.01);
+    optimizer.update();
+    EXPECT_LE(relative_difference(weights_of(model), weights_of(one)), 1e-13) << text_of(d);
   }
 }
 

@@ -27,6 +27,10 @@ class PassStart {
   // create_graph, too.
   void scale_means(const Arrays& factors, double unit);
 
+  // The pass is over a part of a batch: means that F::recompute hides until then must count
+  // everything (GradientError).
+  void is_of_a_part();
+
  private:
   // Whether the pass has no factor yet.
   bool begins(double unit);

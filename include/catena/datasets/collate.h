@@ -23,4 +23,11 @@ struct PadOptions {
 //   PrefetchIterator batches(data, order, device, {}, {.collate = datasets::pad_samples()});
 Collate pad_samples(const PadOptions& options = {});
 
+namespace detail {
+struct PadSamples {
+  PadOptions options;
+  Arrays operator()(const std::vector<Arrays>& samples) const;
+};
+}  // namespace detail
+
 }  // namespace catena::datasets

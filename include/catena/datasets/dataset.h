@@ -42,7 +42,8 @@ class Dataset {
   // The arrays of one sample, on a CPU; of columns, one for each.
   virtual Arrays sample(int64_t position) const;
   // A batch as new arrays on a CPU device: of columns by gather(), else, and where `collate` is
-  // given, made of the samples by `collate` (default: stack_samples).
+  // given, made of the samples by `collate` (default: stack_samples). Without positions: arrays
+  // without rows, for which stack_samples and pad_samples get sample 0; of another `collate` none.
   Arrays batch(std::span<const int64_t> positions, Device device = cpu(0),
                const Collate& collate = {}) const;
   // All samples, in order.

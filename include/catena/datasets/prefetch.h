@@ -16,7 +16,8 @@ namespace catena::datasets {
 // One rank's part of a global batch.
 struct Batch {
   // One a column, (size(), ...), or what the iterator's Collate has made, on the iterator's device.
-  // Without samples of this rank a Collate makes none.
+  // Without samples of this rank they have no rows, and a Collate other than pad_samples makes
+  // none.
   Arrays arrays;
   int64_t global_count = 0;  // samples over all ranks
   double weight = 1;         // size() / global_count
@@ -29,6 +30,10 @@ struct Batch {
   const Array& x() const { return column(0); }
   const Array& t() const { return column(1); }
   const Array& column(size_t k) const {
+    CATENA_CHECK(IndexError, count != 0 || !arrays.empty(), "Batch: column ", k,
+                 " was asked for, but this rank has no samples in the batch, of which its collate "
+                 "function makes no arrays; leave the batch out, or let no rank run out of samples "
+                 "(.drop_last = true)");
     CATENA_CHECK(IndexError, k < arrays.size(), "Batch: column ", k, " was asked for",
                  k == 1 ? " (t(), the labels)" : "", ", but the data set has ", arrays.size(),
                  " column(s)");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "catena/autograd/backward_observer.h"
+#include "catena/autograd/mean.h"
 #include "catena/comm/communicator.h"
 #include "catena/optimizers/optimizer.h"
 #include "catena/parallel/batch_order.h"
@@ -60,6 +61,9 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   // The passes of this step accumulate, each with the weight that is set for it. Between zero_grads
   // and the first pass of the step (GradientError).
   void accumulate();
+  // A scope of no_sync() begins. The step is weighed by hand, also on a rank that has no pass in
+  // it.
+  void expect_pass_by_hand();
   // Where the batches come from, in which the ranks must agree; ValueError likewise.
   void set_batch_order(const BatchOrder& order) { order_ = order; }
 
@@ -149,6 +153,10 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   void check_replayed_share(const Share& captured) const;
   bool begin_agreement();
   void count_losses();
+  bool adds_to_step() const;
+  void begin_last_reductions();
+  void note_first_pass(PassStart& start);
+  void count_first_step();
   bool weighs_losses() const;
   void flush();
   void wait();
@@ -174,6 +182,14 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   std::shared_ptr<StepAgreement> agreement_;
   std::shared_ptr<SliceRun> slices_;
   std::shared_ptr<LossWeight> losses_;
+  // Of the first step, if nobody zeroes gradients before it: its passes, which are not
+  // synchronised, and what the loss of the only one divided by.
+  struct FirstStep {
+    int passes = 0;
+    Array counted;             // of a loss that is a mean
+    std::vector<Mean> of_sum;  // of one that is a sum of them
+  } first_step_;
+  Array first_factor_;  // of this rank's gradients in that step, before their reduction
   BatchOrder order_;
   uint64_t capture_ = 0;  // the last graph capture with a step of this optimizer
   bool compare_ = false;  // the states of the ranks, after the next update that is not captured

@@ -145,7 +145,10 @@ class MultiNodeOptimizer {
   // While the result lives, backward only adds to this rank's gradients; the first backward after
   // it averages the sums. Several micro-batches: all but the last inside, each loss multiplied by
   // its share. Nothing is weighed by what a loss counted: accumulate() does that.
-  [[nodiscard]] NoSync no_sync() { return NoSync(reducer_->comm()); }
+  [[nodiscard]] NoSync no_sync() {
+    reducer_->expect_pass_by_hand();
+    return NoSync(reducer_->comm());
+  }
   // Copies rank 0's parameters, persistent arrays, states, hyper-parameters and t to the other
   // ranks, for instance after loading a checkpoint on rank 0 alone (from_rank0.h reads whole
   // checkpoints so). Collective. ValueError where states are spread and were not loaded

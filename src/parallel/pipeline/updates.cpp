@@ -234,23 +234,30 @@ void Updates::finish_step(bool updates) {
 
 // A sum for each parameter of the model, so that the total has one order, whatever the cut; of
 // spread states, over what is updated here.
+Array Updates::squares_of(Device device, const Member& member) const {
+  Array squares = zeros({static_cast<int64_t>(numbers_.size())}, {Dtype::kFloat64, device});
+  for (const auto& arena : member.optimizer->layout().arenas()) {
+    for (const auto& slot : arena.slots()) {
+      const auto number = numbers_.find(slot.parameter.state());
+      const auto here = intersection({slot.offset, slot.offset + slot.size}, arena.covers());
+      if (number == numbers_.end() || here.size() == 0) continue;
+      const Array part = arena.gradient().part(here);
+      squares(Slice(number->second, number->second + 1))
+          .assign(optimizers::sum_of_squares(part).reshape({1}));
+    }
+  }
+  for (const auto& stage : member.optimizer->stages())
+    if (const Array factor = stage->gradient_factor(device); factor.defined())
+      squares = multiply(squares, square(factor));
+  return squares;
+}
+
 Array Updates::squares_on(Device device, const std::vector<Member*>& members) const {
   const DeviceScope scope(device);
-  Array squares = zeros({static_cast<int64_t>(numbers_.size())}, {Dtype::kFloat64, device});
+  Array squares;
   for (const Member* member : members) {
-    for (const auto& arena : member->optimizer->layout().arenas()) {
-      for (const auto& slot : arena.slots()) {
-        const auto number = numbers_.find(slot.parameter.state());
-        const auto here = intersection({slot.offset, slot.offset + slot.size}, arena.covers());
-        if (number == numbers_.end() || here.size() == 0) continue;
-        const Array part = arena.gradient().part(here);
-        squares(Slice(number->second, number->second + 1))
-            .assign(optimizers::sum_of_squares(part).reshape({1}));
-      }
-    }
-    for (const auto& stage : member->optimizer->stages())
-      if (const Array factor = stage->gradient_factor(device); factor.defined())
-        squares = multiply(squares, square(factor));
+    const Array own = squares_of(device, *member);
+    squares = squares.defined() ? catena::add(squares, own) : own;
   }
   return squares;
 }

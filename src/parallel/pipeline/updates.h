@@ -88,6 +88,7 @@ class Updates {
   void expect_scaled();
   void number_parameters();
   Array sum_of_squares();
+  Array squares_of(Device device, const Member& member) const;
   Array squares_on(Device device, const std::vector<Member*>& members) const;
 
   Sequence& model_;
