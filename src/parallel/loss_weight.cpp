@@ -179,8 +179,8 @@ void LossWeight::count(const Array& counted) {
   is_counted_ = is_pending_ = true;
 }
 
-// On a device the sum is made where the losses of a program declare what they counted, of which this
-// one may be another, or passes accumulate.
+// On a device the sum is made where the losses of a program declare what they counted, of which
+// this one may be another, or passes accumulate.
 void LossWeight::count(double counted) {
   if (slice_samples_ >= 0) {
     slice_counts_[slice_] = full({1}, counted, {Dtype::kFloat64, comm_.device()});
