@@ -33,9 +33,11 @@ Communicator* keepers_of_part(const BatchRanks& ranks, const BucketReduction& bu
 // The second half where other ranks keep the same part: what each has summed is weighted already.
 BucketReduction of_own_part(const BucketReduction& bucket) {
   const bool is_mean = bucket.op.kind == comm::Reduction::kMean;
-  return {
-      bucket.own,        {}, is_mean ? comm::Reduction::kMean : comm::Reduction::kSum, bucket.tag,
-      bucket.travels_as, {}};
+  return {.gradient = bucket.own,
+          .own = {},
+          .op = is_mean ? comm::Reduction::kMean : comm::Reduction::kSum,
+          .tag = bucket.tag,
+          .travels_as = bucket.travels_as};
 }
 
 Event start_plainly(const BatchRanks& ranks, const BucketReduction& bucket, const Stream& side) {

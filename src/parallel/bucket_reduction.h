@@ -22,8 +22,8 @@ struct BucketReduction {
   Array own;        // where this rank's part goes; undefined: all ranks get everything, in place
   comm::Reduce op;  // sum, mean or weighted sum
   comm::CallTag tag;
-  std::optional<Dtype> travels_as;  // BucketOptions::reduce_dtype where it applies
-  Array sum;                        // to which `own` is added then; undefined: to none
+  std::optional<Dtype> travels_as = {};  // BucketOptions::reduce_dtype where it applies
+  Array sum = {};                        // to which `own` is added then; undefined: to none
 };
 
 // Adds up what the losses of a step divided by, if that is still to be done: on the communicator's

@@ -215,9 +215,9 @@ void GradientReducer::backward_begins() {
 
 // Gradients are about to be made and reduced. Sums of passes before stay aside.
 void GradientReducer::prepare_reductions() {
-  for (size_t i = 0; i < optimizer_->layout().arenas().size(); ++i)
-    round_->has_sums() ? optimizer_->arena(i).set_own_gradient_aside()
-                       : optimizer_->arena(i).reopen_gradient();
+  if (!round_->has_sums()) reopen();
+  for (size_t i = 0; round_->has_sums() && i < optimizer_->layout().arenas().size(); ++i)
+    optimizer_->arena(i).set_own_gradient_aside();
   update_buckets();
 }
 
@@ -471,7 +471,7 @@ void GradientReducer::reduce(size_t index) {
   const Array gradient = arena.gradient().part({bucket.begin, bucket.end});
   if (first_factor_.defined())
     multiply(gradient, first_factor_.astype(compute_dtype(gradient.dtype())), gradient);
-  BucketReduction reduction{gradient, {}, weighted(bucket.arena, gradient), tag, {}, {}};
+  BucketReduction reduction{gradient, {}, weighted(bucket.arena, gradient), tag};
   if (!goes_by_copies(arena)) reduction.travels_as = travelling_dtype(arena.dtype(), options_);
   const Array own =
       scatters(arena) ? arena.own_gradient(options_.sharding >= Sharding::kGradients) : Array();

@@ -7,6 +7,7 @@
 #include "catena/comm/internals.h"
 #include "catena/core/graph.h"
 #include "catena/parallel/gradient_reducer.h"
+#include "catena/parallel/tensor/placement.h"
 #include "equal_states.h"
 #include "loss_weight.h"
 #include "setup_agreement.h"
@@ -32,11 +33,9 @@ namespace {
 
 // Whether one of the axes, "expert" or "data+expert", is among those of the communicator.
 bool shares_an_axis(const Communicator& comm, const std::string& mesh_axis) {
-  const std::string all = "+" + mesh_axis + "+";
+  const std::vector<std::string> cut = axes_of(mesh_axis);
   const std::vector<std::string>& names = comm.axis().names;
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-    return all.find("+" + name + "+") != std::string::npos;
-  });
+  return std::find_first_of(cut.begin(), cut.end(), names.begin(), names.end()) != cut.end();
 }
 
 // Ranks that average have the same parameters: rank 0's values would replace the others' pieces.

@@ -36,7 +36,6 @@ class Round {
   // Why gradients of which parts were kept are none to update with.
   enum class Spoiled : uint8_t { kNot, kByPass, kByMove };
 
-  State state() const { return state_; }
   bool is(State state) const { return state_ == state; }
   // Whether nothing has been reduced in this step.
   bool is_open() const { return is(State::kIdle) || is(State::kOpen); }

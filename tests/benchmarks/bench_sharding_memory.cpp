@@ -25,6 +25,7 @@
 #include "catena/functions/math.h"
 #include "catena/optimizers/adam.h"
 #include "catena/parallel/multi_node_optimizer.h"
+#include "sharding_by_name.h"
 #include "timing.h"
 
 namespace {
@@ -84,14 +85,6 @@ void use_communicator(Communicator& comm) {
   synchronize(comm.device());
   free_all_blocks(comm.device());
   comm.barrier();
-}
-
-Sharding sharding_of(const std::string& asked) {
-  for (const Sharding sharding :
-       {Sharding::kNone, Sharding::kStates, Sharding::kGradients, Sharding::kParameters})
-    if (parallel::name(sharding) == asked) return sharding;
-  fail<ValueError>("bench_sharding_memory: expected none, states, gradients or parameters, got '",
-                   asked, "'");
 }
 
 class Training {
@@ -163,7 +156,7 @@ class Training {
 };
 
 int run(int argc, char** argv) {
-  const Sharding sharding = sharding_of(argc > 1 ? argv[1] : "");
+  const Sharding sharding = testing::sharding_by_name(argc > 1 ? argv[1] : "");
   const int64_t width = argc > 2 ? std::stoll(argv[2]) : 8192;
   const int64_t layers = argc > 3 ? std::stoll(argv[3]) : 16;
   const CommunicatorPtr comm = create_communicator();

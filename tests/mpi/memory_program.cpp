@@ -16,6 +16,7 @@
 #include "catena/optimizers/adam.h"
 #include "catena/parallel/multi_node_optimizer.h"
 #include "catena/training/checkpoint_folder.h"
+#include "sharding_by_name.h"
 #include "temp_folder.h"
 
 namespace catena {
@@ -111,18 +112,11 @@ Expected expected(Sharding sharding, double ranks) {
   }
 }
 
-Sharding sharding_of(const std::string& asked) {
-  for (const Sharding sharding :
-       {Sharding::kNone, Sharding::kStates, Sharding::kGradients, Sharding::kParameters})
-    if (parallel::name(sharding) == asked) return sharding;
-  fail<ValueError>("memory_program: expected a kind of sharding, got '", asked, "'");
-}
-
 // What is resident between two steps is part of the most that ever was.
 int run(int argc, char** argv) {
   const CommunicatorPtr comm = create_communicator();
   const DeviceScope scope(comm->device());
-  const Sharding sharding = sharding_of(argc > 1 ? argv[1] : "");
+  const Sharding sharding = testing::sharding_by_name(argc > 1 ? argv[1] : "");
   {
     Net small(4, 256);  // code, and the buffers of the communicator
     train(*comm, small, 256, sharding);

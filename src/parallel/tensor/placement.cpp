@@ -34,6 +34,15 @@ std::string mesh_axis_of(const Communicator& comm) {
   return comm.axis().names.empty() ? "" : comm.axis().text();
 }
 
+std::vector<std::string> axes_of(const std::string& mesh_axis) {
+  std::vector<std::string> axes;
+  for (size_t begin = 0, end = 0; end != mesh_axis.npos; begin = end + 1) {
+    end = mesh_axis.find('+', begin);
+    axes.push_back(mesh_axis.substr(begin, end - begin));
+  }
+  return axes;
+}
+
 Placement piece_of(const Shape& whole, const Communicator& comm, int axis,
                    const std::vector<int64_t>& sizes) {
   CATENA_CHECK(ShapeError, axis >= 0 && size_t(axis) < whole.size(), kWho, ": axis ", axis,

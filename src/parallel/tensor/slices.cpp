@@ -14,12 +14,10 @@ namespace {
 bool is_along(const Communicator& comm, const std::string& mesh_axis) {
   const std::vector<std::string>& names = comm.axis().names;
   if (mesh_axis.empty() || names.empty()) return true;
-  for (size_t begin = 0, end = 0; end != mesh_axis.npos; begin = end + 1) {
-    end = mesh_axis.find('+', begin);
-    if (std::find(names.begin(), names.end(), mesh_axis.substr(begin, end - begin)) == names.end())
-      return false;
-  }
-  return true;
+  const std::vector<std::string> cut = axes_of(mesh_axis);
+  return std::all_of(cut.begin(), cut.end(), [&](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  });
 }
 
 // Into how many slices these ranks cut the parameter.

@@ -22,6 +22,8 @@ namespace catena::parallel {
 // The name of the axis of ranks that the communicator is, for Placement::Over::mesh_axis; empty
 // where it has none.
 std::string mesh_axis_of(const Communicator& comm);
+// The axes of such a name: "context" and "tensor" of "context+tensor".
+std::vector<std::string> axes_of(const std::string& mesh_axis);
 
 // How this rank's piece of an array of shape `whole` lies, where the ranks of `comm` have
 // neighbouring pieces along `axis` in the order of their ranks: equal ones, or of sizes[rank]
