@@ -28,7 +28,8 @@ TEST(Sharding, TakesAShareOfTheMemory) {
   EXPECT_LT(bytes(Sharding::kParameters), whole * 1.6);
 }
 
-// No more than three units at once, forward and backward, and each is gathered twice at most.
+// No more than three units in use at once, forward and backward, and each is gathered twice at
+// most. From the second step on, the one that backward needs first after those stays.
 TEST(Sharding, UnitsAreHereWhileTheyAreUsed) {
   comm::run_threads(2, [](Communicator& comm) {
     ShardedModel trained(comm, sharded(Sharding::kParameters));
@@ -42,12 +43,12 @@ TEST(Sharding, UnitsAreHereWhileTheyAreUsed) {
       trained.optimizer.zero_grads();
       EXPECT_EQ(here(), 0u);
       const Variable loss = mean_loss(trained.net, trained.batch());
-      EXPECT_EQ(here(), 3u);
+      EXPECT_EQ(here(), step == 0 ? 3u : 4u);
       loss.backward();
       EXPECT_EQ(here(), 3u);
       trained.optimizer.update();
       EXPECT_EQ(here(), 0u);
-      EXPECT_EQ(trained.optimizer.sharded()->gathers() - before, 6 + 3) << step;
+      EXPECT_EQ(trained.optimizer.sharded()->gathers() - before, 6 + (step == 0 ? 3 : 2)) << step;
     }
     trained.optimizer.gather_parameters();
     EXPECT_EQ(here(), 6u);
@@ -107,44 +108,111 @@ TEST(Sharding, UnitsAreTheBlocksOfAContainer) {
   });
 }
 
-// One unit is here at a time, but for those of one call, and one on its way.
-TEST(Sharding, LargeUnitsAreFreedWhenOthersAreUsed) {
-  struct Large : FunctionSet {
-    std::vector<F::Linear> layers;
-    Large() {
-      for (int i = 0; i < 4; ++i) layers.emplace_back(2112, 2112);  // 17 MiB
-    }
-    CATENA_FUNCTIONS(layers)
-  };
-  comm::run_threads(2, [](Communicator& comm) {
-    Large net;
+constexpr int64_t kLarge = 1500;
+
+// A unit of 17 MiB.
+struct LargeBlock : FunctionSet {
+  F::Linear l1{kLarge, kLarge}, l2{kLarge, kLarge};
+  CATENA_FUNCTIONS(l1, l2)
+  Variable operator()(const Variable& x) { return l2(l1(x)); }
+};
+struct LargeNet : FunctionSet {
+  std::vector<LargeBlock> blocks = std::vector<LargeBlock>(4);
+  CATENA_FUNCTIONS(blocks)
+};
+
+struct LargeTraining {
+  LargeNet net;
+  MultiNodeOptimizer optimizer;
+  explicit LargeTraining(Communicator& comm)
+      : optimizer(create_multi_node_optimizer(optimizers::SGD(1e-3), comm,
+                                              {.sharding = Sharding::kParameters})) {
     net.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(1e-3), comm,
-                                                 {.sharding = Sharding::kParameters});
     optimizer.setup(net);
-    const auto here = [&] {
-      const auto& arenas = optimizer->layout().arenas();
-      return std::count_if(arenas.begin(), arenas.end(),
-                           [](const ParameterArena& arena) { return arena.has_whole_data(); });
-    };
-    for (int step = 0; step < 3; ++step) {
-      const int64_t before = optimizer.sharded()->gathers();
-      optimizer.zero_grads();
-      Variable h(ones({1, 2112}, {dtype::float32, comm.device()}));
-      for (F::Linear& layer : net.layers) {
-        h = layer(h);
-        EXPECT_EQ(here(), 1);
-      }
-      F::sum(h).backward();
-      EXPECT_EQ(here(), 1);
-      optimizer.update();
-      EXPECT_EQ(optimizer.sharded()->gathers() - before, 4 + 3) << step;
-    }
-    EXPECT_EQ(F::concat({net.layers[0].b, net.layers[1].b, net.layers[3].b}, 0).size(), 3 * 2112);
-    EXPECT_EQ(here(), 3);
-    F::sum(net.layers[2].b);
+  }
+  int64_t here() {
+    const auto& arenas = optimizer->layout().arenas();
+    return std::count_if(arenas.begin(), arenas.end(),
+                         [](const ParameterArena& arena) { return arena.has_whole_data(); });
+  }
+  Variable input() const { return Variable(ones({1, kLarge}, {dtype::float32, net.device()})); }
+  // The number of gathers in a step whose loss is the sum of what `forward` returns.
+  template <typename Forward>
+  int64_t gathers_of_step(const Forward& forward) {
+    const int64_t before = optimizer.sharded()->gathers();
+    optimizer.zero_grads();
+    F::sum(forward(input())).backward();
     EXPECT_EQ(here(), 1);
-    optimizer.check_state();
+    optimizer.update();
+    return optimizer.sharded()->gathers() - before;
+  }
+};
+
+// One unit is here at a time, but for those of one call, and one on its way, or kept for its next
+// use.
+TEST(Sharding, LargeUnitsAreFreedWhenOthersAreUsed) {
+  comm::run_threads(2, [](Communicator& comm) {
+    LargeTraining t(comm);
+    const auto bias = [&](size_t block) -> Parameter& { return t.net.blocks[block].l1.b; };
+    for (int step = 0; step < 4; ++step) {
+      const auto forward = [&](Variable h) {
+        for (size_t i = 0; i < 4; ++i) {
+          h = t.net.blocks[i](h);
+          EXPECT_EQ(t.here(), step > 0 && i == 3 ? 2 : 1) << "what backward uses next stays";
+        }
+        if (step == 3) F::sum(bias(0));
+        EXPECT_EQ(t.here(), step == 1 || step == 2 ? 2 : 1) << "unless another one is used next";
+        return h;
+      };
+      const int64_t second = step == 0 ? 3 : step < 3 ? 2 : 5;
+      EXPECT_EQ(t.gathers_of_step(forward), 4 + second) << step;
+    }
+    EXPECT_EQ(F::concat({bias(0), bias(1), bias(3)}, 0).size(), 3 * kLarge);
+    EXPECT_EQ(t.here(), 3);
+    F::sum(bias(2));
+    EXPECT_EQ(t.here(), 1);
+    t.optimizer.check_state();
+  });
+}
+
+TEST(Sharding, LargeUnitsThatAreUsedInTurnStay) {
+  comm::run_threads(2, [](Communicator& comm) {
+    LargeTraining t(comm);
+    const auto forward = [&](Variable h) {
+      for (size_t i = 0; i < 4; ++i) h = t.net.blocks[i % 2](h);
+      return h;
+    };
+    std::vector<int64_t> gathers;
+    for (int step = 0; step < 4; ++step) gathers.push_back(t.gathers_of_step(forward));
+    EXPECT_EQ(gathers, (std::vector<int64_t>{7, 3, 2, 2}));
+    // A step that ends without the use for which a unit was kept
+    t.optimizer.zero_grads();
+    forward(t.input());
+    EXPECT_EQ(t.here(), 2);
+    t.optimizer.update();
+    EXPECT_EQ(t.here(), 0);
+    t.gathers_of_step(forward);
+    t.optimizer.check_state();
+  });
+}
+
+// The unit with which a pass ends and the next one begins is gathered once for both.
+TEST(Sharding, UnitsStayBetweenPassesThatAccumulate) {
+  comm::run_threads(2, [](Communicator& comm) {
+    ShardedModel trained(comm, sharded(Sharding::kParameters));
+    for (int step = 0; step < 5; ++step) {
+      const int64_t before = trained.optimizer.sharded()->gathers();
+      trained.optimizer.zero_grads();
+      {
+        const NoSync more = trained.optimizer.accumulate();
+        mean_loss(trained.net, trained.batch()).backward();
+      }
+      mean_loss(trained.net, trained.batch()).backward();
+      trained.optimizer.update();
+      // Six, and the other three for backward; a pass behind another has three already. From the
+      // second step on, each backward has a fourth.
+      EXPECT_EQ(trained.optimizer.sharded()->gathers() - before, step == 0 ? 15 : 13) << step;
+    }
   });
 }
 

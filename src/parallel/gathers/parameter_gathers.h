@@ -47,7 +47,7 @@ class ParameterGathers : public BackwardObserver {
   // How often an arena was gathered.
   int64_t count() const { return count_; }
 
-  void gradient_is_final(ParameterState&) final {}
+  void gradient_is_final(ParameterState&) override {}
 
  protected:
   // Which calls of parameters it needs. Uses cost a look at each operand of each function.

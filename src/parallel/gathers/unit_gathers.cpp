@@ -23,6 +23,7 @@ void UnitGathers::detached() {
   recent_.clear();
   order_.clear();
   before_.clear();
+  kept_.clear();
 }
 
 void UnitGathers::attached() {
@@ -38,7 +39,8 @@ void UnitGathers::attached() {
     }
     bytes_[units_.back()] += bytes_of(a);
   }
-  most_bytes_ = std::max(*std::max_element(bytes_.begin(), bytes_.end()), kSmallUnits);
+  most_bytes_ = std::max(*std::max_element(bytes_.begin(), bytes_.end()),
+                         bytes_of_small_units(comm_.device()));
   stays_ = is_new_ = true;
   for (size_t a = 0; a < arena_count(); ++a) stays_ = is_new_ = stays_ && is_here(a);
 }
@@ -57,10 +59,29 @@ void UnitGathers::before_use(ParameterState& parameter) {
     watch_kept_values(index);
   }
   if (stays_) return;
+  const bool was_kept = kept_.erase(index) > 0;
+  if (!is_here(index)) kept_arrive();
   note_use(units_[index]);
-  if (is_here(index)) return;
-  arrive(index);
+  if (is_here(index) && !was_kept) return;
+  if (!was_kept) arrive(index);
   start_following(index);
+}
+
+void UnitGathers::backward_begins() {
+  left_.assign(bytes_.size(), 0);
+  for (size_t a = 0; a < arena_count(); ++a) left_[units_[a]] += arena(a).slots().size();
+}
+
+// A unit with which a pass is done makes room for what was kept, and that for what comes next.
+void UnitGathers::gradient_is_final(ParameterState& parameter) {
+  const auto known = arena_of(parameter);
+  if (!known || kept_.empty()) return;
+  const size_t unit = units_[*known];
+  if (left_[unit] == 0 || --left_[unit] > 0) return;
+  kept_arrive();
+  std::erase_if(recent_, [&](const Use& other) { return other.unit == unit; });
+  let_unit_go(unit);
+  if (place_ < before_.size()) start(before_[place_]);
 }
 
 std::optional<KeptValues> UnitGathers::kept_values(ParameterState& parameter) {
@@ -79,12 +100,23 @@ std::optional<KeptValues> UnitGathers::kept_values(ParameterState& parameter) {
   return KeptValues{own.data().part(here), here.size() > 0 ? here.begin - first : 0, slot->order};
 }
 
-// What arrived next in the step before is on its way while this arena is used.
+// What arrived next in the step before is on its way while this arena is used, or was kept.
 void UnitGathers::start_following(size_t index) {
   order_.push_back(index);
   const bool is_as_before = place_ < before_.size() && before_[place_] == index;
   place_ = is_as_before ? place_ + 1 : before_.size();
   if (place_ < before_.size()) start(before_[place_]);
+}
+
+// Backward says nothing of uses of values that are here: those that were kept are in use when it is
+// done with others, or needs others.
+void UnitGathers::kept_arrive() {
+  for (const size_t index : kept_)
+    if (recent_.empty() || recent_.front().unit != units_[index])
+      recent_.push_front({units_[index], 0});
+  while (place_ < before_.size() && kept_.contains(before_[place_]))
+    order_.push_back(before_[place_++]);
+  kept_.clear();
 }
 
 // What the running call does not use makes room for what comes. What stays must not depend on what
@@ -99,10 +131,31 @@ void UnitGathers::note_use(size_t unit) {
     return bytes > most_bytes_ && recent_.back().call != use.call;
   };
   while (recent_.size() > kUnitsInUse || is_too_much()) {
-    for (size_t a = 0; a < arena_count(); ++a)
-      if (units_[a] == recent_.back().unit) let_go(a);
+    if (!keep_for_arrival(recent_.back().unit, unit)) let_unit_go(recent_.back().unit);
     recent_.pop_back();
   }
+}
+
+// Whether a unit arrived next after the one in use in the step before, as at the turn from forward
+// to backward: it stays instead of what would be on its way.
+bool UnitGathers::keep_for_arrival(size_t unit, size_t used) {
+  size_t next = place_;
+  while (next < before_.size() && units_[before_[next]] == used) ++next;
+  const size_t first = next;
+  for (; next < before_.size() && units_[before_[next]] == unit; ++next)
+    if (is_here(before_[next])) kept_.insert(before_[next]);
+  return next > first;
+}
+
+void UnitGathers::let_unit_go(size_t unit) {
+  for (size_t a = 0; a < arena_count(); ++a)
+    if (units_[a] == unit) let_go(a);
+}
+
+// The memory is freed.
+void UnitGathers::let_go(size_t index) {
+  kept_.erase(index);
+  arena(index).keep_own_data(true);
 }
 
 // The side stream writes the memory of units that were freed behind the stream that is current
@@ -143,6 +196,7 @@ void UnitGathers::after_rule() {
 
 void UnitGathers::all_gathered() {
   recent_.clear();
+  kept_.clear();
   stays_ = true;
 }
 

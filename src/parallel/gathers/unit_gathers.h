@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <set>
 #include <vector>
 
 #include "parallel/gathers/parameter_gathers.h"
@@ -21,6 +22,8 @@ class UnitGathers final : public ParameterGathers {
   void after_rule() override;
 
   void before_use(ParameterState& parameter) override;
+  void backward_begins() override;
+  void gradient_is_final(ParameterState& parameter) override;
   // Values that are on their way come first: they would replace what is written to the part.
   std::optional<KeptValues> kept_values(ParameterState& parameter) override;
 
@@ -29,13 +32,15 @@ class UnitGathers final : public ParameterGathers {
   void detached() override;
   void all_gathered() override;
   void about_to_gather() override { note_stream(); }
-  // The memory is freed.
-  void let_go(size_t index) override { arena(index).keep_own_data(true); }
+  void let_go(size_t index) override;
   void watch_launches() override;
 
   void free_all();
   void start_following(size_t index);
+  void kept_arrive();
   void note_use(size_t unit);
+  bool keep_for_arrival(size_t unit, size_t used);
+  void let_unit_go(size_t unit);
   void note_stream();
   void require_own_capture(size_t index) const;
   void watch_kept_values(size_t index);
@@ -50,9 +55,11 @@ class UnitGathers final : public ParameterGathers {
   std::deque<Use> recent_;              // units used last, the last one first
   std::vector<size_t> order_, before_;  // arenas that arrived in this step, and in that before
   size_t place_ = 0;                    // in before_, of the next arrival
-  bool stays_ = false;                  // all values are here until the next update
-  bool is_new_ = false;                 // no step has begun since setup: and until that
-  int64_t times_freed_ = 0;             // how often values that stayed have gone
+  std::set<size_t> kept_;     // arenas that stay for their next use, as if they arrived then
+  std::vector<size_t> left_;  // parameters of each unit that the running pass may use
+  bool stays_ = false;        // all values are here until the next update
+  bool is_new_ = false;       // no step has begun since setup: and until that
+  int64_t times_freed_ = 0;   // how often values that stayed have gone
   // The streams that used values or memory of units last: in no capture, and in the last one.
   Stream user_, captured_user_;
   uint64_t capture_of_user_ = 0;

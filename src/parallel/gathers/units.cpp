@@ -67,11 +67,12 @@ std::vector<Unit> units_of(const Optimizer& optimizer, const std::vector<std::st
 
 void warn_of_large_units(const Optimizer& optimizer, const std::vector<std::string>& units) {
   constexpr int64_t kMost = 8;  // of the model, as a divisor
+  constexpr int64_t kSmall = int64_t(16) << 20;
   const std::vector<Unit> all = units_of(optimizer, units);
   int64_t total = 0;
   for (const Unit& unit : all) total += unit.bytes;
   for (const Unit& unit : all)
-    if (unit.layers.size() > 1 && unit.bytes > std::max(kSmallUnits, total / kMost))
+    if (unit.layers.size() > 1 && unit.bytes > std::max(kSmall, total / kMost))
       logging::warning("setup: Sharding::kParameters gathers '", unit.name, "', ", unit.bytes >> 20,
                        " of the model's ", total >> 20,
                        " MiB, at once, and its gradients; name parts of it in "

@@ -25,8 +25,11 @@ std::string unit_of(const std::string& name, const std::vector<std::string>& uni
 // ValueError unless each of `units` has a parameter of the optimizer.
 void check_units(const Optimizer& optimizer, const std::vector<std::string>& units);
 
-// Bytes of units that are here at once for which no other one is freed early.
-inline constexpr int64_t kSmallUnits = int64_t(16) << 20;
+// Bytes of units that may be here at once before one that is not in use is freed. Less time is lost
+// to the other ranks where more than one is here, which is worth more memory on a GPU.
+inline int64_t bytes_of_small_units(Device device) {
+  return int64_t(device.is_cuda() ? 128 : 16) << 20;
+}
 
 // A line of the log for each unit of several layers that is not small and has more than an eighth
 // of the model.
