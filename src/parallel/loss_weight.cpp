@@ -7,6 +7,7 @@
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/core/graph.h"
+#include "catena/core/memory.h"
 #include "catena/optimizers/optimizer.h"
 #include "tree_reduction.h"
 
@@ -59,7 +60,7 @@ void LossWeight::set_shares(int64_t n_local, int64_t n_global) {
 void LossWeight::begin_step() {
   accumulates_ = is_done_ = has_pass_ = is_counted_ = is_pending_ = false;
   first_ = counted_ = given_whole_ = 0;
-  factor_ = {};
+  factor_ = first_counted_ = {};
   slice_samples_ = -1;
   slice_counts_.clear();
 }
@@ -173,10 +174,19 @@ void LossWeight::count(const Array& counted) {
   else if (!on_device())
     counted_ += counted.item<double>();
   else if (is_counted_)
-    add(device_counted_, number, device_counted_);
+    add(device_sum(), number, device_counted_);
   else
-    add(number, kLeastCount, device_counted_);
+    first_counted_ = number;
   is_counted_ = is_pending_ = true;
+}
+
+// The sum of this rank, on the current stream. The first count comes to it where it is asked for,
+// which is beside the pass.
+const Array& LossWeight::device_sum() {
+  if (!first_counted_.defined()) return device_counted_;
+  record_use(*first_counted_.storage(), current_stream(comm_.device()));
+  add(std::exchange(first_counted_, {}), kLeastCount, device_counted_);
+  return device_counted_;
 }
 
 // On a device the sum is made where the losses of a program declare what they counted, of which
@@ -189,7 +199,7 @@ void LossWeight::count(double counted) {
     is_pending_ = true;
   } else if (accumulates_ || form_ == Form::kMean) {
     if (is_counted_)
-      add(device_counted_, counted, device_counted_);
+      add(device_sum(), counted, device_counted_);
     else
       device_counted_.fill(counted);
     is_pending_ = true;
@@ -248,6 +258,7 @@ void LossWeight::count_unless_done() {
 void LossWeight::set_counted(const Array& counted, double whole) {
   has_pass_ = is_counted_ = is_pending_ = true;
   given_whole_ = whole;
+  first_counted_ = {};
   if (on_device())
     device_counted_ = add(counted.reshape({1}), kLeastCount);
   else
@@ -255,7 +266,7 @@ void LossWeight::set_counted(const Array& counted, double whole) {
 }
 
 Array LossWeight::counts() {
-  if (on_device()) return device_counted_;
+  if (on_device()) return device_sum();
   return host_counted_ = full({1}, counted_, {Dtype::kFloat64, comm_.device()});
 }
 

@@ -95,6 +95,7 @@ class LossWeight {
   void begin_sum(PassStart& start);
   void count(const Array& counted);
   void count(double counted);
+  const Array& device_sum();
   Array over_unit(const Array& counted) const;
   Array sums_of(const Array& counts) const;
   void write_device_values();
@@ -119,6 +120,7 @@ class LossWeight {
   Array factor_, host_factor_;
   Array host_counted_;  // where no rider takes it
   // On a GPU
+  Array first_counted_;  // not in device_counted_ yet
   Array device_counted_, device_whole_, device_unit32_, device_unit64_, device_factor_;
 };
 
