@@ -6,7 +6,7 @@ namespace catena::parallel {
 namespace {
 
 // As it was written: a grid of two sizes has no tensor axis.
-std::vector<Mesh::Axis> axes_of(const GridShape& shape) {
+std::vector<Mesh::Axis> mesh_axes(const GridShape& shape) {
   std::vector<Mesh::Axis> axes{{"data", shape.data}, {"pipeline", shape.pipeline}};
   if (shape.tensor != 1) axes.push_back({"tensor", shape.tensor});
   return axes;
@@ -14,7 +14,7 @@ std::vector<Mesh::Axis> axes_of(const GridShape& shape) {
 
 Mesh mesh_of(Communicator& comm, const GridShape& shape) {
   const EntryScope call("Grid");
-  return Mesh(comm, axes_of(shape));
+  return Mesh(comm, mesh_axes(shape));
 }
 
 }  // namespace

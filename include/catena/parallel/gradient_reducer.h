@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "catena/autograd/backward_observer.h"
@@ -18,10 +17,11 @@
 namespace catena::parallel {
 
 // The library's own.
-class GradientSlots;
+class BucketExchange;
 class LossWeight;
 class Round;
 class SliceRun;
+class StateComparison;
 class StepAgreement;
 
 // A slice of an arena: slots [first, last), elements [begin, end).
@@ -83,11 +83,11 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   void check_state(const char* who);
   // Ranks that spread parameters compare them before the next update (with kParameters in the next
   // zero_grads), since somebody may write to them until then.
-  void compare_next() { compare_values_ = true; }
+  void compare_next();
 
   // The communicator and the buckets, in the order of their reduction.
   Communicator& comm() const { return comm_; }
-  const std::vector<Bucket>& buckets() const { return buckets_; }
+  const std::vector<Bucket>& buckets() const;
   // Its place among the optimizers of the communicator, from 1, by which errors name its calls; 0
   // before setup.
   int number() const { return number_; }
@@ -118,40 +118,16 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   void before_layout_moves(Optimizer& optimizer) override;
 
  private:
-  // The samples of this rank, of those of all ranks.
-  struct Share {
-    int64_t local = 0, global = 0;  // 0: not given
-    bool is_given() const { return global > 0; }
-    double weight() const { return is_given() ? double(local) / double(global) : 1; }
-  };
-  void check_structure(const optimizers::ArenaSet& layout,
-                       const NamedPersistents& persistents) const;
-  void check_devices(const optimizers::ArenaSet& layout) const;
-  void update_buckets();
-  void prepare_sums();
   void open_step();
   void reopen_step();
   void prepare_reductions();
-  bool adds(const optimizers::ParameterArena& arena) const;
   bool adds_next_pass() const;
   void join_left_out();
   void begin_named_round();
   void start_ready_buckets();
   void start_next();
-  void reduce(size_t index);
-  void is_started(const Bucket& bucket, const Event& end);
   Event reduce_slices(const Bucket& bucket);
-  void collect(size_t bucket);
-  comm::Reduce weighted(size_t arena, const Array& gradient) const;
-  bool scatters(const optimizers::ParameterArena& arena) const;
-  bool goes_by_copies(const optimizers::ParameterArena& arena) const;
-  bool keeps_parts() const;
-  void reopen();
-  void bring_values() const;
-  void compare_values(const char* who);
-  void note_facts(StepAgreement& agreement) const;
-  void check_replayed_share(const Share& captured) const;
-  bool begin_agreement();
+  StepAgreement* begin_agreement();
   void count_losses();
   bool adds_to_step() const;
   void begin_last_reductions();
@@ -166,20 +142,11 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   BatchRanks ranks_;
   Communicator& comm_;  // all of them
   BucketOptions options_;
-  bool options_checked_ = false;
   Optimizer* optimizer_ = nullptr;
-  std::vector<Bucket> buckets_;
-  std::unordered_map<const ParameterState*, size_t> bucket_of_;
-  std::vector<const void*> cut_for_;  // gradient blocks the buckets were cut for
+  std::shared_ptr<BucketExchange> buckets_;
+  std::shared_ptr<StateComparison> comparison_;
   std::shared_ptr<Round> round_;
-  Event last_;                            // of the last bucket started
-  std::vector<Event> last_of_arena_;      // likewise; null: none is on its way
-  std::shared_ptr<GradientSlots> whole_;  // where buckets are whole whose memory is then given up
-  Share share_;
-  std::vector<Array> device_weights_;  // one for each arena on a GPU, in its dtype
-  int number_ = 0;                     // among the optimizers of the communicator; 0: not set up
-  int64_t updates_ = 0;                // since setup
-  std::shared_ptr<StepAgreement> agreement_;
+  int number_ = 0;  // among the optimizers of the communicator; 0: not set up
   std::shared_ptr<SliceRun> slices_;
   std::shared_ptr<LossWeight> losses_;
   // Of the first step, if nobody zeroes gradients before it: its passes, which are not
@@ -191,9 +158,6 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   } first_step_;
   Array first_factor_;  // of this rank's gradients in that step, before their reduction
   BatchOrder order_;
-  uint64_t capture_ = 0;  // the last graph capture with a step of this optimizer
-  bool compare_ = false;  // the states of the ranks, after the next update that is not captured
-  bool compare_values_ = false;  // of spread parameters, before they are in parts again
 };
 
 }  // namespace catena::parallel

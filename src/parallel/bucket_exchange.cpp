@@ -1,0 +1,194 @@
+#include "bucket_exchange.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "bucket_reduction.h"
+#include "catena/array/creation.h"
+#include "catena/array/math.h"
+#include "catena/comm/internals.h"
+#include "core/compute_dtype.h"
+#include "state_comparison.h"
+
+namespace catena::parallel {
+
+using optimizers::ParameterArena;
+
+// Layout ------------------------------------------------------------------------------------------
+
+void BucketExchange::attach(Optimizer& optimizer, int number) {
+  optimizer_ = &optimizer;
+  number_ = number;
+  cut_for_.clear();
+  update();
+  prepare_sums();
+}
+
+void BucketExchange::update() {
+  const auto& arenas = optimizer_->layout().arenas();
+  std::vector<const void*> blocks;
+  // Where ranks keep parts, the memory of gradients comes and goes.
+  for (const auto& arena : arenas)
+    blocks.push_back(scatters(arena) ? arena.slots()[0].parameter.state()
+                                     : arena.gradient().memory.raw_data());
+  if (blocks == cut_for_) return;
+  check_devices(ranks_.all(), optimizer_->layout());
+  cut_for_ = std::move(blocks);
+  buckets_ = make_buckets(arenas, options_);
+  bucket_of_.clear();
+  for (size_t b = 0; b < buckets_.size(); ++b)
+    for (size_t s = buckets_[b].first; s < buckets_[b].last; ++s)
+      bucket_of_[arenas[buckets_[b].arena].slots()[s].parameter.state()] = b;
+  prepare_slots();
+  device_weights_.clear();
+  for (const auto& arena : arenas) {
+    if (!arena.device().is_cuda()) continue;
+    // A weight such as 1/3 is not rounded to 16 bits: the weights of all ranks add up to one.
+    device_weights_.push_back(
+        scalar_array(share_.weight(), {compute_dtype(arena.dtype()), arena.device()}));
+  }
+}
+
+void BucketExchange::prepare_slots() {
+  int64_t largest = 0;  // of those whose memory is given up
+  for (const auto& arena : optimizer_->layout().arenas())
+    if (scatters(arena) && options_.sharding >= Sharding::kGradients)
+      largest = std::max(largest, arena.size() * int64_t(itemsize(arena.dtype())));
+  whole_.prepare(ranks_.all().device(), largest);
+}
+
+// The memory that scattered sums need besides the gradients.
+void BucketExchange::prepare_sums() {
+  int64_t most = 0;
+  for (const auto& arena : optimizer_->layout().arenas())
+    if (scatters(arena)) most = std::max(most, arena.size() * int64_t(itemsize(arena.dtype())));
+  if (most > 0) comm::internals(ranks_.shard()).prepare_scattered_sums(size_t(most));
+}
+
+std::optional<size_t> BucketExchange::bucket_of(const ParameterState& parameter) const {
+  const auto found = bucket_of_.find(&parameter);
+  return found == bucket_of_.end() ? std::nullopt : std::optional(found->second);
+}
+
+// Gradients ---------------------------------------------------------------------------------------
+
+// Whether a bucket is reduced into the part that this rank updates.
+bool BucketExchange::scatters(const ParameterArena& arena) const {
+  return is_reduced_in_parts(arena, options_);
+}
+
+// Whether a part is all that this rank keeps of the arena's gradients.
+bool BucketExchange::adds(const ParameterArena& arena) const {
+  return scatters(arena) && options_.sharding >= Sharding::kGradients && arena.frees_gradients();
+}
+
+bool BucketExchange::adds_parts() const {
+  const auto& arenas = optimizer_->layout().arenas();
+  return std::any_of(arenas.begin(), arenas.end(), [&](const auto& a) { return adds(a); });
+}
+
+bool BucketExchange::keeps_parts() const {
+  const auto& arenas = optimizer_->layout().arenas();
+  return std::any_of(arenas.begin(), arenas.end(),
+                     [](const auto& arena) { return arena.keeps_own_gradient(); });
+}
+
+void BucketExchange::reopen() {
+  for (size_t i = 0; i < optimizer_->layout().arenas().size(); ++i)
+    optimizer_->arena(i).reopen_gradient();
+}
+
+void BucketExchange::set_parts_aside() {
+  for (size_t i = 0; i < optimizer_->layout().arenas().size(); ++i)
+    optimizer_->arena(i).set_own_gradient_aside();
+}
+
+void BucketExchange::collect(size_t index) {
+  if (index >= buckets_.size()) return;
+  ParameterArena& arena = arena_of(index);
+  if (!scatters(arena) || arena.keeps_own_gradient() || arena.has_whole_gradient()) return;
+  arena.collect_gradient(whole_.take(index, arena.size(), arena.dtype()));
+}
+
+bool BucketExchange::settle(size_t index, bool adding) {
+  const Bucket& bucket = buckets_[index];
+  ParameterArena& arena = arena_of(index);
+  if (arena.keeps_own_gradient()) return false;
+  if (adding && !adds(arena)) return false;
+  collect(index);
+  arena.settle_gradients(bucket.first, bucket.last);
+  for (size_t s = bucket.first; s < bucket.last; ++s)
+    arena.slots()[s].parameter.state()->mark_written();
+  return bucket.begin != bucket.end;
+}
+
+// Reductions --------------------------------------------------------------------------------------
+
+void BucketExchange::set_share(const BatchShare& share) {
+  if (std::exchange(share_, share).weight() == share.weight()) return;
+  for (const Array& w : device_weights_) w.fill(share.weight());
+}
+
+// Whether that takes no multiprocessors, which rounding would.
+bool BucketExchange::goes_by_copies(const ParameterArena& arena) const {
+  const size_t bytes = size_t(arena.size()) * itemsize(arena.dtype());
+  return scatters(arena) && options_.sharding < Sharding::kGradients &&
+         comm::internals(ranks_.shard()).moves_by_copies(bytes);
+}
+
+// The operation by which this rank's gradients count. On a GPU their weight is a value that replays
+// of a graph can change.
+comm::Reduce BucketExchange::weighted(size_t arena, const Array& gradient) const {
+  const bool is_cuda = gradient.device().is_cuda();
+  if (share_.local == 0) {
+    gradient.fill(0);  // a mean over no samples is not a number, which no weight would remove
+    return is_cuda ? comm::Reduce(comm::Reduction::kSum) : comm::weighted(0);
+  }
+  if (!is_cuda) return comm::weighted(share_.weight());
+  multiply(gradient, device_weights_[arena], gradient);
+  return comm::Reduction::kSum;
+}
+
+void BucketExchange::reduce(size_t index, const With& with) {
+  const Bucket& bucket = buckets_[index];
+  ParameterArena& arena = arena_of(index);
+  const Array gradient = arena.gradient().part({bucket.begin, bucket.end});
+  if (with.factor.defined())
+    multiply(gradient, with.factor.astype(compute_dtype(gradient.dtype())), gradient);
+  const bool is_mean = with.is_mean || !share_.is_given();
+  BucketReduction reduction{
+      gradient,
+      {},
+      is_mean ? comm::Reduce(comm::Reduction::kMean) : weighted(bucket.arena, gradient),
+      {comm::TagKind::kBucket, static_cast<uint16_t>(number_), static_cast<int32_t>(index)}};
+  if (!goes_by_copies(arena)) reduction.travels_as = travelling_dtype(arena.dtype(), options_);
+  const Array own =
+      scatters(arena) ? arena.own_gradient(options_.sharding >= Sharding::kGradients) : Array();
+  const bool has_sum = with.has_sum && adds(arena);
+  reduction.own = has_sum ? arena.own_gradient(false) : own;
+  if (has_sum) reduction.sum = own;
+  is_started(index, start_reduction(ranks_, reduction, with.agreement, with.losses));
+  if (!scatters(arena)) return;
+  arena.keep_own_gradient(own);
+  whole_.is_read_until(index, last_);
+  collect(index + 1);
+}
+
+void BucketExchange::is_started(size_t index, const Event& end) {
+  last_ = end;
+  last_of_arena_.resize(optimizer_->layout().arenas().size());
+  last_of_arena_[buckets_[index].arena] = end;
+}
+
+void BucketExchange::wait() {
+  if (last_) current_stream(ranks_.all().device()).wait(last_);
+  last_ = {};
+  last_of_arena_.clear();
+}
+
+void BucketExchange::wait_for(size_t arena) const {
+  if (arena < last_of_arena_.size() && last_of_arena_[arena])
+    current_stream(ranks_.all().device()).wait(last_of_arena_[arena]);
+}
+
+}  // namespace catena::parallel
