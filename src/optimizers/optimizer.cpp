@@ -1,6 +1,5 @@
 // Setup, layout, counts and rates. The other members of Optimizer are in optimizer_groups.cpp,
-// optimizer_freeze.cpp,
-// optimizer_gradients.cpp, optimizer_update.cpp and optimizer_state.cpp.
+// optimizer_gradients.cpp, optimizer_norms.cpp, optimizer_update.cpp and optimizer_state.cpp.
 #include "catena/optimizers/optimizer.h"
 
 #include <algorithm>
@@ -87,8 +86,8 @@ void Optimizer::setup_named(const ArenaSet::Named& named, const Parameters& orde
   positions_ = positions_of(ordered, placed.layout);
   ordered_ = ordered;
   persistents_ = std::move(persistents);
-  keep_frozen(placed.layout);
-  take(std::move(placed), kept.t);
+  groups_.keep(placed.layout);
+  take(std::move(placed));
   use_groups();
   report_changes(kept);
   warn_about_forgotten_parameters("setup");
@@ -154,8 +153,9 @@ Optimizer::Placed Optimizer::placed_anew(const ArenaSet::Named& named,
   const auto compare = [&](const ArenaSet& layout) {
     for (const auto& stage : current_stages()) stage->before_values_move(layout, persistents);
   };
-  Placed placed{ArenaSet(named, {memory_, part.count, cuts(), part, compare}), {}, {}, {}};
-  check_groups(placed.layout);
+  Placed placed{
+      ArenaSet(named, {memory_, part.count, cuts(), part, compare}), StepNumbers(kept.t), {}, {}};
+  groups_.check(placed.layout);
   place(placed, kept);
   return placed;
 } catch (...) {
@@ -199,12 +199,10 @@ void Optimizer::place(Placed& placed, const Kept& kept) {
       const Arrays& old = old_states[index];
       placed.states[index] = make_states(arena, slot, old.empty() ? nullptr : &old);
     }
-    placed.values.push_back(counts_on(arena.device()) ? make_device_values(arena.device(), kept.t)
-                                                      : DeviceValues());
+    placed.numbers.append(arena.device(), counts_on(arena.device()), lr_);
     placed.segments.push_back(uses_segments() ? make_segments(placed.layout, arena)
                                               : ArenaSegments());
   }
-  share_rates(placed.values);
 }
 
 namespace {
@@ -266,62 +264,33 @@ void Optimizer::make_blocks(ParameterBlocks& own, const ArenaSet& layout, const 
   }
 }
 
-void Optimizer::take(Placed&& placed, int64_t t) {
+void Optimizer::take(Placed&& placed) {
   layout_ = std::move(placed.layout);
-  values_ = std::move(placed.values);
+  numbers_ = std::move(placed.numbers);
   segments_ = std::move(placed.segments);
   states_ = std::move(placed.states);
-  t_ = t;
   use_counts();
 }
 
 // On the host nobody knows of replays and of skipped updates.
 bool Optimizer::counts_on(Device device) const {
   const auto skips = [](const auto& stage) { return stage->skips_updates(); };
-  return device.is_cuda() || device_values_everywhere_ ||
+  return device.is_cuda() || counts_everywhere_ ||
          std::any_of(stages_.begin(), stages_.end(), skips);
 }
 
-Optimizer::DeviceValues Optimizer::make_device_values(Device device, int64_t t) const {
-  DeviceValues values;
-  values.block = zeros({3}, {Dtype::kFloat64, device});
-  values.counter = values.block(Slice(0, 2));
-  values.step = values.block[0];
-  values.learning_rate = values.block[2];
-  values.step.fill(static_cast<double>(t));
-  values.learning_rate.fill(lr_);
-  return values;
-}
-
-// The arenas of a device read one rate, so that a new one is one write however many there are.
-void Optimizer::share_rates(std::vector<DeviceValues>& values) {
-  for (DeviceValues& own : values) {
-    if (!own.block.defined()) continue;
-    const auto first = std::find_if(values.begin(), values.end(), [&](const DeviceValues& other) {
-      return other.block.defined() && other.block.device() == own.block.device();
-    });
-    own.learning_rate = first->learning_rate;
-  }
-}
-
-// Where there are none yet.
-void Optimizer::add_device_values() {
-  const int64_t t = this->t();
-  for (size_t i = 0; i < values_.size(); ++i) {
-    if (!values_[i].block.defined())
-      values_[i] = make_device_values(layout_.arenas()[i].device(), t);
-  }
-  share_rates(values_);
+void Optimizer::bring_numbers() {
+  for (size_t i = 0; i < numbers_.size(); ++i) numbers_.bring(i, layout_.arenas()[i].device(), lr_);
 }
 
 void Optimizer::settle_layout() {
   if (layout_.in_place()) return;
   for (const auto& stage : current_stages()) stage->before_layout_moves(*this);
   const Kept kept = kept_of_all();
-  Placed placed{layout_, {}, {}, {}};
+  Placed placed{layout_, StepNumbers(kept.t), {}, {}};
   placed.layout.rebuild();
   place(placed, kept);
-  take(std::move(placed), kept.t);
+  take(std::move(placed));
   for (ParameterBlocks* own : blocks_of_stages()) make_blocks(*own, layout_, kept);
 }
 
@@ -330,8 +299,8 @@ void Optimizer::prepare_for_capture() {
   settle_layout();
   if (updates_arenas()) layout_.adopt_low();
   for (const ParameterArena& arena : layout_.arenas()) arena.refresh_low();
-  device_values_everywhere_ = true;
-  add_device_values();
+  counts_everywhere_ = true;
+  bring_numbers();
   for (const auto& stage : current_stages()) stage->prepare_for_capture(*this);
 }
 
@@ -340,23 +309,13 @@ void Optimizer::require_setup(const char* who) const {
                ": the optimizer has no parameters yet; call setup(model) first");
 }
 
-int64_t Optimizer::t() const {
-  for (const DeviceValues& values : values_)
-    if (values.block.defined()) return static_cast<int64_t>(values.step.item<double>());
-  return t_;
-}
+int64_t Optimizer::t() const { return numbers_.t(); }
 
 Array Optimizer::t_on_device(size_t arena) const {
-  const DeviceValues& values = values_.at(arena);
-  if (values.block.defined()) return values.step;
-  return full({}, static_cast<double>(t_), {Dtype::kFloat64, layout_.arenas()[arena].device()});
+  return numbers_.on_device(arena, layout_.arenas().at(arena).device());
 }
 
-bool Optimizer::is_capturing() const {
-  return std::any_of(values_.begin(), values_.end(), [](const DeviceValues& values) {
-    return values.block.defined() && cuda::is_capturing(values.block.device());
-  });
-}
+bool Optimizer::is_capturing() const { return numbers_.is_capturing(); }
 
 void Optimizer::set_lr(double lr) {
   check_rate(lr_name_, lr);
@@ -366,29 +325,21 @@ void Optimizer::set_lr(double lr) {
       "; set it before the capture or between replays");
   if (lr == lr_) return;
   lr_ = lr;
-  const void* written = nullptr;
-  for (const DeviceValues& values : values_) {
-    if (!values.block.defined() || values.learning_rate.raw_data() == written) continue;
-    values.learning_rate.fill(lr);
-    written = values.learning_rate.raw_data();
-  }
+  numbers_.set_rate(lr);
 }
 
 // Hyper-parameters --------------------------------------------------------------------------------
 
 std::vector<std::pair<std::string, double>> Optimizer::hyper_parameters() const {
   std::vector<std::pair<std::string, double>> result{{lr_name_, lr_}};
-  for (const ParameterGroup& group : groups_) {
-    result.emplace_back(group.name + "/rate", group.options.rate);
-    result.emplace_back(group.name + "/decay", group.options.decay);
-    result.emplace_back(group.name + "/frozen", group.options.frozen ? 1 : 0);
-  }
+  for (auto& number : groups_.numbers()) result.push_back(std::move(number));
   return result;
 }
 
 void Optimizer::set_hyper_parameter(const std::string& name, double value) {
   if (name == lr_name_) return set_lr(value);
-  if (set_group_number(name, value)) return;
+  if (const auto group = groups_.with_number(name, value))
+    return set_group(group->first, group->second);
   std::string known;
   for (const auto& [key, old] : hyper_parameters()) known += (known.empty() ? "" : ", ") + key;
   fail<ValueError>("set_hyper_parameter: this rule has no '", name, "'; it has: ", known);

@@ -115,7 +115,8 @@ void Optimizer::add_decay(size_t index, double rate, const Array& factor, Decay 
     const Array part = arena.data().part(elements);
     return of == Decay::kSign ? sign(part) : part;
   };
-  if (groups_.empty()) return add_decayed(values(kept), arena.gradient().part(kept), rate, factor);
+  if (groups_.all().empty())
+    return add_decayed(values(kept), arena.gradient().part(kept), rate, factor);
   for (size_t s = 0; s < arena.slots().size(); ++s) {
     const ElementRange elements = intersection(arena.slot_range(s, s + 1), kept);
     if (elements.size() == 0) continue;

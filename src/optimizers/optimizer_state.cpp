@@ -194,9 +194,7 @@ void Optimizer::load(ShardedArrays own, const std::map<std::string, Array>& give
   CATENA_CHECK(IoError, problems.empty(), problem, problems);
   for (const auto& [name, value] : hyper_parameters())
     set_hyper_parameter(name, given.at(name).item<double>());
-  t_ = given.at("t").item<int64_t>();
-  for (const DeviceValues& values : values_)
-    if (values.block.defined()) values.step.fill(static_cast<double>(t_));
+  numbers_.set(given.at("t").item<int64_t>());
   for (const ShardedArray& array : own) array.assign(given.at(array.name));
 }
 

@@ -61,7 +61,7 @@ void Optimizer::insert_stage(const std::shared_ptr<UpdateStage>& stage) {
   if (is_set_up()) {  // what fails here leaves the stage out
     stage->before_values_move(layout_, persistents_);
     stage->after_setup(*this);
-    if (stage->skips_updates()) add_device_values();
+    if (stage->skips_updates()) bring_numbers();
     if (ParameterBlocks* own = stage->parameter_states()) make_blocks(*own, layout_, {});
   }
   const auto behind = std::find_if(stages_.begin(), stages_.end(), [&](const auto& other) {
@@ -153,7 +153,7 @@ void Optimizer::update() {
   run_stages({stages.data(), stages.size()}, update);
   changes_ = update.changes();
   for (const auto& stage : stages) stage->after_update(*this);
-  if (t_ == 1) warn_of_ranks_apart(stages);
+  if (numbers_.on_host() == 1) warn_of_ranks_apart(stages);
 }
 
 // Who catches what a stage throws finds the gradients there, as without the rule.
@@ -163,7 +163,7 @@ void Optimizer::run_stages(std::span<const std::shared_ptr<UpdateStage>> stages,
     for (const auto& stage : stages)
       if (stage->phase() != UpdatePhase::kReduce) stage->run(update);
   } catch (...) {
-    for (size_t i = 0; i < values_.size(); ++i) wait_for_gradients(i, update);
+    for (size_t i = 0; i < numbers_.size(); ++i) wait_for_gradients(i, update);
     throw;
   }
 }
@@ -182,13 +182,14 @@ void Optimizer::run_hooks(UpdateContext& update) {
 }
 
 void Optimizer::run_rule(UpdateContext& update) {
-  if (t_++ == 0) warn_about_forgotten_parameters("update");
+  if (numbers_.on_host() == 0) warn_about_forgotten_parameters("update");
+  numbers_.count_on_host();
   // Norms are those of the gradients that the rule sees, but for a factor.
   if (!updates_arenas() || (needs_norms() && update.decay() != 0)) update.apply();
-  for (size_t i = 0; i < values_.size(); ++i) begin_update(i, update);
+  for (size_t i = 0; i < numbers_.size(); ++i) begin_update(i, update);
   Arrays squares;
   if (updates_arenas() && needs_norms()) squares = squares_of_all(update);
-  for (size_t i = 0; i < values_.size(); ++i) {  // the order in which backward passes fill arenas
+  for (size_t i = 0; i < numbers_.size(); ++i) {  // the order in which backward passes fill arenas
     wait_for_gradients(i, update);
     update_whole(i, update, squares.empty() ? nullptr : &squares[i]);
   }
@@ -229,14 +230,9 @@ void count_replays(const ParameterArena& arena) {
 void Optimizer::begin_update(size_t index, const UpdateContext& update) {
   const ParameterArena& arena = layout_.arenas()[index];
   const DeviceScope scope(arena.device());
-  const DeviceValues& values = values_[index];
   if (arena.device().is_cuda() && cuda::is_capturing(arena.device())) count_replays(arena);
-  if (values.block.defined() && !(updates_arenas() && counts_updates())) {
-    if (const Array* skip = update.skip(index))
-      add(values.step, equal(*skip, 0.0), values.step);
-    else
-      add(values.step, 1.0, values.step);
-  }
+  if (numbers_.of(index).is_here() && !(updates_arenas() && counts_updates()))
+    numbers_.count(index, update.skip(index));
   if (updates_arenas()) arena.refresh_low();
 }
 
@@ -264,7 +260,7 @@ void Optimizer::update_range(size_t index, const ArenaRange& range, int64_t firs
 
 void Optimizer::fill(RuleCall& rule_call, size_t index, const ArenaRange& range, int64_t first,
                      const UpdateContext& context) const {
-  const DeviceValues& values = values_[index];
+  const StepNumbers::OfArena& numbers = numbers_.of(index);
   OptimizerCall& call = rule_call.call;
   call.parameter = &range.data;
   call.gradient = &range.gradient;
@@ -272,16 +268,16 @@ void Optimizer::fill(RuleCall& rule_call, size_t index, const ArenaRange& range,
   if (range.low.defined()) call.low = &range.low;
   for (size_t k = 0; k < range.states.size(); ++k) call.states[k] = &range.states[k];
   call.learning_rate.value = lr_;
-  call.step.value = static_cast<double>(t_);
+  call.step.value = static_cast<double>(numbers_.on_host());
   call.skip = context.skip(index);
   call.weight_decay = context.decay();
   call.gradient_scale.device_value = context.factor(index);
-  if (values.block.defined()) {
-    call.learning_rate.device_value = &values.learning_rate;
+  if (numbers.is_here()) {
+    call.learning_rate.device_value = &numbers.learning_rate;
     if (counts_updates())
-      call.counter = &values.counter;
+      call.counter = &numbers.counter;
     else
-      call.step.device_value = &values.step;
+      call.step.device_value = &numbers.step;
   }
   if (!uses_segments()) return;
   rule_call.segments = segments_[index].view();
@@ -295,10 +291,9 @@ void Optimizer::update_each(size_t index) {
     ~Rate() { factor = 1; }
   } rate{rate_factor_};
   for (const ParameterArena::Slot& slot : layout_.arenas()[index].slots()) {
-    const ParameterGroup* group = group_of(layout_.name(size_t(slot.index)));
-    if (is_frozen_alone(slot.parameter)) continue;
-    if (group != nullptr && group->options.frozen) continue;
-    rate.factor = group == nullptr ? 1 : group->options.rate;
+    const std::string& name = layout_.name(size_t(slot.index));
+    if (groups_.is_frozen(name, slot.parameter)) continue;
+    rate.factor = groups_.options_of(name).rate;
     update_parameter(slot, states_[size_t(slot.index)]);
   }
 }

@@ -1,11 +1,18 @@
 // Groups: parameters of one optimizer that learn at another rate, decay otherwise, or not at all.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "catena/autograd/parameter.h"
+
 namespace catena::optimizers {
+
+class ArenaSet;
+class ParameterArena;
 
 // What is different for the parameters of a group.
 struct GroupOptions {
@@ -25,5 +32,46 @@ struct ParameterGroup {
 
 // Whether a name fits a pattern, in which '*' stands for any text, slashes included.
 bool fits_pattern(std::string_view name, std::string_view pattern);
+
+// The groups of an optimizer, and the parameters that are frozen one by one. Errors are those of
+// the calls of Optimizer.
+class ParameterGroups {
+ public:
+  const std::vector<ParameterGroup>& all() const { return groups_; }
+  // Whether parameters may differ: there is a group, or one was frozen or unfrozen.
+  bool any() const { return !groups_.empty() || freezes_; }
+
+  // With a layout, what nothing in it fits is refused.
+  void add(ParameterGroup group, const ArenaSet* layout);
+  void set(const std::string& name, const GroupOptions& options);
+  // Numbers by name, "no decay/rate", for checkpoints; the group and its options with another
+  // number, nothing for other names.
+  std::vector<std::pair<std::string, double>> numbers() const;
+  std::optional<std::pair<std::string, GroupOptions>> with_number(const std::string& name,
+                                                                  double value) const;
+  // ValueError unless every group has parameters in the layout.
+  void check(const ArenaSet& layout) const;
+
+  // The last one that the name fits; null: none.
+  const ParameterGroup* of(const std::string& name) const;
+  GroupOptions options_of(const std::string& name) const;
+  bool is_frozen_alone(const Parameter& parameter) const;
+  bool is_frozen(const std::string& name, const Parameter& parameter) const {
+    return is_frozen_alone(parameter) || options_of(name).frozen;
+  }
+  void freeze(const Parameters& parameters, bool frozen);
+  // Parameters that the layout does not have are forgotten, and get gradients again.
+  void keep(const ArenaSet& layout);
+
+  // Rate, decay and whether it is frozen, of each slot of an arena: what kernels read.
+  std::vector<double> factors(const ArenaSet& layout, const ParameterArena& arena) const;
+  // Brings the parameters' wish for gradients up to date.
+  void tell_parameters(const ArenaSet& layout) const;
+
+ private:
+  std::vector<ParameterGroup> groups_;
+  Parameters frozen_;
+  bool freezes_ = false;  // freeze was called
+};
 
 }  // namespace catena::optimizers

@@ -17,6 +17,7 @@
 #include "catena/optimizers/arena_segments.h"
 #include "catena/optimizers/groups.h"
 #include "catena/optimizers/sharded_array.h"
+#include "catena/optimizers/step_numbers.h"
 #include "catena/optimizers/update_rule.h"
 #include "catena/optimizers/update_stage.h"
 
@@ -85,7 +86,7 @@ class Optimizer : public UpdateRule {
   // Changes a group's numbers, also between replays of a captured update. ValueError listing the
   // groups when there is none of this name, and during a capture.
   void set_group(const std::string& name, const GroupOptions& options);
-  const std::vector<ParameterGroup>& groups() const { return groups_; }
+  const std::vector<ParameterGroup>& groups() const { return groups_.all(); }
 
   // Freezing: updates leave these parameters and their states alone, backward passes leave their
   // gradients out, and norms do not count them; groups go on deciding the rest. By the path of a
@@ -230,7 +231,7 @@ class Optimizer : public UpdateRule {
   Optimizer(Optimizer&&) noexcept = default;
 
   // Updates done when update_one runs, this one included (the host's count; see t()).
-  int64_t step() const { return t_; }
+  int64_t step() const { return numbers_.on_host(); }
 
   // The name of the learning rate among the hyper-parameters, and its value.
   std::string lr_name_;
@@ -239,17 +240,12 @@ class Optimizer : public UpdateRule {
  private:
   class HookStage;
   class RuleStage;
-  // What kernels of a step read and advance, on the arena's device: [t, 0, learning rate].
-  struct DeviceValues {
-    Array block, counter, step, learning_rate;  // views of the block
-  };
-
   // What follows from where the parameters are. It is made aside and then taken as a whole, so that
   // nothing is lost when memory runs out in between.
   struct Placed {
     ArenaSet layout;
-    std::vector<DeviceValues> values;     // one for each arena
-    std::vector<ArenaSegments> segments;  // the same; none where uses_segments() is false
+    StepNumbers numbers;
+    std::vector<ArenaSegments> segments;  // one for each arena; none where uses_segments() is false
     std::vector<Arrays> states;           // by position in declaration; empty where they are spread
   };
 
@@ -274,30 +270,21 @@ class Optimizer : public UpdateRule {
   void place(Placed& placed, const Kept& kept);
   Arrays make_states(const ParameterArena& arena, const ParameterArena::Slot& slot,
                      const Arrays* old_states);
-  void take(Placed&& placed, int64_t t);
+  void take(Placed&& placed);
   static void make_blocks(ParameterBlocks& own, const ArenaSet& layout, const Kept& kept);
   bool counts_on(Device device) const;
-  DeviceValues make_device_values(Device device, int64_t t) const;
-  static void share_rates(std::vector<DeviceValues>& values);
-  void add_device_values();
+  void bring_numbers();
   void require_setup(const char* who) const;
   bool is_capturing() const;
 
   // Groups (optimizer_groups.cpp)
-  bool uses_segments() const { return !groups_.empty() || freezes_ || needs_norms(); }
-  const ParameterGroup* group_of(const std::string& name) const;
-  void check_groups(const ArenaSet& layout) const;
+  bool uses_segments() const { return groups_.any() || needs_norms(); }
   ArenaSegments make_segments(const ArenaSet& layout, const ParameterArena& arena) const;
-  std::vector<double> factors_of(const ArenaSet& layout, const ParameterArena& arena) const;
+  void require_differences(const char* who) const;
   void use_groups();
-  ParameterGroup& known_group(const std::string& name);
-  bool set_group_number(const std::string& name, double value);
-
-  // Freezing (optimizer_freeze.cpp)
   Parameters parameters_at(const char* who, const std::string& path) const;
   Parameters parameters_in(const char* who, const Parameters& given) const;
   void set_frozen(const char* who, const Parameters& parameters, bool frozen);
-  void keep_frozen(const ArenaSet& layout);
 
   // Stages and hooks (optimizer_update.cpp)
   static std::vector<std::shared_ptr<UpdateStage>> built_in_stages();
@@ -359,14 +346,12 @@ class Optimizer : public UpdateRule {
   ArenaSet layout_;
   Parameters ordered_;
   NamedPersistents persistents_;
-  std::vector<size_t> positions_;     // of ordered_ in declaration
-  std::vector<DeviceValues> values_;  // one for each arena
-  std::vector<ArenaSegments> segments_;
-  std::vector<Counted> counted_;  // one for each arena
-  std::vector<Arrays> states_;    // by position in declaration
-  std::vector<ParameterGroup> groups_;
-  Parameters frozen_;
-  bool freezes_ = false;    // freeze or unfreeze was called
+  std::vector<size_t> positions_;  // of ordered_ in declaration
+  StepNumbers numbers_;
+  std::vector<ArenaSegments> segments_;  // one for each arena
+  std::vector<Counted> counted_;         // one for each arena
+  std::vector<Arrays> states_;           // by position in declaration
+  ParameterGroups groups_;
   double rate_factor_ = 1;  // of the group whose parameter update_one works on
   ArenaMemoryPtr memory_;
   std::vector<std::pair<std::string, std::shared_ptr<const Hook>>> hooks_;
@@ -374,9 +359,8 @@ class Optimizer : public UpdateRule {
   bool warned_ = false;  // see warn_without_gradients
   // A hook has let UpdateContext::apply() multiply the gradients in memory by their factors.
   bool unscaled_in_memory_ = false;
-  int64_t t_ = 0;
-  bool device_values_everywhere_ = false;
-  bool has_model_ = false;  // setup was given a model, not a list
+  bool counts_everywhere_ = false;  // numbers_ are on every device
+  bool has_model_ = false;          // setup was given a model, not a list
   std::vector<std::shared_ptr<UpdateStage>> stages_;
 };
 
