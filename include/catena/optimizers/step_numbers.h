@@ -27,6 +27,7 @@ class StepNumbers {
   // On the device of an arena, unless they are there.
   void bring(size_t arena, Device device, double rate);
 
+  // Of arenas, in the order in which they were added.
   size_t size() const { return arenas_.size(); }
   const OfArena& of(size_t arena) const { return arenas_[arena]; }
   // The count; waits for a device that has it.
