@@ -7,6 +7,7 @@
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/core/graph.h"
+#include "catena/core/log.h"
 #include "catena/core/memory.h"
 #include "catena/optimizers/optimizer.h"
 #include "tree_reduction.h"
@@ -246,6 +247,7 @@ void LossWeight::before_reduction() {
 // parameters, unless passes accumulate, which ranks may leave out.
 void LossWeight::count_unless_done() {
   const double counted = accumulates_ ? 0 : scale_ * local();
+  if (!has_pass_ && form_ == Form::kMean && counted > 0) warn_of_no_pass();
   if (!on_device()) {
     counted_ += counted;
     is_pending_ = true;
@@ -253,6 +255,16 @@ void LossWeight::count_unless_done() {
     device_counted_.fill(counted + kLeastCount);
     is_pending_ = true;
   }
+}
+
+// A program that leaves out the pass of a batch of ignored labels would train another model.
+void LossWeight::warn_of_no_pass() {
+  if (std::exchange(warned_, true)) return;
+  logging::warning(
+      "update: no backward pass of this rank has reached the parameters, and the losses of others "
+      "say what they counted; this rank counts as if all of its samples did, with gradients of 0. "
+      "Run the pass also where nothing counts (all labels ignored), which gives zeros, or call "
+      "set_batch_weight(0, n) (shown once)");
 }
 
 void LossWeight::set_counted(const Array& counted, double whole) {

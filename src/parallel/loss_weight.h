@@ -88,6 +88,7 @@ class LossWeight {
   enum class Form : int8_t { kUnknown, kPlain, kMean, kSum };
   void agree(Form form, const Mean* mean, int64_t means);
   void count_unless_done();
+  void warn_of_no_pass();
   void make_device_values();
   void begin_mean(PassStart& start, const Mean& mean);
   void begin_empty(PassStart& start);
@@ -112,6 +113,7 @@ class LossWeight {
   bool is_done_ = false;
   bool has_pass_ = false;
   bool is_counted_ = false;
+  bool warned_ = false;  // see warn_of_no_pass
   bool is_pending_ = false;
   int64_t slice_samples_ = -1;       // of the slice that runs; -1: there are no slices
   std::vector<Array> slice_counts_;  // float64 of one element each; undefined: no pass

@@ -339,6 +339,36 @@ TEST(LossWeight, AStepIsWeighedByHandOnARankWithoutAPassInTheScope) {
   });
 }
 
+// The pass of a batch of ignored labels must not be left out: its samples count then.
+TEST(LossWeight, ARankWithoutAPassIsTold) {
+  const auto output = [](bool runs_all, bool gives_weights) {
+    ::testing::internal::CaptureStderr();
+    comm::run_threads(2, [&](Communicator& comm) {
+      const Division d{.seed = 8, .samples = 10};
+      const Batch whole = batch_of(d);
+      Net net;
+      auto optimizer = create_multi_node_optimizer(optimizers::SGD(1), comm);
+      optimizer.setup(net);
+      net.to(comm.device());
+      for (int step = 0; step < 2; ++step) {
+        optimizer.zero_grads();
+        if (gives_weights) optimizer.set_batch_weight(comm.rank() == 0 ? 4 : 0, 4);
+        const Batch part = whole.rows(0, 4);
+        if (comm.rank() == 0 || runs_all)
+          loss_of(d, net.l(part.x.to(comm.device())), part.t.to(comm.device())).backward();
+        optimizer.update();
+      }
+    });
+    return ::testing::internal::GetCapturedStderr();
+  };
+  const std::string warning = "no backward pass of this rank";
+  const std::string text = output(false, false);
+  EXPECT_NE(text.find(warning), text.npos) << text;
+  EXPECT_EQ(text.find(warning), text.rfind(warning)) << "once: " << text;
+  EXPECT_EQ(output(true, false).find(warning), text.npos);
+  EXPECT_EQ(output(false, true).find(warning), text.npos);
+}
+
 // Gradients are zero behind setup: a program may call zero_grads() at the end of its steps.
 TEST(LossWeight, TheFirstStepMayBeginWithoutZeroGrads) {
   using Loss = Division::Loss;
