@@ -317,6 +317,14 @@ Array Optimizer::t_on_device(size_t arena) const {
 
 bool Optimizer::is_capturing() const { return numbers_.is_capturing(); }
 
+int64_t Optimizer::step() const {
+  CATENA_CHECK(ValueError, updates_arenas() || !is_capturing(),
+               "update: update_one reads step() while a graph is captured, and every replay would "
+               "find the count of the capture; update outside of the graph, or override "
+               "update_arena, whose call has the count on the device");
+  return numbers_.on_host();
+}
+
 void Optimizer::set_lr(double lr) {
   check_rate(lr_name_, lr);
   CATENA_CHECK(
@@ -326,6 +334,7 @@ void Optimizer::set_lr(double lr) {
   if (lr == lr_) return;
   lr_ = lr;
   numbers_.set_rate(lr);
+  ++*changes_of_numbers_;
 }
 
 // Hyper-parameters --------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ void Optimizer::require_differences(const char* who) const {
 
 // Brings the devices' numbers and the parameters' wish for gradients up to date.
 void Optimizer::use_groups() {
+  ++*changes_of_numbers_;
   if (!uses_segments()) return;
   for (size_t i = 0; i < layout_.arenas().size(); ++i) {
     const ParameterArena& arena = layout_.arenas()[i];

@@ -285,7 +285,18 @@ void Optimizer::fill(RuleCall& rule_call, size_t index, const ArenaRange& range,
   call.first = first;
 }
 
+// update_one has worked with numbers of the host, which replays do not read again.
+void Optimizer::require_numbers_in_replays() const {
+  cuda::add_launch_hook([now = changes_of_numbers_, captured = *changes_of_numbers_] {
+    CATENA_CHECK(ValueError, *now == captured,
+                 "Graph::launch: the rate, a group or what is frozen has changed since the update "
+                 "was captured, and update_one of its rule goes on with what it was then; capture "
+                 "the step anew");
+  });
+}
+
 void Optimizer::update_each(size_t index) {
+  if (is_capturing()) require_numbers_in_replays();
   struct Rate {  // what lr() is inside of update_one
     double& factor;
     ~Rate() { factor = 1; }

@@ -198,6 +198,43 @@ TEST(OptimizerGraph, SettersAreRefusedDuringACapture) {
   EXPECT_THROW(cuda::Graph::capture(cuda_device(0), [&] { sgd.set_lr(0.2); }), ValueError);
 }
 
+// A rule by parameters, with what the host has.
+class ByParameters final : public Optimizer {
+ public:
+  explicit ByParameters(bool reads_step) : Optimizer("lr", 1), reads_step_(reads_step) {}
+  void update_one(const Array& p, const Array& g, const Arrays&) override {
+    subtract(p, multiply(g, lr() * double(reads_step_ ? step() : 1)), p);
+  }
+
+ private:
+  bool reads_step_;
+};
+
+TEST(Graph, NumbersOfTheHostMustNotChangeForRulesByParameters) {
+  CATENA_NEEDS_GPU();
+  const Device gpu = cuda_device(0);
+  for (const bool reads_step : {false, true}) {
+    const Parameter p(full({1}, 8.0, {dtype::float32, gpu}));
+    ByParameters rule(reads_step);
+    rule.setup({p});
+    rule.prepare_for_capture();
+    p.set_grad(full({1}, 1.0, {dtype::float32, gpu}));
+    rule.update();
+    const auto capture = [&] { return cuda::Graph::capture(gpu, [&] { rule.update(); }); };
+    if (reads_step) {
+      expect_contains(error_of<ValueError>(capture), {"update_one reads step()"});
+      continue;
+    }
+    cuda::Graph graph = capture();
+    graph.launch();
+    rule.set_lr(2);
+    expect_contains(error_of<ValueError>([&] { graph.launch(); }), {"capture the step anew"});
+    graph = capture();
+    graph.launch();
+    EXPECT_EQ(p.data().item<double>(), 8 - 1 - 1 - 2);
+  }
+}
+
 TEST(Graph, ARefusedRateIsNotKept) {
   CATENA_NEEDS_GPU();
   const Device gpu = cuda_device(0);

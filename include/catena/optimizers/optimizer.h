@@ -230,8 +230,9 @@ class Optimizer : public UpdateRule {
   Optimizer(std::string lr_name, double lr);
   Optimizer(Optimizer&&) noexcept = default;
 
-  // Updates done when update_one runs, this one included (the host's count; see t()).
-  int64_t step() const { return numbers_.on_host(); }
+  // Updates done when update_one runs, this one included (the host's count; see t()). In a captured
+  // update ValueError: replays would find the count of the capture.
+  int64_t step() const;
 
   // The name of the learning rate among the hyper-parameters, and its value.
   std::string lr_name_;
@@ -321,6 +322,7 @@ class Optimizer : public UpdateRule {
   void update_range(size_t arena, const ArenaRange& range, int64_t first,
                     const UpdateContext& update, const Array* squares, bool counts);
   void update_each(size_t arena);
+  void require_numbers_in_replays() const;
   void update_parameter(const ParameterArena::Slot& slot, const Arrays& states);
   // A call and what it points to.
   struct RuleCall {
@@ -352,6 +354,8 @@ class Optimizer : public UpdateRule {
   std::vector<Counted> counted_;         // one for each arena
   std::vector<Arrays> states_;           // by position in declaration
   ParameterGroups groups_;
+  // How often the rate, a group or what is frozen has changed: for graphs, which may live longer.
+  std::shared_ptr<int64_t> changes_of_numbers_ = std::make_shared<int64_t>(0);
   double rate_factor_ = 1;  // of the group whose parameter update_one works on
   ArenaMemoryPtr memory_;
   std::vector<std::pair<std::string, std::shared_ptr<const Hook>>> hooks_;
