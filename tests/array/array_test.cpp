@@ -2,10 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "catena/array/creation.h"
-#include "catena/array/math.h"
-#include "catena/array/reduction.h"
-#include "error_text.h"
+#include "array/devices.h"
 
 namespace catena {
 namespace {

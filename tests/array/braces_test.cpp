@@ -3,18 +3,7 @@
 
 #include <cmath>
 
-#include "catena/array/along_axis.h"
-#include "catena/array/calculus.h"
-#include "catena/array/creation.h"
-#include "catena/array/linalg.h"
-#include "catena/array/logic.h"
-#include "catena/array/manipulation.h"
-#include "catena/array/math.h"
-#include "catena/array/random.h"
-#include "catena/array/reduction.h"
-#include "catena/array/sorting.h"
-#include "catena/array/statistics.h"
-#include "error_text.h"
+#include "array/devices.h"
 
 namespace catena {
 namespace {

@@ -9,9 +9,7 @@
 #include <sstream>
 #include <vector>
 
-#include "catena/array/creation.h"
-#include "catena/array/math.h"
-#include "error_text.h"
+#include "array/devices.h"
 
 namespace catena {
 namespace {

@@ -4,13 +4,7 @@
 
 #include <thread>
 
-#include "catena/array/creation.h"
-#include "catena/array/linalg.h"
-#include "catena/array/math.h"
-#include "catena/array/random.h"
-#include "catena/array/reduction.h"
-#include "catena/testing.h"
-#include "error_text.h"
+#include "array/devices.h"
 
 namespace catena {
 namespace {

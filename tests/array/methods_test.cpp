@@ -1,14 +1,7 @@
 // Methods of arrays are the functions of their names, with all their arguments.
 #include <gtest/gtest.h>
 
-#include "catena/array/creation.h"
-#include "catena/array/indexing.h"
-#include "catena/array/linalg.h"
-#include "catena/array/manipulation.h"
-#include "catena/array/math.h"
-#include "catena/array/random.h"
-#include "catena/array/reduction.h"
-#include "catena/testing.h"
+#include "array/devices.h"
 
 namespace catena {
 namespace {

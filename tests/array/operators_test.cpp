@@ -6,7 +6,6 @@
 
 #include "array/devices.h"
 #include "catena/array/elementwise.h"
-#include "catena/array/math.h"
 #include "catena/core/dtype_info.h"
 #include "catena/kernels/elementwise_ops.h"
 

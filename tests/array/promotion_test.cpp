@@ -4,10 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "catena/array/creation.h"
-#include "catena/array/logic.h"
-#include "catena/array/math.h"
-#include "catena/array/sets.h"
+#include "array/devices.h"
 
 namespace catena {
 namespace {

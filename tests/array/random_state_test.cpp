@@ -8,14 +8,9 @@
 #include <set>
 #include <thread>
 
-#include "catena/array/creation.h"
-#include "catena/array/math.h"
-#include "catena/array/random.h"
-#include "catena/array/reduction.h"
+#include "array/devices.h"
 #include "catena/core/config.h"
 #include "catena/core/stream.h"
-#include "catena/testing.h"
-#include "error_text.h"
 
 namespace catena {
 namespace {

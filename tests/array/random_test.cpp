@@ -50,12 +50,12 @@ TEST(Philox, ScaledIsTheHighHalfOfTheProduct) {
 
 constexpr uint64_t kSeed = 0x0123456789abcdef,
                    kOffset = 0xfffffff0;  // the counter's high word changes within
-constexpr int64_t kCount = 1037;
+constexpr int64_t kBitsCount = 1037;
 
 philox::Block block_of(int64_t i) { return philox::block(kSeed, kOffset + uint64_t(i)); }
 
 Array draw(RandomKind kind, Dtype dtype, double low, double high, int64_t ilow = 0,
-           uint64_t range = 0, int64_t n = kCount) {
+           uint64_t range = 0, int64_t n = kBitsCount) {
   Array out = Array::uninitialized({n}, dtype, cpu(0));
   RandomCall call{kind, {kSeed, kOffset, nullptr}, low, high, ilow, range, &out};
   kernels::random(cpu(0), call);
@@ -63,7 +63,7 @@ Array draw(RandomKind kind, Dtype dtype, double low, double high, int64_t ilow =
 }
 
 TEST(RandomBlocks, Bits64UseTwoElementsABlock) {
-  for (int64_t n : {int64_t{1}, int64_t{2}, kCount}) {
+  for (int64_t n : {int64_t{1}, int64_t{2}, kBitsCount}) {
     const Array a = draw(RandomKind::kBits64, Dtype::kUInt64, 0, 1, 0, 0, n);
     for (int64_t i = 0; i < n; ++i) {
       ASSERT_EQ(a.data<uint64_t>()[i], philox::bits64(block_of(i / 2), int(i % 2)));
@@ -76,7 +76,7 @@ double u53_of(int64_t i) { return double(bits_of(i) >> 11) / 9007199254740992.0;
 double u24_of(int64_t i) { return double(block_of(i / 4).word[i % 4] >> 8) / 16777216; }
 
 TEST(RandomBlocks, UniformOfEveryDtype) {
-  for (int64_t n : {int64_t{1}, int64_t{3}, int64_t{64}, int64_t{1024}, kCount}) {
+  for (int64_t n : {int64_t{1}, int64_t{3}, int64_t{64}, int64_t{1024}, kBitsCount}) {
     const Array f = draw(RandomKind::kUniform, Dtype::kFloat32, -2, 3, 0, 0, n),
                 d = draw(RandomKind::kUniform, Dtype::kFloat64, -2, 3, 0, 0, n),
                 h = draw(RandomKind::kUniform, Dtype::kFloat16, -2, 3, 0, 0, n);
@@ -96,7 +96,7 @@ TEST(RandomBlocks, NormalIsBoxMullerOnPairs) {
     const double r = std::sqrt(-2 * std::log(1 - u(pair))), angle = 2 * pi * u(pair + 1);
     return 1 + 2 * r * (i % 2 ? std::sin(angle) : std::cos(angle));
   };
-  for (int64_t n : {int64_t{1}, int64_t{3}, int64_t{64}, int64_t{1024}, kCount}) {
+  for (int64_t n : {int64_t{1}, int64_t{3}, int64_t{64}, int64_t{1024}, kBitsCount}) {
     const Array f = draw(RandomKind::kNormal, Dtype::kFloat32, 1, 2, 0, 0, n),
                 d = draw(RandomKind::kNormal, Dtype::kFloat64, 1, 2, 0, 0, n);
     for (int64_t i = 0; i < n; ++i) {
@@ -111,7 +111,7 @@ TEST(RandomBlocks, IntegersAndBernoulli) {
               all = draw(RandomKind::kIntegers, Dtype::kUInt64, 0, 1, 0, 0);
   const Array small = draw(RandomKind::kIntegers, Dtype::kInt8, 0, 1, -128, 256),
               b = draw(RandomKind::kBernoulli, Dtype::kBool, 0, 0.3);
-  for (int64_t i = 0; i < kCount; ++i) {
+  for (int64_t i = 0; i < kBitsCount; ++i) {
     const uint64_t bits = bits_of(i);
     ASSERT_EQ(n.data<int64_t>()[i], int64_t((unsigned __int128)(bits)*1000 >> 64) - 7);
     ASSERT_EQ(all.data<uint64_t>()[i], bits);
@@ -124,19 +124,19 @@ TEST(RandomBlocks, ABaseOnTheDeviceGivesTheSeedAndAddsToTheOffset) {
   const Array base = array({uint64_t{kSeed}, uint64_t{kOffset - 5}});
   const RandomBits bits{kSeed + 1, 5, &base}, same{kSeed, kOffset, nullptr};
   const auto uniform = [&](const RandomBits& from) {
-    const Array out = Array::uninitialized({kCount}, Dtype::kFloat32, cpu(0));
+    const Array out = Array::uninitialized({kBitsCount}, Dtype::kFloat32, cpu(0));
     kernels::random(cpu(0), {RandomKind::kUniform, from, 0, 1, 0, 0, &out});
     return out.to_vector<float>();
   };
   EXPECT_EQ(uniform(bits), uniform(same));
   const auto permutation = [&](const RandomBits& from) {
-    const Array out = Array::uninitialized({kCount}, Dtype::kInt64, cpu(0));
+    const Array out = Array::uninitialized({kBitsCount}, Dtype::kInt64, cpu(0));
     kernels::permutation(cpu(0), {from, out});
     return out.to_vector<int64_t>();
   };
   EXPECT_EQ(permutation(bits), permutation(same));
   const auto dropout = [&](const RandomBits& from) {
-    const Array x = ones({kCount}, Dtype::kFloat32), y = empty_like(x);
+    const Array x = ones({kBitsCount}, Dtype::kFloat32), y = empty_like(x);
     kernels::dropout(cpu(0), {x, 0.25, 2, from, y});
     return y.to_vector<float>();
   };
@@ -157,9 +157,9 @@ TEST(RandomBlocks, TheNumberOfThreadsDoesNotMatter) {
 }
 
 TEST(RandomBlocks, PermutationSortsByBits) {
-  const Array p = Array::uninitialized({kCount}, Dtype::kInt64, cpu(0));
+  const Array p = Array::uninitialized({kBitsCount}, Dtype::kInt64, cpu(0));
   kernels::permutation(cpu(0), {RandomBits{kSeed, kOffset, nullptr}, p});
-  std::vector<int64_t> expected(size_t{kCount});
+  std::vector<int64_t> expected(size_t{kBitsCount});
   std::iota(expected.begin(), expected.end(), 0);
   std::sort(expected.begin(), expected.end(), [](int64_t a, int64_t b) {
     return philox::bits64(block_of(a), 0) < philox::bits64(block_of(b), 0);
@@ -170,10 +170,10 @@ TEST(RandomBlocks, PermutationSortsByBits) {
 TEST(RandomBlocks, DropoutTakesAWordForEachElement) {
   for (Dtype d : {Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16}) {
     const Array x = draw(RandomKind::kUniform, d, 1, 2),
-                y = Array::uninitialized({kCount}, d, cpu(0));
+                y = Array::uninitialized({kBitsCount}, d, cpu(0));
     kernels::dropout(cpu(0), {x, 0.25, 2, RandomBits{kSeed, 3, nullptr}, y});
     const std::vector<double> in = x.to_vector<double>(), out = y.to_vector<double>();
-    for (int64_t i = 0; i < kCount; ++i) {
+    for (int64_t i = 0; i < kBitsCount; ++i) {
       const philox::Block block = philox::block(kSeed, uint64_t(3 + i / 4));
       const bool keep = philox::unit24(block.word[i % 4]) >= 0.25f;
       ASSERT_EQ(out[size_t(i)], keep ? 2 * in[size_t(i)] : 0) << name(d);

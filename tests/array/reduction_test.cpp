@@ -5,12 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "catena/array/creation.h"
-#include "catena/array/manipulation.h"
-#include "catena/array/math.h"
-#include "catena/array/reduction.h"
-#include "catena/array/scan.h"
-#include "catena/array/statistics.h"
+#include "array/devices.h"
 
 namespace catena {
 namespace {

@@ -3,13 +3,7 @@
 // operations on large arrays against plain loops over memory, all with the same threads.
 #include <cstdio>
 
-#include "catena/array/creation.h"
-#include "catena/array/fusion.h"
-#include "catena/array/linalg.h"
-#include "catena/array/math.h"
-#include "catena/array/random.h"
-#include "catena/array/reduction.h"
-#include "catena/core/config.h"
+#include "catena/catena.h"
 #include "raw_cpu.h"
 #include "timing.h"
 #include "vendor_blas.h"

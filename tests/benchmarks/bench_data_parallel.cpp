@@ -10,15 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "catena/array/creation.h"
-#include "catena/array/random.h"
-#include "catena/autograd/autocast.h"
-#include "catena/comm/factory.h"
-#include "catena/core/config.h"
-#include "catena/core/graph.h"
-#include "catena/core/memory.h"
-#include "catena/functions/loss/softmax_cross_entropy.h"
-#include "catena/parallel/multi_node_optimizer.h"
+#include "catena/catena.h"
 #include "rank_timing.h"
 #include "workloads.h"
 

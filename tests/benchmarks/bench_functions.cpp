@@ -6,19 +6,12 @@
 #include <cstdio>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "catena/array/random.h"
-#include "catena/core/config.h"
-#include "catena/functions/activation.h"
-#include "catena/functions/array/reshape.h"
-#include "catena/functions/connection.h"
-#include "catena/functions/loss.h"
-#include "catena/functions/noise.h"
-#include "catena/functions/normalization.h"
-#include "catena/functions/pooling/average_pooling_2d.h"
+#include "catena/catena.h"
 #include "timing.h"
 
 namespace {
@@ -198,31 +191,108 @@ void add_cross_entropy_in_place(const Bench& bench, Dtype dtype, Plans& plans) {
        }});
 }
 
+// Of rows and of images, for local response normalization the channels that are near.
 void add_normalization(const Bench& bench, Dtype dtype, Plans& plans) {
-  const auto add = [&](const std::string& title, const Shape& shape, auto make) {
+  const auto add = [&](const char* name, const Shape& shape, bool last, auto make) {
+    const std::string extents =
+        shape.ndim() == 2 ? message(shape[0], "x", shape[1]) : message(shape[0], "x256x56x56");
+    const std::string title =
+        message(name, ", ", extents, last ? ", channels last, " : ", ", catena::name(dtype));
     plans.push_back({title, [=] {
-                       const Variable x(normal(shape, dtype));
+                       const Variable x(images(shape, dtype, last));
                        const auto layer = shared(make());
                        return Case{title, [=] { return (*layer)(x); }, clearing(x, layer),
                                    2 * bytes_of(x), 5 * bytes_of(x)};
                      }});
   };
-  const int64_t rows = bench.size(32768, 1024), batch = bench.size(64, 2);
-  add(message("layer normalization, ", rows, "x768, ", catena::name(dtype)), {rows, 768},
-      [] { return F::LayerNormalization(768); });
-  add(message("group normalization (32), ", batch, "x256x56x56, ", catena::name(dtype)),
-      {batch, 256, 56, 56}, [] { return F::GroupNormalization(32, 256); });
+  for (const Shape& rows :
+       {Shape{bench.size(131072, 8192), 256}, Shape{bench.size(32768, 1024), 768},
+        Shape{bench.size(32768, 2048), 1024}, Shape{bench.size(8192, 512), 4096}}) {
+    add("layer normalization", rows, false, [=] { return F::LayerNormalization(rows[1]); });
+    add("rms normalization", rows, false, [=] { return F::RMSNormalization(rows[1]); });
+  }
+  struct LocalResponse {
+    Variable operator()(const Variable& x) const { return F::local_response_normalization(x); }
+    void zero_grads() const {}
+  };
+  const Shape shape{bench.size(64, 2), 256, 56, 56};
+  for (const bool last : {false, true}) {
+    add("group normalization (32)", shape, last, [] { return F::GroupNormalization(32, 256); });
+    add("instance normalization", shape, last, [] { return F::InstanceNormalization(256); });
+    add("local response normalization", shape, last, [] { return LocalResponse(); });
+  }
 }
 
-void add_global_pooling(const Bench& bench, Dtype dtype, bool last, Plans& plans) {
-  const Shape shape{bench.size(64, 8), 2048, 7, 7};
-  const std::string title = message("global average pooling, ", shape[0], "x2048x7x7, ",
-                                    order_name(last), ", ", catena::name(dtype));
-  plans.push_back({title, [=] {
-                     const Variable x(images(shape, dtype, last));
-                     return Case{title, [=] { return F::global_average_pooling_2d(x); },
-                                 clearing(x), bytes_of(x), 2 * bytes_of(x)};
-                   }});
+// For max pooling also the byte of each place.
+void add_pooling(const Bench& bench, Dtype dtype, bool last, Plans& plans) {
+  const auto add = [&](const char* name, const Shape& shape, double place_bytes, auto call) {
+    const std::string title = message(name, ", ", shape[0], "x", shape[1], "x", shape[2], "x",
+                                      shape[3], ", ", order_name(last), ", ", catena::name(dtype));
+    plans.push_back({title, [=] {
+                       const Variable x(images(shape, dtype, last)), y = call(x);
+                       const double bytes =
+                           bytes_of(x) + bytes_of(y) + place_bytes * double(y.size());
+                       return Case{title, [=] { return call(x); }, clearing(x), bytes, 2 * bytes};
+                     }});
+  };
+  const Shape shape{bench.size(64, 4), 64, 112, 112};
+  add("max pooling 3x3/2", shape, 1, [](const Variable& x) {
+    return F::max_pooling_2d(x, 3, {.stride = 2, .pad = 1, .cover_all = false});
+  });
+  add("average pooling 3x3/2", shape, 0,
+      [](const Variable& x) { return F::average_pooling_2d(x, 3, {.stride = 2, .pad = 1}); });
+  add("average pooling 2x2/2", shape, 0,
+      [](const Variable& x) { return F::average_pooling_2d(x, 2); });
+  add("average pooling 3x3/1", shape, 0,
+      [](const Variable& x) { return F::average_pooling_2d(x, 3, {.stride = 1, .pad = 1}); });
+  for (const Shape& of_global : {shape, Shape{bench.size(64, 8), 2048, 7, 7}})
+    add("global average pooling", of_global, 0,
+        [](const Variable& x) { return F::global_average_pooling_2d(x); });
+  add("adaptive average pooling to 7x7", shape, 0,
+      [](const Variable& x) { return F::adaptive_average_pooling_2d(x, 7); });
+  add("bilinear resizing to 224x224", shape, 0,
+      [](const Variable& x) { return F::resize_images(x, 224); });
+  add("nearest upsampling by 2", shape, 0,
+      [](const Variable& x) { return F::upsampling_nearest(x, 2); });
+}
+
+// x read forward and backward, the gradient written.
+void add_ctc(int64_t steps, int64_t batch, int64_t classes, int64_t labels, Plans& plans) {
+  const std::string title = message("CTC, ", steps, " steps, batch ", batch, ", ", classes,
+                                    " classes, ", labels, " labels, float32");
+  plans.push_back(
+      {title, [=] {
+         const Variable x(normal({steps, batch, classes}, Dtype::kFloat32));
+         const Array t = catena::random::integers({batch, labels}, 1, classes, Dtype::kInt32);
+         const auto loss = [=] { return F::connectionist_temporal_classification(x, t, 0); };
+         return Case{title, loss, clearing(x), bytes_of(x), 3 * bytes_of(x)};
+       }});
+}
+
+// Rows of W read, with backward twice, and their gradients written; the table of gradients is
+// cleared.
+void add_sampled_losses(Plans& plans) {
+  constexpr int64_t kWords = 100000, kSize = 100, kBatch = 1000, kSamples = 5;
+  std::vector<double> counts;
+  std::map<int32_t, double> by_id;
+  for (int32_t i = 0; i < kWords; ++i) counts.push_back(by_id[i] = 1e6 / double(i + 1));
+  const auto add = [&](const char* name, double rows, auto make) {
+    const std::string title = message(name, kWords, " words, float32");
+    plans.push_back({title, [=] {
+                       const auto layer = shared(make());
+                       const Variable x(normal({kBatch, kSize}, Dtype::kFloat32));
+                       const Array t = F::WalkerAlias(counts).sample({kBatch});
+                       const double each = rows * bytes_of(x);
+                       return Case{title, [=] { return (*layer)(x, t); }, clearing(x, layer), each,
+                                   3 * each + bytes_of(layer->W)};
+                     }});
+  };
+  add("negative sampling, 5 of ", kSamples + 1,
+      [=] { return F::NegativeSampling(kSize, counts, kSamples); });
+  add("hierarchical softmax, ", 12, [=] {
+    return F::BinaryHierarchicalSoftmax(kSize,
+                                        F::BinaryHierarchicalSoftmax::create_huffman_tree(by_id));
+  });
 }
 
 // c and four gates read, c and h written; backward reads them and gh, and writes five gradients.
@@ -303,9 +373,13 @@ Plans plans_of(const Bench& bench) {
     add_cross_entropy(bench, dtype, plans);
     add_cross_entropy_in_place(bench, dtype, plans);
     add_normalization(bench, dtype, plans);
-    for (const bool last : {false, true}) add_global_pooling(bench, dtype, last, plans);
+    for (const bool last : {false, true}) add_pooling(bench, dtype, last, plans);
     add_lstm_cell(bench, dtype, plans);
   }
+  add_ctc(150, 64, 40, 30, plans);
+  add_ctc(500, 32, 80, 100, plans);
+  add_ctc(300, 16, 5000, 50, plans);
+  add_sampled_losses(plans);
   add_lstm_layer(bench, Dtype::kFloat32, plans);
   add_convolutions(bench, Dtype::kFloat32, kFloat32, false, plans);
   add_convolutions(bench, Dtype::kFloat32, kFloat32, true, plans);

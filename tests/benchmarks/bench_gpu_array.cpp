@@ -2,15 +2,8 @@
 // a small one, against an empty kernel. Vectors of ids, and the gradient of their table.
 #include <cstdio>
 
-#include "catena/array/creation.h"
-#include "catena/array/fusion.h"
-#include "catena/array/math.h"
-#include "catena/array/random.h"
-#include "catena/array/reduction.h"
-#include "catena/autograd/grad_mode.h"
+#include "catena/catena.h"
 #include "catena/core/backend.h"
-#include "catena/functions/activation.h"
-#include "catena/functions/connection/embed_id.h"
 #include "raw_cuda.h"
 #include "timing.h"
 

@@ -2,11 +2,7 @@
 // The goals are those of docs/benchmarks.md; PyTorch's figures are printed beside them there.
 #include <string>
 
-#include "catena/array/creation.h"
-#include "catena/array/random.h"
-#include "catena/core/config.h"
-#include "catena/core/device.h"
-#include "catena/functions/connection/n_step_lstm.h"
+#include "catena/catena.h"
 #include "catena/kernels/matmul.h"
 #include "catena/kernels/rnn.h"
 #include "timing.h"

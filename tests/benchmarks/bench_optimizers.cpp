@@ -9,21 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "catena/array/random.h"
-#include "catena/autograd/parameter.h"
-#include "catena/optimizers/ada_delta.h"
-#include "catena/optimizers/ada_grad.h"
-#include "catena/optimizers/adam.h"
-#include "catena/optimizers/adamw.h"
-#include "catena/optimizers/lamb.h"
-#include "catena/optimizers/lars.h"
-#include "catena/optimizers/lion.h"
-#include "catena/optimizers/momentum_sgd.h"
-#include "catena/optimizers/nesterov_ag.h"
-#include "catena/optimizers/rmsprop.h"
-#include "catena/optimizers/rmsprop_graves.h"
-#include "catena/optimizers/sgd.h"
-#include "catena/optimizers/smorms3.h"
+#include "catena/catena.h"
 #include "timing.h"
 
 namespace {

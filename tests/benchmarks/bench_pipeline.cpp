@@ -11,21 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "catena/array/creation.h"
-#include "catena/array/random.h"
-#include "catena/autograd/backward.h"
-#include "catena/comm/factory.h"
-#include "catena/core/config.h"
-#include "catena/core/device.h"
-#include "catena/core/graph.h"
-#include "catena/functions/connection/linear.h"
-#include "catena/functions/loss.h"
-#include "catena/functions/math.h"
-#include "catena/optimizers/sgd.h"
-#include "catena/parallel/data_parallel.h"
-#include "catena/parallel/pipeline/drawing.h"
-#include "catena/parallel/pipeline/pipeline.h"
-#include "catena/parallel/pipeline/simulate.h"
+#include "catena/catena.h"
 #include "timing.h"
 
 namespace {

@@ -14,20 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "catena/array/random.h"
-#include "catena/autograd/autocast.h"
-#include "catena/comm/factory.h"
-#include "catena/core/graph.h"
-#include "catena/functions/connection/convolution_2d.h"
-#include "catena/functions/connection/linear.h"
-#include "catena/functions/extent_2d.h"
-#include "catena/functions/loss.h"
-#include "catena/functions/math.h"
-#include "catena/functions/normalization.h"
-#include "catena/functions/pooling/max_pooling_2d.h"
-#include "catena/optimizers/momentum_sgd.h"
-#include "catena/parallel/multi_node_optimizer.h"
-#include "catena/parallel/sync_batch_normalization.h"
+#include "catena/catena.h"
 #include "timing.h"
 
 namespace {

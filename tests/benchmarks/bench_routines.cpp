@@ -8,18 +8,8 @@
 #include <cstdio>
 #include <functional>
 
-#include "catena/array/creation.h"
-#include "catena/array/fusion.h"
-#include "catena/array/indexing.h"
-#include "catena/array/kernel.h"
-#include "catena/array/manipulation.h"
-#include "catena/array/math.h"
-#include "catena/array/random.h"
-#include "catena/array/reduction.h"
-#include "catena/array/scan.h"
-#include "catena/array/sorting.h"
+#include "catena/catena.h"
 #include "catena/core/backend.h"
-#include "catena/core/graph.h"
 #include "timing.h"
 #ifdef BENCH_CUDA
 #include "raw_cuda.h"

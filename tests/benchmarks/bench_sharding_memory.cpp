@@ -16,15 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "catena/array/creation.h"
-#include "catena/array/random.h"
-#include "catena/comm/factory.h"
-#include "catena/comm/run_main.h"
-#include "catena/core/graph.h"
-#include "catena/functions/connection/linear.h"
-#include "catena/functions/math.h"
-#include "catena/optimizers/adam.h"
-#include "catena/parallel/multi_node_optimizer.h"
+#include "catena/catena.h"
 #include "sharding_by_name.h"
 #include "timing.h"
 

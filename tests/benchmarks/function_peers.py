@@ -1,10 +1,7 @@
 #!/usr/bin/env python3
-"""The table of a benchmark of functions with the times of PyTorch for the same cases, in the same run.
+"""The table of a benchmark of functions or rules with the times of PyTorch for the same cases, in the same run.
 
-  function_peers.py build/bin/bench_pooling --device cpu:0 --threads 1
-  function_peers.py build/bin/bench_row_normalization --device cuda:0
-  function_peers.py build/bin/bench_sequence_losses --device cuda:0
-  function_peers.py build/bin/bench_functions --device cuda:0 [--only TEXT]
+  function_peers.py build/bin/bench_functions --device cpu:0 --threads 1 [--only TEXT]
   function_peers.py build/bin/bench_optimizers --device cuda:0 [--only TEXT]
 """
 import os
@@ -15,74 +12,9 @@ import sys
 from peer_worker import best_of, parse_options
 
 
-def pooling_case(torch, case, device):
-    """The names of bench_pooling.cpp."""
-    name, dtype, layout = case.split(", ")
-    functional = torch.nn.functional
-    calls = {
-        "max pooling 3x3/2": lambda x: functional.max_pool2d(x, 3, 2, 1),
-        "average pooling 3x3/2": lambda x: functional.avg_pool2d(x, 3, 2, 1),
-        "average pooling 2x2/2": lambda x: functional.avg_pool2d(x, 2),
-        "average pooling 3x3/1": lambda x: functional.avg_pool2d(x, 3, 1, 1),
-        "global average pooling": lambda x: functional.adaptive_avg_pool2d(x, 1),
-        "adaptive average pooling to 7x7": lambda x: functional.adaptive_avg_pool2d(x, 7),
-        "bilinear resizing to 224x224": lambda x: functional.interpolate(
-            x, (224, 224), mode="bilinear", align_corners=True),
-        "nearest upsampling by 2": lambda x: functional.interpolate(x, scale_factor=2),
-    }
-    x = torch.randn(4 if device == "cpu" else 64, 64, 112, 112, device=device).to(getattr(torch, dtype))
-    if layout == "channels last":
-        x = x.to(memory_format=torch.channels_last)
-    return calls[name], x
-
-
-def normalization_case(torch, case, device):
-    """The names of bench_row_normalization.cpp."""
-    words = case.split(", ")
-    dtype = getattr(torch, words[-1])
-    scale = 1 if device == "cpu" else 16
-    settings = {"device": device, "dtype": dtype}
-    if words[1].startswith("rows of "):
-        size = int(words[1].split()[-1])
-        layer = {"layer": torch.nn.LayerNorm, "rms": torch.nn.RMSNorm}[words[0]](size, **settings)
-        return layer, torch.randn(scale * 2097152 // size, size, **settings)
-    layer = {
-        "32 groups of 256 channels": torch.nn.GroupNorm(32, 256, **settings),
-        "instance": torch.nn.InstanceNorm2d(256, affine=True, **settings),
-        "local response": torch.nn.LocalResponseNorm(5, k=2.0),
-    }[words[0]]
-    x = torch.randn(2 * scale, 256, 56, 56, **settings)
-    return layer, x.to(memory_format=torch.channels_last) if "channels last" in words else x
-
-
-def loss_case(torch, case, device):
-    """The names of bench_sequence_losses.cpp."""
-    functional = torch.nn.functional
-    numbers = [int(n) for n in re.findall(r"\d+", case.replace(",000", "000"))]
-    if case.startswith("CTC"):
-        steps, batch, classes, labels = numbers
-        t = torch.randint(1, classes, (batch, labels), device=device)
-        lengths = torch.full((batch,), steps, device=device), torch.full((batch,), labels, device=device)
-        x = torch.randn(steps, batch, classes, device=device)
-        return lambda v: functional.ctc_loss(functional.log_softmax(v, 2), t, *lengths), x
-    if case.startswith("negative sampling"):
-        samples, words = numbers
-        weight = torch.randn(words, 100, device=device, requires_grad=True)
-        rows = torch.randint(0, words, (1000, samples + 1), device=device)
-        signs = torch.ones(samples + 1, device=device)
-        signs[1:] = -1
-
-        def loss(v):
-            weight.grad = None
-            scores = torch.bmm(functional.embedding(rows, weight), v.unsqueeze(2)).squeeze(2)
-            return -functional.logsigmoid(scores * signs).sum()
-
-        return loss, torch.randn(1000, 100, device=device)
-    return None, None
-
-
 def function_case(torch, case, device):
-    """The names of bench_functions.cpp: a call, its input, and what else has a gradient."""
+    """The names of bench_functions.cpp: a call, its input, and what else has a gradient. None where PyTorch
+    has no such loss."""
     words = case.split(", ")
     name, shape = words[0], [int(n) for n in re.findall(r"\d+", words[1])]
     dtype = getattr(torch, words[-1].replace("tf32", "float32"))
@@ -129,6 +61,26 @@ def function_case(torch, case, device):
         step.bias_hh.requires_grad_(False)
         h, c = draw(batch, cells).requires_grad_(), draw(batch, cells).requires_grad_()
         return lambda x: step(x, (h, c))[0], draw(batch, cells), [h, c, *step.parameters()]
+    if name == "CTC":
+        steps, batch, classes, labels = (int(word) for word in re.findall(r"\d+", ", ".join(words[1:5])))
+        t = torch.randint(1, classes, (batch, labels), device=device)
+        lengths = torch.full((batch,), steps, device=device), torch.full((batch,), labels, device=device)
+        return (lambda x: functional.ctc_loss(functional.log_softmax(x, 2), t, *lengths), draw(steps, batch, classes),
+                [])
+    if name == "negative sampling":
+        samples, ids = shape
+        weight = draw(ids, 100).requires_grad_()
+        rows = torch.randint(0, ids, (1000, samples + 1), device=device)
+        signs = torch.ones(samples + 1, device=device)
+        signs[1:] = -1
+
+        def loss(x):
+            scores = torch.bmm(functional.embedding(rows, weight), x.unsqueeze(2)).squeeze(2)
+            return -functional.logsigmoid(scores * signs).sum()
+
+        return loss, draw(1000, 100), [weight]
+    if name == "hierarchical softmax":
+        return None
     x = draw(*shape)
     if name == "depthwise convolution 3x3":
         call = layer(torch.nn.Conv2d, shape[1], shape[1], 3, padding=1, groups=shape[1], bias=False)
@@ -140,12 +92,25 @@ def function_case(torch, case, device):
         call = layer(torch.nn.LayerNorm, shape[1])
     elif name == "group normalization (32)":
         call = layer(torch.nn.GroupNorm, 32, shape[1])
+    elif name == "rms normalization":
+        call = layer(torch.nn.RMSNorm, shape[1])
+    elif name == "instance normalization":
+        call = layer(torch.nn.InstanceNorm2d, shape[1], affine=True)
     else:
         return {
             "dropout": lambda x: functional.dropout(x, 0.5),
             "gelu (tanh)": lambda x: functional.gelu(x, approximate="tanh"),
             "gelu": functional.gelu,
+            "local response normalization": torch.nn.LocalResponseNorm(5, k=2.0),
+            "max pooling 3x3/2": lambda x: functional.max_pool2d(x, 3, 2, 1),
+            "average pooling 3x3/2": lambda x: functional.avg_pool2d(x, 3, 2, 1),
+            "average pooling 2x2/2": lambda x: functional.avg_pool2d(x, 2),
+            "average pooling 3x3/1": lambda x: functional.avg_pool2d(x, 3, 1, 1),
             "global average pooling": lambda x: functional.adaptive_avg_pool2d(x, 1),
+            "adaptive average pooling to 7x7": lambda x: functional.adaptive_avg_pool2d(x, 7),
+            "bilinear resizing to 224x224": lambda x: functional.interpolate(
+                x, (224, 224), mode="bilinear", align_corners=True),
+            "nearest upsampling by 2": lambda x: functional.interpolate(x, scale_factor=2),
         }[name], x, []
     return call, x, list(call.parameters())
 
@@ -153,13 +118,19 @@ def function_case(torch, case, device):
 def training_times(torch, case, options):
     """A recorded forward pass and one with its backward pass, as text."""
     device = options.device.replace("cpu:0", "cpu")
-    call, x, others = function_case(torch, case, device)
+    found = function_case(torch, case, device)
+    if found is None:
+        return "none | none"
+    call, x, others = found
     roots = [v for v in [x, *others] if v is not None]
     for v in others:
         assert v.is_leaf
     if x is not None:
         x.requires_grad_()
-    gy = torch.ones_like(call(x))
+    try:
+        gy = torch.ones_like(call(x))
+    except NotImplementedError:  # local response normalization in 16 bits on the CPU
+        return "none | none"
 
     def both():
         for v in roots:
@@ -212,36 +183,6 @@ def update_time(torch, case, options):
     return f"{best[0] * 1e3:.4f} ms ({best[1]})"
 
 
-CASES = {
-    "bench_pooling": pooling_case,
-    "bench_row_normalization": normalization_case,
-    "bench_sequence_losses": loss_case,
-}
-
-
-def times(torch, make, case, options):
-    """A forward pass and one with its backward pass, as text."""
-    device = options.device.replace("cpu:0", "cpu")
-    call, x = make(torch, case, device)
-    if call is None:
-        return "none | none"
-    try:
-        with torch.no_grad():
-            gy = torch.ones_like(call(x))
-    except NotImplementedError:  # local response normalization in 16 bits on the CPU
-        return "none | none"
-    with torch.no_grad():
-        forward = best_of(options.seconds, lambda: call(x), device, torch)
-    x.requires_grad_()
-
-    def both():
-        x.grad = None
-        call(x).backward(gy)
-
-    both_times = best_of(options.seconds, both, device, torch)
-    return f"{forward * 1e3:.3f} ms | {both_times * 1e3:.3f} ms"
-
-
 def main():
     options = parse_options(__doc__, "PROGRAM", "all of the table")
     import torch
@@ -250,7 +191,7 @@ def main():
     columns, cells = {
         "bench_functions": ("forward | forward and backward", training_times),
         "bench_optimizers": ("update", update_time),
-    }.get(program, ("forward | forward and backward", lambda *rest: times(rest[0], CASES[program], *rest[1:])))
+    }[program]
     environment = dict(os.environ, OMP_NUM_THREADS=str(options.threads))
     command = [options.program, options.device] + ([options.only] if options.only else [])
     finished = subprocess.run(command, env=environment, text=True, stdout=subprocess.PIPE)

@@ -83,13 +83,6 @@ double shortest_time(const Call& call) {
   return best;
 }
 
-// Seconds of a call for a table: the median of runs on a GPU.
-template <class Call>
-double call_time(catena::Device device, const Call& call) {
-  if (device.is_cpu()) return shortest_time(call);
-  return wall_time({3, 7, 10}, device, call).median;
-}
-
 // Time between two events on the current stream of a GPU; on the CPU wall_time.
 template <class Call>
 Times device_time(const Sampling& s, catena::Device device, Call&& call) {

@@ -1,14 +1,6 @@
 #include "workloads.h"
 
-#include "catena/array/creation.h"
-#include "catena/array/indexing.h"
-#include "catena/array/math.h"
-#include "catena/array/random.h"
-#include "catena/functions/loss.h"
-#include "catena/functions/math.h"
-#include "catena/optimizers/adam.h"
-#include "catena/optimizers/adamw.h"
-#include "catena/optimizers/sgd.h"
+#include "catena/catena.h"
 
 namespace bench {
 

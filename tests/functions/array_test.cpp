@@ -26,19 +26,6 @@ TEST_P(ArrayFunctions, ViewsShareTheMemory) {
   EXPECT_THROW(F::get_item(x, {7}), IndexError);
 }
 
-TEST_P(ArrayFunctions, SplitPartsWithoutGradientCountAsZeros) {
-  const Variable x(draw({2, 6}));
-  Variables parts = F::split_axis(x, 3, 1);
-  ASSERT_EQ(parts.size(), 3u);
-  const Variable y = parts[1] * 2.0;
-  parts.clear();
-  y.set_grad(ones_like(y.data()));
-  y.backward();
-  const Array expected = zeros({2, 6}, {Dtype::kFloat64, device()});
-  expected(Slice(), Slice(2, 4)).fill(2.0);
-  EXPECT_EQ(testing::difference(x.grad(), expected), "");
-}
-
 TEST_P(ArrayFunctions, CastKeepsTheGradientsDtype) {
   const Variable x(draw({2, 3}, -1, 1, 0, Dtype::kFloat32));
   const Variable y = F::cast(x, Dtype::kFloat64);

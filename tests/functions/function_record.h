@@ -139,7 +139,7 @@ struct FunctionRecord {
   // Largest error of values and gradients in float32; 500 times that in float16, 4000 in bfloat16.
   double error = 2e-5;
   std::optional<Dtype> result_dtype = {};  // else that of the inputs
-  bool differentiable = true;
+  bool differentiable = true, twice_differentiable = true;
   // Random bits belong to elements in memory order: dense inputs in another than C order get
   // others.
   bool follows_memory_order = false;

@@ -5,11 +5,9 @@
 
 #include <algorithm>
 
-#include "catena/array/creation.h"
-#include "catena/array/math.h"
+#include "array/devices.h"
 #include "catena/core/config.h"
 #include "catena/kernels/convolution.h"
-#include "catena/testing.h"
 #include "catena/testing_markers.h"
 
 namespace catena {

@@ -5,19 +5,7 @@
 #include <cstring>
 #include <functional>
 
-#include "catena/array/along_axis.h"
-#include "catena/array/array.h"
-#include "catena/array/bits.h"
-#include "catena/array/calculus.h"
-#include "catena/array/creation.h"
-#include "catena/array/indexing.h"
-#include "catena/array/linalg.h"
-#include "catena/array/manipulation.h"
-#include "catena/array/reduction.h"
-#include "catena/array/scan.h"
-#include "catena/array/sorting.h"
-#include "catena/array/statistics.h"
-#include "error_text.h"
+#include "array/devices.h"
 
 namespace catena {
 namespace {

@@ -4,13 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "catena/array/creation.h"
-#include "catena/array/indexing.h"
-#include "catena/array/linalg.h"
-#include "catena/array/manipulation.h"
-#include "catena/array/math.h"
-#include "catena/array/random.h"
-#include "error_text.h"
+#include "array/devices.h"
 
 namespace catena {
 namespace {

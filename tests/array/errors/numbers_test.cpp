@@ -6,11 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "catena/array/creation.h"
-#include "catena/array/manipulation.h"
-#include "catena/array/math.h"
-#include "catena/array/scan.h"
-#include "error_text.h"
+#include "array/devices.h"
 
 namespace catena {
 namespace {

@@ -5,17 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "catena/array/creation.h"
+#include "array/devices.h"
 #include "catena/array/host_view.h"
-#include "catena/array/indexing.h"
 #include "catena/array/io.h"
-#include "catena/array/linalg.h"
-#include "catena/array/manipulation.h"
-#include "catena/array/math.h"
-#include "catena/array/reduction.h"
-#include "catena/array/scan.h"
-#include "catena/array/sorting.h"
-#include "error_text.h"
 
 namespace catena {
 namespace {

@@ -6,14 +6,8 @@
 #include <cmath>
 #include <thread>
 
+#include "array/devices.h"
 #include "array/fusion/fusion_graph.h"
-#include "catena/array/creation.h"
-#include "catena/array/indexing.h"
-#include "catena/array/logic.h"
-#include "catena/array/manipulation.h"
-#include "catena/array/math.h"
-#include "catena/array/random.h"
-#include "error_text.h"
 
 namespace catena {
 namespace {

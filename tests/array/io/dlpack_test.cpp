@@ -7,10 +7,8 @@
 #include <numeric>
 #include <string>
 
-#include "catena/array/creation.h"
-#include "catena/array/math.h"
+#include "array/devices.h"
 #include "catena/testing_markers.h"
-#include "error_text.h"
 
 namespace catena {
 namespace {

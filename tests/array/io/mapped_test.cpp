@@ -3,10 +3,8 @@
 
 #include <filesystem>
 
-#include "catena/array/creation.h"
+#include "array/devices.h"
 #include "catena/array/io.h"
-#include "catena/array/math.h"
-#include "error_text.h"
 #include "temp_folder.h"
 
 namespace catena {

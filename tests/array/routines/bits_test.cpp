@@ -2,7 +2,6 @@
 #include <cstdint>
 
 #include "array/devices.h"
-#include "catena/array/bits.h"
 
 namespace catena {
 namespace {

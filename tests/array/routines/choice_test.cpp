@@ -3,11 +3,7 @@
 
 #include <vector>
 
-#include "catena/array/creation.h"
-#include "catena/array/math.h"
-#include "catena/array/random.h"
-#include "catena/array/reduction.h"
-#include "error_text.h"
+#include "array/devices.h"
 
 namespace catena {
 namespace {

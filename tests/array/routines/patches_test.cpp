@@ -5,10 +5,6 @@
 #include <random>
 
 #include "array/devices.h"
-#include "catena/array/creation.h"
-#include "catena/array/math.h"
-#include "catena/testing.h"
-#include "error_text.h"
 
 namespace catena {
 namespace {

@@ -6,11 +6,8 @@
 #include <cmath>
 #include <functional>
 
-#include "catena/array/creation.h"
-#include "catena/array/math.h"
+#include "array/devices.h"
 #include "catena/array/memoize.h"
-#include "catena/array/reduction.h"
-#include "error_text.h"
 
 namespace catena {
 namespace {

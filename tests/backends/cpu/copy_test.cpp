@@ -289,41 +289,6 @@ TEST(CpuTake, LongListsWithFewPositionsOutside) {
   }
 }
 
-TEST(CpuConcatenate, AlongEveryAxisFromViews) {
-  const Array a = samples(Dtype::kInt32, {3, 4, 5}),
-              b = samples(Dtype::kInt32, {5, 4, 3}).transpose();
-  for (int axis = 0; axis < 3; ++axis) {
-    Shape shape{3, 4, 5};
-    shape[size_t(axis)] *= 2;
-    const Array out = Array::uninitialized(shape, Dtype::kInt32, cpu(0));
-    kernels::concatenate(cpu(0), {{a, b}, axis, out});
-    const int64_t extent = a.shape()[size_t(axis)];
-    std::vector<Index> first(3, Slice()), second(3, Slice());
-    first[size_t(axis)] = Slice(0, extent);
-    second[size_t(axis)] = Slice(extent, none);
-    EXPECT_EQ(out.at(std::span<const Index>(first)).to_vector<int>(), a.to_vector<int>());
-    EXPECT_EQ(out.at(std::span<const Index>(second)).to_vector<int>(), b.to_vector<int>());
-  }
-}
-
-TEST(CpuTake, WrapsAndClips) {
-  for (Dtype d : all_dtypes()) {
-    for (int64_t inner : {1, 3}) {
-      const Array a = samples(d, {2, 4, inner});
-      const Array indices = array(std::vector<int64_t>{3, -1, 0, 5, -6});
-      for (bool clip : {false, true}) {
-        const Array out = Array::uninitialized({2, 5, inner}, d, cpu(0));
-        kernels::take(cpu(0), {a, indices, uint8_t(clip ? 2 : 1), out});
-        const int64_t expected[] = {3, clip ? 0 : 3, 0, clip ? 3 : 1, clip ? 0 : 2};
-        for (int64_t i = 0; i < out.size(); ++i) {
-          const int64_t outer = i / (5 * inner), j = i / inner % 5, k = i % inner;
-          ASSERT_EQ(value_at(out, i), value_at(a, (outer * 4 + expected[j]) * inner + k));
-        }
-      }
-    }
-  }
-}
-
 TEST(CpuScatterAdd, RepeatedPositionsAccumulate) {
   for (Dtype d : {Dtype::kFloat32, Dtype::kFloat64, Dtype::kInt32, Dtype::kFloat16}) {
     const Array target = ones({2, 4, 3}, d), values = ones({2, 5, 3}, d);

@@ -1,4 +1,4 @@
-// Softmax, cross entropy, accuracy and the update rules of the CPU backend against double.
+// Softmax, cross entropy and the update rules of the CPU backend against double.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -133,19 +133,6 @@ TEST(CpuSoftmaxEdges, LargeValuesAndWrongLabels) {
   EXPECT_TRUE(std::isnan(loss.item<float>()));
   kernels::softmax_cross_entropy(cpu(0), {&x, &t, 4, true, &lse, &count, &loss});
   EXPECT_EQ(loss.item<float>(), 0);
-}
-
-TEST(CpuAccuracy, SharesOfTheSamplesNotIgnored) {
-  const Array x = array(std::vector<float>{1, 3, 2, 9, 0, 0, 5, 5, 1, 0, 0, 7}, {4, 3, 1});
-  const Array t = array(std::vector<int32_t>{1, 0, 1, 2}, {4, 1}),
-              result = uninitialized(Dtype::kFloat32, {});
-  kernels::accuracy(cpu(0), {x, t, false, 0, result});
-  EXPECT_EQ(result.item<float>(), 0.75f);
-  kernels::accuracy(cpu(0), {x, t, true, 1, result});
-  EXPECT_EQ(result.item<float>(), 1.0f);
-  kernels::accuracy(cpu(0),
-                    {x.reshape({2, 3, 2}), t.reshape({2, 2}), false, 0, result});  // inner axis
-  EXPECT_EQ(result.item<float>(), 0.5f);
 }
 
 // The numbers of a rule's row.

@@ -1,6 +1,4 @@
 // Records of the activation functions.
-#include "catena/functions/activation/elementwise.h"
-#include "catena/functions/activation/softmax.h"
 #include "functions/function_record.h"
 
 namespace catena {

@@ -1,5 +1,4 @@
 // Records of lstm.
-#include "catena/functions/activation/lstm.h"
 #include "functions/function_record.h"
 
 namespace catena {

@@ -1,11 +1,8 @@
-// The layer LSTM against loops over whole sequences, gradients of one result alone, and weights of
-// Chainer 1.x; values and gradients of lstm have records.
+// The layer LSTM against loops over whole sequences, and weights of Chainer 1.x; values and
+// gradients of lstm have records.
 #include "catena/functions/activation/lstm.h"
 
-#include "catena/array/manipulation.h"
 #include "catena/core/graph.h"
-#include "catena/functions/array/reshape.h"
-#include "catena/functions/array/transpose.h"
 #include "catena/testing_gtest.h"
 #include "functions/functions_test_util.h"
 #include "kernels/lstm_reference.h"
@@ -30,31 +27,6 @@ class LstmUnits : public OnDevice {
     return lstm;
   }
 };
-
-// A gradient that nobody gives counts as 0.
-TEST_P(LstmUnits, GoesBackFromOneResultAlone) {
-  for (const bool of_c : {true, false}) {
-    const auto one = [&](const Variables& v) {
-      const auto [c, h] = F::lstm(v[0], v[1]);
-      return Variables{of_c ? c : h};
-    };
-    expect_gradients(one, {draw({3, 2}, -1, 1, 1), draw({3, 8}, -1, 1, 2)}, of_c ? "c" : "h");
-  }
-}
-
-TEST_P(LstmUnits, GivesTheGradientThatIsWanted) {
-  const Array c0 = draw({3, 2}, -1, 1, 1), x0 = draw({3, 8}, -1, 1, 2);
-  const auto gradients = [&](const Variable& c_prev, const Variable& x) {
-    const auto [c, h] = F::lstm(c_prev, x);
-    F::sum(c * h).backward();
-  };
-  const Variable c(c0), x(x0), c_alone(c0), x_alone(x0);
-  gradients(c, x);
-  gradients(c_alone, Variable::constant(x0));
-  gradients(Variable::constant(c0), x_alone);
-  EXPECT_EQ(testing::difference(c_alone.grad(), c.grad()), "");
-  EXPECT_EQ(testing::difference(x_alone.grad(), x.grad()), "");
-}
 
 // x = w(y) + v(h): the tutorial's preparation of an LSTM.
 TEST_P(LstmUnits, TUT_42_SumsOfLinearLayers) {

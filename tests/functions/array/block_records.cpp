@@ -1,5 +1,4 @@
 // Records of column_stack and block.
-#include "catena/functions/array/stack.h"
 #include "functions/function_record.h"
 
 namespace catena {

@@ -1,5 +1,4 @@
 // Records of resizing.
-#include "catena/functions/array/resize_images.h"
 
 #include <algorithm>
 

@@ -1,5 +1,4 @@
 // Records of bilinear.
-#include "catena/functions/connection/bilinear.h"
 
 #include "functions/function_record.h"
 

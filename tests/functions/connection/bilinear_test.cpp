@@ -1,7 +1,6 @@
 // The layer Bilinear; values and gradients of bilinear have records.
 #include "catena/functions/connection/bilinear.h"
 #include "catena/autograd/autocast.h"
-#include "catena/functions/connection/linear.h"
 
 #include "catena/testing_gtest.h"
 #include "functions/functions_test_util.h"

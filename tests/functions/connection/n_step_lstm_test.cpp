@@ -3,15 +3,9 @@
 
 #include <algorithm>
 
-#include "catena/array/manipulation.h"
 #include "catena/autograd/backward.h"
 #include "catena/core/config.h"
 #include "catena/core/graph.h"
-#include "catena/functions/array.h"
-#include "catena/functions/connection/linear.h"
-#include "catena/functions/loss.h"
-#include "catena/functions/noise.h"
-#include "catena/functions/recompute.h"
 #include "catena/kernels/rnn.h"
 #include "catena/optimizers/adam.h"
 #include "catena/testing_gtest.h"
@@ -132,22 +126,6 @@ TEST_P(NStepLstms, ComputeTheSameWithoutAGraph) {
        {std::pair(recorded.hy, plain.hy), {recorded.cy, plain.cy}, {recorded.ys, plain.ys}})
     EXPECT_NO_THROW(assert_allclose(a.data(), b.data(), 1e-14, 1e-14));
   EXPECT_FALSE(plain.ys.requires_grad());
-}
-
-TEST_P(NStepLstms, GoBackFromEachResultAlone) {
-  const Operands p = small();
-  const Variables all = p.all();
-  for (const int which : {0, 1, 2}) {
-    SCOPED_TRACE(which);
-    Arrays inputs;
-    for (const Variable& v : all) inputs.push_back(v.data());
-    expect_gradients(
-        [&](const Variables& v) {
-          const auto r = F::n_step_lstm(2, 0, v[1], v[2], Variables(v.begin() + 3, v.end()), v[0]);
-          return Variables{which == 0 ? r.hy : which == 1 ? r.cy : r.ys};
-        },
-        inputs);
-  }
 }
 
 TEST_P(NStepLstms, GoBackTwice) {

@@ -1,5 +1,4 @@
 // Records of connectionist_temporal_classification.
-#include "catena/functions/loss/connectionist_temporal_classification.h"
 
 #include "functions/function_record.h"
 #include "functions/loss/ctc_reference.h"
@@ -50,7 +49,7 @@ FunctionRecord ctc(F::Reduction reduction, const char* variant) {
     const bool mean = reduction == F::Reduction::kMean && !losses.empty();
     return Plains{plain(mean ? sum / double(losses.size()) : sum)};
   };
-  r.differentiable = false;  // once: see the tests
+  r.twice_differentiable = false;
   return r;
 }
 

@@ -1,5 +1,4 @@
 // Records of negative_sampling with given rows.
-#include "catena/functions/loss/negative_sampling.h"
 
 #include "functions/function_record.h"
 
@@ -26,7 +25,8 @@ FunctionRecord given_rows(Dtype rows) {
   r.variant = message(rows, " rows");
   r.ranges = {{}, {0, 4, rows}, {}};
   r.shapes = {{{3, 5}, {3, 4}, {4, 5}}, {{1, 1}, {1, 1}, {4, 1}}, {{0, 5}, {0, 3}, {4, 5}},
-              {{2, 0}, {2, 3}, {4, 0}}, {{2, 3}, {2, 0}, {4, 3}}, {{5, 40}, {5, 6}, {4, 40}}};
+              {{2, 0}, {2, 3}, {4, 0}}, {{2, 3}, {2, 0}, {4, 3}}, {{5, 40}, {5, 6}, {4, 40}},
+              {{4, 3}, {4, 2}, {4, 3}}};
   r.call = [](const Variables& v) { return Variables{F::negative_sampling(v[0], v[1], v[2])}; };
   r.reference = reference;
   r.forward_launches = rows == Dtype::kInt32 ? 1 : 2;

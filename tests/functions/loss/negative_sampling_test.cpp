@@ -2,8 +2,6 @@
 // values and gradients of given rows have records.
 #include "catena/functions/loss/negative_sampling.h"
 
-#include "catena/array/indexing.h"
-#include "catena/array/manipulation.h"
 #include "catena/core/graph.h"
 #include "catena/kernels/sampling.h"
 #include "catena/optimizers/sgd.h"
@@ -121,15 +119,6 @@ TEST_P(Sampled, GradientsOfRowsAreWrittenOrAddToThoseThatAreThere) {
     (F::negative_sampling(x.astype(Dtype::kFloat64), rows, exact) * 0.5).backward();
     EXPECT_NO_THROW(assert_allclose(written, exact.grad(), tolerance, tolerance));
   }
-}
-
-TEST_P(Sampled, OneParameterMayBeSamplesAndRows) {
-  const Array start = draw({3, 4}), rows = ids({0, 1, 1, 2, 2, 0}).reshape({3, 2});
-  const Parameter both(start.copy());
-  F::negative_sampling(both, rows, both).backward();
-  const Variable x(start), W(start);
-  F::negative_sampling(x, rows, W).backward();
-  EXPECT_NO_THROW(assert_allclose(both.grad(), x.grad() + W.grad(), 1e-12, 1e-12));
 }
 
 TEST_P(Sampled, RowsOutOfRange) {

@@ -1,5 +1,4 @@
 // Records of einsum.
-#include "catena/functions/math/einsum.h"
 
 #include <map>
 #include <sstream>
@@ -104,7 +103,15 @@ CATENA_FUNCTION_RECORDS(einsum) {
       einsum_record("ij->ji", {{{3, 2}}}),
       einsum_record("ij->j", {{{3, 2}}, {{0, 2}}}),
       einsum_record("ii->i", {{{3, 3}}}),
-      einsum_record("iji->j", {{{2, 3, 2}}}),
+      einsum_record("iji->ji", {{{2, 3, 2}}}),
+      einsum_record("ii->", {{{3, 3}}}),
+      einsum_record("iijj->ij", {{{2, 2, 3, 3}}}),
+      einsum_record("iij,j->i", {{{2, 2, 3}, {3}}}),
+      einsum_record("i,i->i", {{{3}, {3}}}),
+      einsum_record("bij,bj->ib", {{{2, 3, 4}, {2, 4}}}),
+      einsum_record("ij,jk,ik->", {{{2, 3}, {3, 4}, {2, 4}}}),
+      einsum_record("i,j,k->kji", {{{2}, {3}, {2}}}),
+      einsum_record(",ij->ji", {{{}, {2, 3}}}),
       einsum_record("ij,jk,k->i", {{{2, 3}, {3, 4}, {4}}}),
       einsum_record("i...,...->...i", {{{3, 2, 2}, {2, 2}}}, "iab,ab", "abi"),
   };

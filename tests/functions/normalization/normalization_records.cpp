@@ -1,5 +1,4 @@
 // Records of normalizations.
-#include "catena/functions/normalization.h"
 #include "functions/function_record.h"
 
 namespace catena {

@@ -1,12 +1,7 @@
 // The layers of layer, root-mean-square, group and instance normalization, and what their records
 // and that of local response normalization cannot say: memory order, large means, capture.
-#include "catena/array/manipulation.h"
 #include "catena/array/memory_order.h"
 #include "catena/core/graph.h"
-#include "catena/functions/connection/convolution_2d.h"
-#include "catena/functions/normalization/group_normalization.h"
-#include "catena/functions/normalization/layer_normalization.h"
-#include "catena/functions/normalization/local_response_normalization.h"
 #include "catena/testing_gtest.h"
 #include "functions/functions_test_util.h"
 
@@ -163,31 +158,6 @@ TEST_P(RowNormalization, SixteenBitsKeepFloat32Parameters) {
     F::sum(F::layer_normalization(x, of_own, b.astype(dtype))).backward();
     EXPECT_EQ(of_own.grad().dtype(), dtype);
   }
-}
-
-TEST_P(RowNormalization, OneParameterMayBeGammaAndBeta) {
-  const Array x = draw({6, 3});
-  expect_gradients([&](const Variable& v) { return F::layer_normalization(x, v, v, 0.1); },
-                   gamma({3}), "layer");
-}
-
-TEST_P(RowNormalization, OneParameterMayBeOperandAndGamma) {
-  const Array start = draw({2, 3}), b = draw({2, 3}, -1, 1, 1), weights = draw({2, 3}, -1, 1, 2);
-  const auto layer = [&](const VariableOperand& x, const VariableOperand& g) {
-    return F::layer_normalization(x, g, b);
-  };
-  const auto rms = [](const VariableOperand& x, const VariableOperand& g) {
-    return F::rms_normalization(x, g);
-  };
-  const auto check = [&](const auto& f) {
-    const Parameter both(start.copy());
-    F::sum(f(both, both) * weights).backward();
-    const Variable x(start), g(start);
-    F::sum(f(x, g) * weights).backward();
-    EXPECT_NO_THROW(assert_allclose(both.grad(), x.grad() + g.grad(), 1e-12, 1e-12));
-  };
-  check(layer);
-  check(rms);
 }
 
 // Recorded gradients, too, keep the digits of a deviation that is far below the mean.

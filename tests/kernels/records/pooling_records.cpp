@@ -36,24 +36,12 @@ Results max_pooling(Device device) {
   return results;
 }
 
-Plains reference() {
-  const Plain x = plain_data(kImages), gy = plain_data(out_shape(), 2),
-              image = plain_data(kImages, 3);
-  const testing::PoolingReference of(pooling_case(), x.values);
-  const auto from = [&](int64_t i) { return of.largest()[size_t(i)]; };
-  const Plain y = plain(out_shape(), [&](int64_t i) { return x(from(i)); });
-  Plain gx = plain(kImages, [](int64_t) { return 0.0; });
-  for (int64_t i = 0; i < gy.size(); ++i) gx.values[size_t(from(i))] += gy(i);
-  const Plain picked = plain(out_shape(), [&](int64_t i) { return image(from(i)); });
-  return {y, gx, picked, y, gx, picked};
-}
-
 }  // namespace
 
 CATENA_SLOT_RECORDS(pooling) {
-  return {{"max_pooling", &max_pooling, &reference},
-          {"max_pooling_grad", &max_pooling, &reference},
-          {"max_pooling_pick", &max_pooling, &reference}};
+  return {{"max_pooling", max_pooling},
+          {"max_pooling_grad", max_pooling},
+          {"max_pooling_pick", max_pooling}};
 }
 
 }  // namespace catena

@@ -38,15 +38,8 @@ Results run(Device device) {
   return results;
 }
 
-Plains reference() {
-  Plains results;
-  for (const ResampleCase& c : cases())
-    results.push_back({c.out(), testing::resampled(c, plain_data(c.in()).values).y});
-  return results;
-}
-
 }  // namespace
 
-CATENA_SLOT_RECORDS(resample) { return {{"resample", &run, &reference}}; }
+CATENA_SLOT_RECORDS(resample) { return {{"resample", run}}; }
 
 }  // namespace catena
