@@ -224,27 +224,6 @@ Batch mine(const Batch& all, int rank, int size, Device device) {
   return part(all, begin, end, device);
 }
 
-TEST(MultiNodeOptimizer, ThreeMicroBatches) {
-  expect_as_alone(2, [](Net& net, MultiNodeOptimizer& optimizer, int rank, int size) {
-    for (int step = 0; step < 5; ++step) {
-      optimizer.zero_grads();
-      for (int micro = 0; micro < 3; ++micro) {
-        const Batch batch =
-            mine(batch_of(3 * step + micro, 8, dtype::float64), rank, size, net.device());
-        if (micro < 2) {
-          const auto scope = optimizer.no_sync();
-          loss_of(net, batch).backward();
-          EXPECT_EQ(optimizer.reducer().started(), 0u);
-        } else {
-          loss_of(net, batch).backward();
-          EXPECT_EQ(optimizer.reducer().started(), optimizer.reducer().buckets().size());
-        }
-      }
-      optimizer.update();
-    }
-  });
-}
-
 TEST(MultiNodeOptimizer, ParametersUnusedOnSomeRanks) {
   // `extra` is used for half of the samples only; alone, both halves are run one after the other.
   expect_as_alone(2, [](Net& net, MultiNodeOptimizer& optimizer, int rank, int size) {
@@ -320,19 +299,6 @@ TEST(MultiNodeOptimizer, ParametersOfUserFunctions) {
   }
 }
 
-TEST(MultiNodeOptimizer, ClippingAndDecaySeeTheAverages) {
-  expect_as_alone(4, [](Net& net, MultiNodeOptimizer& optimizer, int rank, int size) {
-    optimizer->add_hook("clip", optimizers::gradient_clipping(0.1));
-    optimizer->add_hook("decay", optimizers::weight_decay(0.01));
-    for (int step = 0; step < 5; ++step) {
-      optimizer.zero_grads();
-      loss_of(net, mine(batch_of(step, 8, dtype::float64), rank, size, net.device())).backward();
-      if (step % 2 == 1) optimizer->clip_grads(0.2);
-      optimizer.update();
-    }
-  });
-}
-
 TEST(MultiNodeOptimizer, ASecondSynchronisedBackwardIsAnError) {
   comm::run_threads(2, [](Communicator& comm) {
     Net net(dtype::float32);
@@ -389,29 +355,6 @@ TEST(MultiNodeOptimizer, UpdateReducesWhatNoBackwardDid) {
     sgd.update();
   }
   expect_equal_training(results[0], values_of(alone), dtype::float32);
-}
-
-TEST(MultiNodeOptimizer, BroadcastStateMakesRanksContinueAlike) {
-  std::vector<Values> results(2);
-  comm::run_threads(2, [&](Communicator& comm) {
-    Net net(dtype::float32);
-    net.to(comm.device());
-    optimizers::Adam adam(0.02);
-    auto optimizer = create_multi_node_optimizer(adam, comm);
-    optimizer.setup(net);
-    if (comm.rank() == 1) adam.set_lr(0.5);
-    if (comm.rank() == 0) {  // as if a checkpoint had been loaded here alone
-      adam.state_of(net.l1.W)[0].fill(0.5);
-      adam.state_of(net.l1.W)[1].fill(0.25);
-      net.l2.b.data().fill(1);
-    }
-    optimizer.broadcast_state();
-    EXPECT_EQ(adam.alpha(), 0.02);
-    loss_of(net, part(batch_of(0, 4, dtype::float32), 0, 4, comm.device())).backward();
-    optimizer.update();
-    results[size_t(comm.rank())] = values_of(net);
-  });
-  EXPECT_EQ(results[0], results[1]);
 }
 
 TEST(MultiNodeOptimizer, BatchWeightsAreChecked) {

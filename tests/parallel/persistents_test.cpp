@@ -6,11 +6,8 @@
 
 #include "catena/functions/normalization.h"
 #include "catena/parallel/data_parallel.h"
-#include "catena/parallel/from_rank0.h"
-#include "catena/serializers/checkpoint.h"
 #include "error_text.h"
 #include "parallel/network.h"
-#include "temp_folder.h"
 
 namespace catena::parallel {
 namespace {
@@ -148,20 +145,6 @@ TEST(Persistents, ARankWithoutSamplesDilutesNoBatchNormalization) {
   }
 }
 
-TEST(Persistents, AllRanksGetTheSameBits) {
-  std::vector<Values> seen(3);
-  comm::run_threads(3, [&](Communicator& comm) {
-    Model model(0);
-    model.to(comm.device());
-    model.bn1.mean.copy_from(wave({3}, comm.rank(), dtype::float32));
-    model.bn1.var.copy_from(wave({3}, comm.rank() + 0.5, dtype::float64));
-    average_persistents(model, comm);
-    seen[size_t(comm.rank())] = persistents_of(model);
-  });
-  EXPECT_EQ(seen[1], seen[0]);
-  EXPECT_EQ(seen[2], seen[0]);
-}
-
 // What each of three ranks is told by the update after `spoil`.
 std::vector<std::string> told(const std::function<void(Model&, int rank)>& spoil) {
   std::vector<std::string> texts(3);
@@ -243,35 +226,6 @@ TEST(Persistents, BroadcastStateSendsThem) {
     EXPECT_EQ(model.bn1.count.data().item<int64_t>(), 7);
     EXPECT_EQ(model.bn1.mean.data().to_vector<double>(), std::vector<double>(3, 7));
     EXPECT_EQ(model.bn1.seen.data().to_vector<double>(), std::vector<double>(2, 7));
-  });
-}
-
-// The mean goes into the checkpoint, and every rank goes on from it.
-TEST(Persistents, CheckpointsHoldTheMean) {
-  const TempFolder folder;
-  const std::string file = folder / "run.npz";
-  comm::run_threads(3, [&](Communicator& comm) {
-    const auto run = [&](bool resume) {
-      Model model(comm.rank());
-      model.to(comm.device());
-      auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
-      optimizer.setup(model);
-      serializers::Checkpoint checkpoint;
-      checkpoint.add("model", model);
-      checkpoint.add("optimizer", optimizer.actual_optimizer());
-      if (resume) {
-        checkpoint.load(file, from_rank_0(&comm));
-        EXPECT_EQ(model.bn1.mean.data().to_vector<double>(), std::vector<double>(3, 2));
-        optimizer.check_state();
-        return;
-      }
-      model.bn1.mean.data().fill(comm.rank() + 1);
-      optimizer.average_persistents();
-      if (comm.rank() == 0) checkpoint.save(file);
-      comm.barrier();
-    };
-    run(false);
-    run(true);
   });
 }
 

@@ -174,16 +174,6 @@ TEST(Sharding, GivesTheBitsOfWholeArrays) {
   }
 }
 
-// A rank that has run out of samples takes part in the update alone.
-TEST(Sharding, RanksWithoutSamplesTakePart) {
-  for (const BucketOptions& options : all_shardings()) {
-    if (options.sharding == Sharding::kParameters) continue;  // every rank uses every unit
-    const ShardedJob job{.options = options, .end = 5, .samples = 2};
-    for (const ShardedResult& result : over_threads(3, job))
-      expect_equal_training(result.values, train_alone(job).values, job.dtype, shown(options));
-  }
-}
-
 // The backward pass of a normalization does not read gamma for an empty batch. Its unit is gone by
 // then, as others came after it.
 struct Normalized : FunctionSet {

@@ -2,11 +2,9 @@
 #include <chrono>
 
 #include "catena/parallel/sync_batch_normalization.h"
-#include "catena/serializers/npz.h"
 #include "error_text.h"
 #include "parallel/pipeline/model.h"
 #include "parallel/pipeline/rank_errors.h"
-#include "temp_folder.h"
 
 namespace catena::parallel::pipeline {
 namespace {
@@ -45,22 +43,6 @@ TEST(PipelineAgreement, ARankThatCatchesItsErrorEndsTheOthers) {
                                           : "a pipeline step threw on rank 2",
                                  "no disk"});
   }
-}
-
-TEST(PipelineAgreement, AFailureReachesAllReplicas) {
-  const auto texts = errors_of_ranks(AfterError::kGoOn, 4, [](Communicator& comm) {
-    const Grid grid(comm, {2, 2});
-    Sequence model;
-    fill(model);
-    add_unit_that_fails(model, comm.rank() == 3);
-    Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 2), grid);
-    pipeline.setup(kSgd);
-    const Batch batch = batch_of(0, 8, dtype::float32);
-    for (int i = 0; i < 3; ++i) pipeline.step(batch.x, batch.t, cross_entropy);
-    pipeline.loss();
-  });
-  EXPECT_EQ(texts[3], "no disk");
-  for (size_t r = 0; r < 3; ++r) expect_contains(texts[r], {"rank 3", "no disk"});
 }
 
 // All ranks can go on: none has sent anything.
@@ -206,40 +188,6 @@ TEST(PipelineAgreement, AStepThatHasThrownHasNoLossAndDoesNotCount) {
     return losses;
   };
   EXPECT_EQ(train(true), train(false));
-}
-
-// Trains [first, last) steps; before and after, each rank reads and writes its part.
-std::vector<double> trained_part(const std::string& directory, int first, int last) {
-  std::vector<double> losses;
-  comm::run_threads(2, [&](Communicator& comm) {
-    Sequence model;
-    fill(model);
-    if (first > 0) serializers::load(directory + "/model.npz", model);
-    Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 2), comm, {.seed = 3});
-    pipeline.setup([] { return optimizers::Adam(0.01); });
-    const std::string own = message(directory, "/optimizer-", comm.rank(), ".npz");
-    if (first > 0) serializers::load(own, pipeline.optimizer(comm.rank()));
-    pipeline.set_steps(first);
-    for (int i = first; i < last; ++i) {
-      const Batch batch = batch_of(i, 8, dtype::float32);
-      pipeline.step(batch.x, batch.t, cross_entropy);
-      const double loss = pipeline.loss();
-      if (comm.rank() == 0) losses.push_back(loss);
-    }
-    pipeline.collect();
-    if (comm.rank() == 0) serializers::save(directory + "/model.npz", model);
-    serializers::save(own, pipeline.optimizer(comm.rank()));
-    comm.barrier();
-  });
-  return losses;
-}
-
-TEST(PipelineAgreement, ARunThatIsResumedGoesOnWithTheSameBits) {
-  const TempFolder whole, parts;
-  const std::vector<double> expected = trained_part(whole.path(), 0, 8);
-  std::vector<double> losses = trained_part(parts.path(), 0, 5);
-  for (const double loss : trained_part(parts.path(), 5, 8)) losses.push_back(loss);
-  EXPECT_EQ(losses, expected);
 }
 
 TEST(PipelineAgreement, StepsAreNotNegative) {

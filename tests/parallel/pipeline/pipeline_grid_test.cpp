@@ -125,13 +125,6 @@ TEST(PipelineGrid, EqualsOneProcess) {
   }
 }
 
-TEST(PipelineGrid, WeightsMatter) {
-  const Ingredients plain{.normalization = false, .dropout = false};
-  const Case even{.shape = {4, 2}, .weighted = false, .with = plain};
-  const Case uneven{.shape = {4, 2}, .with = plain};
-  EXPECT_GT(largest_difference(train(even).parameters, train(uneven).parameters), 1e-5);
-}
-
 // The second replica has run out of samples.
 TEST(PipelineGrid, AReplicaWithoutSamplesTakesPart) {
   comm::run_threads(4, [&](Communicator& comm) {
