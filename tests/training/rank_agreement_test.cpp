@@ -36,13 +36,6 @@ void expect_all(const std::vector<std::string>& texts, std::initializer_list<con
   for (const std::string& text : texts) expect_contains(text, words);
 }
 
-TEST(RankAgreement, EqualIteratorsTrain) {
-  for (const int ranks : {2, 3, 4})
-    expect_all(train(
-                   ranks, [](int) { return datasets::ShuffledIterator(kSamples, 5, 1); }, true),
-               {"no error"});
-}
-
 TEST(RankAgreement, AnIteratorWithoutItsRankIsNamed) {
   expect_all(train(
                  2, [](int) { return datasets::ShuffledIterator(kSamples, 5, 1); }, false),
@@ -56,13 +49,6 @@ TEST(RankAgreement, AnotherSeedIsNamed) {
           3, [](int rank) { return datasets::ShuffledIterator(kSamples, 5, rank == 1 ? 2 : 1); },
           true),
       {"the seed of the order is 1 on ranks 0, 2, 2 on rank 1; make the data set"});
-}
-
-TEST(RankAgreement, AnotherBatchSizeIsNamed) {
-  expect_all(
-      train(
-          2, [](int rank) { return datasets::ShuffledIterator(kSamples, 5 + rank, 1); }, true),
-      {"the batch size is 5 on rank 0, 6 on rank 1;"});
 }
 
 }  // namespace

@@ -75,20 +75,6 @@ TEST(SlicesOverRanks, RunsGoOnWithOtherRanks) {
   EXPECT_TRUE(end.persistents == expected.persistents);
 }
 
-// The division of batches over ranks is made of whole slices.
-TEST(SlicesOverRanks, SharesOfRanksAreWholeSlices) {
-  for (const int64_t count : {0, 3, 10, 37}) {
-    for (const int ranks : {1, 2, 4, 8}) {
-      for (int r = 0; r < ranks; ++r) {
-        const datasets::Share share = datasets::scatter(count, {r, ranks});
-        const int each = 8 / ranks;
-        EXPECT_EQ(share.begin, parallel::slice_bounds(count, r * each, 8).begin);
-        EXPECT_EQ(share.end, parallel::slice_bounds(count, r * each + each - 1, 8).end);
-      }
-    }
-  }
-}
-
 // Twelve steps on a GPU, captured or not.
 Bits trained_on_gpu(bool captures) {
   Bits bits;
