@@ -11,6 +11,7 @@
 #include "deterministic_scope.h"
 #include "error_text.h"
 #include "parallel/network.h"
+#include "set_up.h"
 
 namespace catena::parallel {
 namespace {
@@ -132,9 +133,7 @@ TEST(AutomaticSharding, CountsWhatCopiesCanSum) {
     catena::functions::LinearOptions options;
     options.initialW = zeros({Wide::rows(kLarge), Wide::kColumns}, dtype::float64);
     catena::functions::Linear layer(Wide::kColumns, Wide::rows(kLarge), options);
-    layer.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(sgd(), comm);
-    optimizer.setup(layer);
+    auto optimizer = testing::set_up(layer, sgd(), comm);
     EXPECT_EQ(optimizer.sharded(), nullptr);
   });
 }

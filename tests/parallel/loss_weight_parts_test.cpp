@@ -91,25 +91,6 @@ Division pipeline_division(uint64_t seed) {
   return {.seed = random(), .samples = int64_t(8 + random() % 20), .loss = kLosses[seed % 3]};
 }
 
-TEST(LossWeight, MicroBatchesAreOnePass) {
-  for (uint64_t seed = 0; seed < 24; ++seed) {
-    const Division d = pipeline_division(seed);
-    const Batch batch = batch_of(d);
-    Sequence model;
-    fill_sequence(model);
-    const int stages = 1 + int(seed % 3);
-    std::vector<Device> devices;
-    for (int s = 0; s < stages; ++s) devices.push_back(cpu(s));
-    Pipeline p(model, pipeline::partition(model, stages),
-               pipeline::one_forward_one_backward(stages, 4), devices);
-    p.setup([] { return optimizers::SGD(1); });
-    p.step(batch.x, batch.t, [&](const Variable& y, const Array& t) { return loss_of(d, y, t); });
-    const auto [loss, weights] = one_step(d);
-    EXPECT_NEAR(p.loss(), loss, 1e-12 * std::abs(loss)) << text_of(d);
-    EXPECT_LE(relative_difference(weights_of(model), weights), 1e-12) << text_of(d);
-  }
-}
-
 // The loss of one micro-batch alone declares what it counts: a part of its samples. The others
 // count by theirs.
 TEST(LossWeight, MicroBatchesOfWhichOneDeclaresACountAreOnePass) {

@@ -8,6 +8,7 @@
 #include "deterministic_scope.h"
 #include "error_text.h"
 #include "parallel/network.h"
+#include "set_up.h"
 
 namespace catena::parallel {
 namespace {
@@ -60,9 +61,7 @@ std::vector<Values> train_on_ranks(const Case& c, bool weights) {
       c.ranks,
       [&](Communicator& comm) {
         Net net(c.dtype, comm.rank());  // ranks differ until setup
-        net.to(comm.device());
-        auto optimizer = create_multi_node_optimizer(make_rule(c.rule), comm, kManyBuckets);
-        optimizer.setup(net);
+        auto optimizer = set_up(net, make_rule(c.rule), comm, kManyBuckets);
         for (int step = 0; step < kSteps; ++step) {
           const auto [begin, end] = shard(c.samples, comm.rank(), comm.size());
           optimizer.zero_grads();
@@ -117,27 +116,9 @@ TEST(MultiNodeOptimizer, UnevenShardsNeedNoWeightsWhereTheLossCounts) {
 }
 
 TEST(MultiNodeOptimizer, ANullCommunicatorIsRefused) {
-  try {
-    create_multi_node_optimizer(optimizers::SGD(0.1), CommunicatorPtr());
-    FAIL() << "no error";
-  } catch (const ValueError& e) {
-    EXPECT_NE(std::string(e.what()).find("create_multi_node_optimizer: the communicator is null"),
-              std::string::npos)
-        << e.what();
-  }
-}
-
-TEST(MultiNodeOptimizer, SetupCopiesTheParametersOfRank0) {
-  std::vector<Values> seen(3);
-  comm::run_threads(3, [&](Communicator& comm) {
-    Net net(dtype::float32, 10.0 * comm.rank());
-    net.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
-    optimizer.setup(net);
-    seen[size_t(comm.rank())] = values_of(net);
-  });
-  EXPECT_EQ(seen[1], values_of(Net(dtype::float32)));
-  EXPECT_EQ(seen[2], seen[1]);
+  expect_contains(error_of<ValueError>(
+                      [] { create_multi_node_optimizer(optimizers::SGD(0.1), CommunicatorPtr()); }),
+                  {"create_multi_node_optimizer: the communicator is null"});
 }
 
 TEST(MultiNodeOptimizer, ReportsDifferentModelsByName) {
@@ -152,17 +133,10 @@ TEST(MultiNodeOptimizer, ReportsDifferentModelsByName) {
     Two net(comm.rank() == 2 ? 7 : 6);
     net.to(comm.device());
     auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
-    try {
-      optimizer.setup(net);
-    } catch (const ValueError& e) {
-      texts[size_t(comm.rank())] = e.what();
-    }
+    texts[size_t(comm.rank())] = error_of<ValueError>([&] { optimizer.setup(net); });
   });
-  for (const std::string& text : texts) {
-    EXPECT_NE(text.find("/l2/W is (6, 5) float32 on ranks 0, 1, (7, 5) float32 on rank 2"),
-              std::string::npos)
-        << text;
-  }
+  for (const std::string& text : texts)
+    expect_contains(text, {"/l2/W is (6, 5) float32 on ranks 0, 1, (7, 5) float32 on rank 2"});
 }
 
 TEST(MultiNodeOptimizer, RefusesAModelOnAnotherDevice) {
@@ -206,9 +180,7 @@ void expect_as_alone(int ranks, const Train& train, Dtype dtype = dtype::float64
     std::vector<Values> results(static_cast<size_t>(n));
     comm::run_threads(n, [&](Communicator& comm) {
       Net net(dtype, comm.rank());
-      net.to(comm.device());
-      auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), comm, kManyBuckets);
-      optimizer.setup(net);
+      auto optimizer = set_up(net, optimizers::Adam(0.01), comm, kManyBuckets);
       train(net, optimizer, comm.rank(), n);
       results[size_t(comm.rank())] = values_of(net);
     });
@@ -302,9 +274,7 @@ TEST(MultiNodeOptimizer, ParametersOfUserFunctions) {
 TEST(MultiNodeOptimizer, ASecondSynchronisedBackwardIsAnError) {
   comm::run_threads(2, [](Communicator& comm) {
     Net net(dtype::float32);
-    net.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm, kManyBuckets);
-    optimizer.setup(net);
+    auto optimizer = set_up(net, optimizers::SGD(0.1), comm, kManyBuckets);
     const Batch batch = part(batch_of(0, 4, dtype::float32), 0, 4, comm.device());
     optimizer.zero_grads();
     loss_of(net, batch).backward();
@@ -334,9 +304,7 @@ TEST(MultiNodeOptimizer, UpdateReducesWhatNoBackwardDid) {
   std::vector<Values> results(2);
   comm::run_threads(2, [&](Communicator& comm) {
     Net net(dtype::float32);
-    net.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm, kManyBuckets);
-    optimizer.setup(net);
+    auto optimizer = set_up(net, optimizers::SGD(0.1), comm, kManyBuckets);
     for (int step = 0; step < 3; ++step) {
       optimizer.zero_grads();
       if (comm.rank() == 0)
@@ -390,9 +358,7 @@ TEST(MultiNodeOptimizer, ARefusedOneLeavesTheOptimizerAsItWas) {
 TEST(MultiNodeOptimizer, WhatARankWithoutSamplesHasReachesNobody) {
   comm::run_threads(2, [](Communicator& comm) {
     Net net(dtype::float32);
-    net.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
-    optimizer.setup(net);
+    auto optimizer = set_up(net, optimizers::SGD(0.1), comm);
     optimizer.zero_grads();
     optimizer.set_batch_weight(comm.rank() == 0 ? 8 : 0, 8);
     const Variable loss = loss_of(net, part(batch_of(0, 8, dtype::float32), 0, 8, comm.device()));
@@ -534,10 +500,8 @@ TEST(MultiNodeOptimizer, SetupAgainKeepsSpreadStates) {
   for (const Sharding sharding : {Sharding::kNone, Sharding::kStates, Sharding::kParameters})
     comm::run_threads(2, [&](Communicator& comm) {
       Net net(dtype::float32);
-      net.to(comm.device());
-      auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.1), comm,
-                                                   BucketOptions{.sharding = sharding});
-      optimizer.setup(net);
+      auto optimizer =
+          set_up(net, optimizers::Adam(0.1), comm, BucketOptions{.sharding = sharding});
       const auto step = [&] {
         optimizer.zero_grads();
         loss_of(net, part(batch_of(comm.rank(), 4, dtype::float32), 0, 4, comm.device()))
@@ -562,9 +526,7 @@ TEST(MultiNodeOptimizer, SetupAgainKeepsSpreadStates) {
 TEST(MultiNodeOptimizer, BroadcastStateTellsLayersApartThatOtherOptimizersHold) {
   comm::run_threads(2, [](Communicator& comm) {
     Net net(dtype::float32);
-    net.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), comm);
-    optimizer.setup(net);
+    auto optimizer = set_up(net, optimizers::Adam(0.01), comm);
     optimizers::SGD first, second;
     first.setup(net.l3);
     second.setup(net.extra);

@@ -8,6 +8,7 @@
 #include "catena/parallel/data_parallel.h"
 #include "error_text.h"
 #include "parallel/network.h"
+#include "set_up.h"
 
 namespace catena::parallel {
 namespace {
@@ -72,9 +73,7 @@ TEST(Persistents, AveragesWhatIsDeclaredSo) {
   for (const int ranks : {1, 2, 3}) {
     comm::run_threads(ranks, [&](Communicator& comm) {
       Model model(0);
-      model.to(comm.device());
-      auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
-      optimizer.setup(model);
+      auto optimizer = set_up(model, optimizers::SGD(0.1), comm);
       const int r = comm.rank();
       const double mean = (ranks - 1) / 2.0;
       set_all(model, r);
@@ -150,9 +149,7 @@ std::vector<std::string> told(const std::function<void(Model&, int rank)>& spoil
   std::vector<std::string> texts(3);
   comm::run_threads(3, [&](Communicator& comm) {
     Model model(0);
-    model.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
-    optimizer.setup(model);
+    auto optimizer = set_up(model, optimizers::SGD(0.1), comm);
     spoil(model, comm.rank());
     texts[size_t(comm.rank())] = error_of<ValueError>([&] { update(optimizer, model); });
   });
@@ -218,9 +215,7 @@ TEST(Persistents, MustBeOnTheRanksDevice) {
 TEST(Persistents, BroadcastStateSendsThem) {
   comm::run_threads(3, [](Communicator& comm) {
     Model model(1);
-    model.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.1), comm);
-    optimizer.setup(model);
+    auto optimizer = set_up(model, optimizers::Adam(0.1), comm);
     if (comm.rank() == 0) set_all(model, 7);
     optimizer.broadcast_state();
     EXPECT_EQ(model.bn1.count.data().item<int64_t>(), 7);

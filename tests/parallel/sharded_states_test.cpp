@@ -6,6 +6,7 @@
 
 #include "error_text.h"
 #include "parallel/network.h"
+#include "set_up.h"
 
 namespace catena::parallel {
 namespace {
@@ -19,9 +20,7 @@ using optimizers::Adam;
 TEST(ShardedStates, KnowTheirParts) {
   comm::run_threads(2, [&](Communicator& comm) {
     Net net(dtype::float32);
-    net.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(Adam(0.01), comm, {.sharding = Sharding::kStates});
-    optimizer.setup(net);
+    auto optimizer = testing::set_up(net, Adam(0.01), comm, {.sharding = Sharding::kStates});
     int64_t elements = 0;
     for (const optimizers::ShardedArray& part : optimizer->local_state()) {
       EXPECT_EQ(part.local.size(), part.covers.size()) << part.name;
@@ -41,9 +40,7 @@ TEST(ShardedStates, AModelThatMovedOnOneRankIsAnError) {
   try {
     comm::run_threads(2, [&](Communicator& comm) {
       Net net(dtype::float32);
-      net.to(comm.device());
-      auto optimizer = create_multi_node_optimizer(Adam(0.01), comm);
-      optimizer.setup(net);
+      auto optimizer = testing::set_up(net, Adam(0.01), comm);
       if (comm.rank() == 1) {
         net.to(cpu(40));
         net.to(comm.device());

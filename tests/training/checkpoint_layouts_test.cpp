@@ -3,6 +3,7 @@
 #include "catena/training/checkpoint_folder.h"
 #include "error_text.h"
 #include "parallel/pipeline/model.h"
+#include "set_up.h"
 #include "temp_folder.h"
 
 namespace catena::training {
@@ -253,10 +254,8 @@ TEST(CheckpointLayouts, APipelineOfOneProcessFitsOneFile) {
 TEST(CheckpointLayouts, APartOfATensorDoesNotFitOneFile) {
   comm::run_threads(2, [](Communicator& comm) {
     Tied tied(dtype::float32);
-    tied.model.to(comm.device());
     auto optimizer =
-        create_multi_node_optimizer(optimizers::Adam(), comm, {.sharding = Sharding::kStates});
-    optimizer.setup(tied.model);
+        testing::set_up(tied.model, optimizers::Adam(), comm, {.sharding = Sharding::kStates});
     serializers::Checkpoint state;
     state.add("parts", serializers::Checkpoint::Spread{.parts = [&] {
                 serializers::TensorParts parts;

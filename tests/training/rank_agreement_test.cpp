@@ -5,6 +5,7 @@
 
 #include "catena/comm/factory.h"
 #include "error_text.h"
+#include "set_up.h"
 #include "training/problem.h"
 
 namespace catena::training {
@@ -18,9 +19,7 @@ std::vector<std::string> train(int ranks, const MakeOrder& order, bool with_rank
   std::vector<std::string> texts(static_cast<size_t>(ranks));
   comm::run_threads(ranks, [&](Communicator& comm) {
     testing::Net model(Dtype::kFloat32);
-    model.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
-    optimizer.setup(model);
+    auto optimizer = testing::set_up(model, optimizers::SGD(0.1), comm);
     const Step step = make_step(optimizer, score_of(model));
     const datasets::RankOf who{comm.rank(), comm.size()};
     datasets::PrefetchIterator batches(make_data(), order(comm.rank()), comm.device(),

@@ -55,6 +55,11 @@ TEST(PipelineFeatures, ClippedGradientsHaveTheNorm) {
       squares += std::pow(after.parameters.at(path)[i] - before[i], 2);
   }
   EXPECT_NEAR(std::sqrt(squares), 0.1 * 0.05, 1e-6);
+  training.options.clip_norm = 1e6;  // of smaller gradients it changes nothing
+  const Outcome kept = train_in_process(all_forwards_first(4, 4), kFourDevices, training);
+  training.options.clip_norm = 0;
+  EXPECT_EQ(kept.parameters,
+            train_in_process(all_forwards_first(4, 4), kFourDevices, training).parameters);
 }
 
 TEST(PipelineFeatures, AHookThatClipsOneStageIsRefused) {

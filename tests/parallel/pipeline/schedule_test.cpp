@@ -139,6 +139,13 @@ TEST(Schedule, OrdersThatCannotBe) {
   schedule = small();
   std::swap(schedule.actions[1][2], schedule.actions[1][6]);  // B1.1 before B1.0
   expect_contains(refusal(schedule), {ascending});
+  schedule = zero_bubble(2, 2);
+  schedule.actions[1] = {{Kind::kRecvInput, 1, 0},       {Kind::kForward, 1, 0},
+                         {Kind::kRecvInput, 1, 1},       {Kind::kForward, 1, 1},
+                         {Kind::kBackwardInputs, 1, 1},  {Kind::kBackwardInputs, 1, 0},
+                         {Kind::kSendGradient, 1, 0},    {Kind::kSendGradient, 1, 1},
+                         {Kind::kBackwardWeights, 1, 0}, {Kind::kBackwardWeights, 1, 1}};
+  expect_contains(refusal(schedule), {"gradients of a stage's inputs go in ascending order"});
   schedule = with_updates(zero_bubble(2, 2));
   std::vector<Action>& list = schedule.actions[1];
   const auto inputs = std::find(list.begin(), list.end(), Action{Kind::kBackwardInputs, 1, 0}),

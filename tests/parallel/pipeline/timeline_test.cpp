@@ -79,8 +79,8 @@ TEST(PipelineTimeline, InOneProcessHasEveryAction) {
     expect_timeline_of(schedule, timeline, kSteps);
     expect_times_add_up(timeline);
     EXPECT_EQ(pipeline.steps(), kSteps);
-    EXPECT_NE(draw_text(timeline).find(schedule.name + ", measured"), std::string::npos);
-    EXPECT_NE(draw_svg(timeline).find("</svg>"), std::string::npos);
+    expect_contains(draw_text(timeline), {schedule.name + ", measured"});
+    expect_contains(draw_svg(timeline), {"</svg>"});
   }
 }
 
