@@ -1,7 +1,6 @@
-// Batch normalization and data over processes, in the job of suite_main.cpp.
+// Batch normalization over processes, in the job of suite_main.cpp.
 #include <gtest/gtest.h>
 
-#include "catena/array/creation.h"
 #include "catena/comm/factory.h"
 #include "catena/core/graph.h"
 #include "catena/functions/normalization.h"
@@ -9,7 +8,6 @@
 #include "catena/parallel/multi_node_optimizer.h"
 #include "catena/parallel/sync_batch_normalization.h"
 #include "catena/testing.h"
-#include "catena/training/scatter_dataset.h"
 
 namespace catena {
 namespace {
@@ -78,18 +76,6 @@ TEST(ProcessSyncBatchNormalization, IsCaptured) {
   const Arrays eager = run(false), replayed = run(true);
   for (size_t k = 0; k < eager.size(); ++k)
     EXPECT_EQ(testing::difference(replayed[k], eager[k], 1e-6, 1e-6), "") << k;
-}
-
-TEST(ProcessScatterDataset, SendsTheRootsSamples) {
-  const CommunicatorPtr comm = create_communicator();
-  datasets::DatasetPtr data;
-  if (comm->rank() == 0)
-    data = std::make_shared<datasets::TupleDataset>(Arrays{arange(11, {dtype::float64, cpu(0)})});
-  const datasets::DatasetPtr part = training::scatter_dataset(data, comm, {.shuffle = true});
-  double sum = 0;
-  for (const double x : part->all()[0].to_vector<double>()) sum += x;
-  EXPECT_EQ(comm->all_reduce_value(sum), 55);
-  EXPECT_EQ(comm->all_reduce_value(part->size()), 11);
 }
 
 }  // namespace
