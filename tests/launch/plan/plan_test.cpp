@@ -28,6 +28,12 @@ TEST(Plan, DefaultIsOneRankAGpuElseTwo) {
   EXPECT_EQ(to_text(plan({}, with_gpus(8)).devices), "auto");
   EXPECT_EQ(plan({}, with_gpus(0)).ranks, 2);
   EXPECT_EQ(to_text(plan({}, with_gpus(0)).devices), "cpu");
+  JobSpec job;
+  job.ranks = 3;
+  EXPECT_EQ(refusal(job, with_gpus(2)),
+            "3 ranks asked for but this machine has 2 GPUs, and every rank needs its own; use -n 2 "
+            "or fewer, choose devices with --gpus, or run on CPU devices with --cpu (or "
+            "CATENA_DEVICE=cpu)");
 }
 
 TEST(Plan, CpuOnRequest) {
