@@ -48,12 +48,12 @@ TEST(Options, DashesEndTheOptions) {
 
 TEST(Options, Everything) {
   const CommandLine line = parse_line(
-      {"-H",        "h1:4,h2:4", "--gpus",    "0,1,3",           "--env",      "A",         "--env",
+      {"-H",        "h1:4,h2:4", "--gpus",    "3,0,1",           "--env",      "A",         "--env",
        "B=1=2",     "--env",     "C=",        "--start-timeout", "10",         "--timeout", "0.5",
        "--log-dir", "logs",      "--no-bind", "--mpi-args",      "--mca x  y", "--dry-run", "p"});
   const JobSpec& job = line.job;
   EXPECT_EQ(job.hosts, (std::vector<Host>{{"h1", 4}, {"h2", 4}}));
-  EXPECT_EQ(job.devices, (Devices{Devices::Kind::listed, {0, 1, 3}}));
+  EXPECT_EQ(job.devices, (Devices{Devices::Kind::listed, {3, 0, 1}}));
   EXPECT_EQ(job.env, (std::vector<EnvSetting>{{"A", std::nullopt}, {"B", "1=2"}, {"C", ""}}));
   EXPECT_EQ(job.start_timeout, 10);
   EXPECT_EQ(job.timeout, 0.5);
