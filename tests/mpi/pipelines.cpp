@@ -30,8 +30,7 @@ TEST_P(ProcessPipeline, EqualsOneProcess) {
   const Schedule schedule = schedule_of(GetParam(), comm->size());
   Training training;
   training.options.clip_norm = 0.05;
-  Sequence model;
-  fill(model);
+  Sequence model = filled();
   Pipeline pipeline(model, even_cut(schedule.stages()), schedule, comm, training.options);
   const Outcome outcome = train(pipeline, training);
   const Outcome expected = train_without_stages(kMicroBatches, training);
@@ -50,8 +49,7 @@ TEST(ProcessPipeline, ReplicasEqualThreads) {
   if (comm->size() != 4) GTEST_SKIP() << "SKIPPED: needs four ranks";
   const auto run = [](Communicator& ranks) {
     const Grid grid(ranks, {.data = 2, .pipeline = 2});
-    Sequence model;
-    fill(model);
+    Sequence model = filled();
     Pipeline pipeline(model, even_cut(2), one_forward_one_backward(2, 4), grid, {.seed = 7});
     return train(pipeline, {.steps = 5});
   };

@@ -51,7 +51,8 @@ TEST(LossWeight, SlicesGiveTheBitsOfOneRankAndOnePass) {
 using pipeline::Pipeline;
 using pipeline::Sequence;
 
-void fill_sequence(Sequence& model) {
+Sequence filled_sequence() {
+  Sequence model;
   RandomState random(5);
   const auto add = [&](int64_t in, int64_t out) {
     F::Linear layer(in, out, {.nobias = true, .dtype = dtype::float64});
@@ -61,6 +62,7 @@ void fill_sequence(Sequence& model) {
   add(kInputs, 5);
   add(5, 5);
   add(5, kClasses);
+  return model;
 }
 
 Array weights_of(Sequence& model) {
@@ -72,8 +74,7 @@ Array weights_of(Sequence& model) {
 
 // The loss and the parameters after one step in one process.
 std::pair<double, Array> one_step(const Division& d) {
-  Sequence model;
-  fill_sequence(model);
+  Sequence model = filled_sequence();
   optimizers::SGD optimizer(1);
   optimizer.setup(model);
   const Batch batch = batch_of(d);
@@ -96,8 +97,7 @@ Division pipeline_division(uint64_t seed) {
 TEST(LossWeight, MicroBatchesOfWhichOneDeclaresACountAreOnePass) {
   // Micro-batch `declaring` counts `part` of its samples, or, without one, all weigh the same.
   const auto weights_after = [](int declaring, double part, const std::vector<double>& weights) {
-    Sequence model;
-    fill_sequence(model);
+    Sequence model = filled_sequence();
     Pipeline p(model, pipeline::partition(model, 2), pipeline::one_forward_one_backward(2, 4),
                {cpu(0), cpu(1)});
     p.setup([] { return optimizers::SGD(1); });
@@ -129,9 +129,7 @@ TEST(LossWeight, TheNormOverStagesOfOneDeviceIsThatOfOnePass) {
   for (uint64_t seed = 0; seed < 6; ++seed) {
     const Division d = pipeline_division(seed);
     const Batch batch = batch_of(d);
-    Sequence model, one;
-    fill_sequence(model);
-    fill_sequence(one);
+    Sequence model = filled_sequence(), one = filled_sequence();
     Pipeline p(model, pipeline::partition(model, 3), pipeline::one_forward_one_backward(3, 4),
                {cpu(0), cpu(0), cpu(0)}, {.clip_norm = 0.01});
     p.setup([] { return optimizers::SGD(1); });
@@ -153,8 +151,7 @@ TEST(LossWeight, MicroBatchesOverRanksAndReplicasAreOnePass) {
         const Division d = pipeline_division(seed);
         const Batch batch = batch_of(d);
         Grid grid(comm, {replicas, 2, 1});
-        Sequence model;
-        fill_sequence(model);
+        Sequence model = filled_sequence();
         Pipeline p(model, pipeline::partition(model, 2), pipeline::one_forward_one_backward(2, 4),
                    grid);
         p.setup([] { return optimizers::SGD(1); });

@@ -25,8 +25,7 @@ void add_unit_that_fails(Sequence& model, bool fails) {
 TEST(PipelineAgreement, ARankThatCatchesItsErrorEndsTheOthers) {
   for (const bool predicts : {false, true}) {
     const auto texts = errors_of_ranks(AfterError::kGoOn, 3, [&](Communicator& comm) {
-      Sequence model;
-      fill(model);
+      Sequence model = filled();
       add_unit_that_fails(model, comm.rank() == 2);
       Pipeline pipeline(model, even_cut(3), all_forwards_first(3, 2), comm);
       pipeline.setup(kSgd);
@@ -48,8 +47,7 @@ TEST(PipelineAgreement, ARankThatCatchesItsErrorEndsTheOthers) {
 // All ranks can go on: none has sent anything.
 TEST(PipelineAgreement, AMistakeOfAllRanksEndsNothing) {
   comm::run_threads(2, [](Communicator& comm) {
-    Sequence model;
-    fill(model);
+    Sequence model = filled();
     Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 4), comm);
     pipeline.setup(kSgd);
     const Batch small = batch_of(0, 3, dtype::float32), batch = batch_of(0, 8, dtype::float32);
@@ -64,8 +62,7 @@ TEST(PipelineAgreement, AMistakeOfAllRanksEndsNothing) {
 TEST(PipelineAgreement, ARankThatRefusesABatchAloneMixesNoBatches) {
   for (const int refusing : {0, 1}) {
     const auto texts = errors_of_ranks(AfterError::kGoOn, 2, [&](Communicator& comm) {
-      Sequence model;
-      fill(model);
+      Sequence model = filled();
       Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 4), comm);
       pipeline.setup(kSgd);
       const int batches = comm.rank() == refusing ? 5 : 4;
@@ -88,8 +85,7 @@ TEST(PipelineAgreement, ARankThatRefusesABatchAloneMixesNoBatches) {
 // The same where the shapes of messages are new to both.
 TEST(PipelineAgreement, NumbersOfCallsThatDifferAreNamed) {
   const auto texts = errors_of_ranks(AfterError::kGoOn, 2, [&](Communicator& comm) {
-    Sequence model;
-    fill(model);
+    Sequence model = filled();
     Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 4), comm);
     pipeline.setup(kSgd);
     const Batch small = batch_of(0, 3, dtype::float32), batch = batch_of(0, 8, dtype::float32);
@@ -109,8 +105,7 @@ TEST(PipelineAgreement, BatchesOfOtherSizesAreAnErrorThatNamesBoth) {
   for (const auto& [first, second] : {std::pair<int, int>{24, 12}, {25, 20}, {25, 27}}) {
     const auto texts = errors_of_ranks(
         AfterError::kGoOn, 2, [&, sizes = std::array{first, second}](Communicator& comm) {
-          Sequence model;
-          fill(model);
+          Sequence model = filled();
           Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 4), comm);
           pipeline.setup(kSgd);
           const Batch batch = batch_of(0, sizes[size_t(comm.rank())], dtype::float32);
@@ -125,8 +120,7 @@ TEST(PipelineAgreement, BatchesOfOtherSizesAreAnErrorThatNamesBoth) {
 
 TEST(PipelineAgreement, AModelInTestStateOnOneRankIsAnError) {
   const auto texts = errors_of_ranks(AfterError::kGoOn, 2, [](Communicator& comm) {
-    Sequence model;
-    fill(model);
+    Sequence model = filled();
     Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 2), comm);
     pipeline.setup(kSgd);
     if (comm.rank() == 1) model.train(false);
@@ -141,8 +135,7 @@ TEST(PipelineAgreement, AModelInTestStateOnOneRankIsAnError) {
 
 std::vector<std::string> setups_with(const std::function<PipelineOptions(int rank)>& options_of) {
   return errors_of_ranks(AfterError::kGoOn, 2, [&](Communicator& comm) {
-    Sequence model;
-    fill(model);
+    Sequence model = filled();
     Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 2), comm, options_of(comm.rank()));
     pipeline.setup(kSgd);
   });
@@ -163,8 +156,7 @@ TEST(PipelineAgreement, OptionsThatDiffer) {
 TEST(PipelineAgreement, AStepThatHasThrownHasNoLossAndDoesNotCount) {
   const auto train = [](bool fails) {
     bool broken = false;
-    Sequence model;
-    fill(model);
+    Sequence model = filled();
     model.add([&](const Variable& y) {
       if (broken) throw std::runtime_error("no disk");
       return y;
@@ -191,8 +183,7 @@ TEST(PipelineAgreement, AStepThatHasThrownHasNoLossAndDoesNotCount) {
 }
 
 TEST(PipelineAgreement, StepsAreNotNegative) {
-  Sequence model;
-  fill(model);
+  Sequence model = filled();
   Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 2), {cpu(0), cpu(1)});
   expect_contains(error_of<ValueError>([&] { pipeline.set_steps(-1); }), {"at least 0", "-1"});
 }
@@ -202,8 +193,7 @@ TEST(PipelineAgreement, StepsAreNotNegative) {
 void train_synchronised(Communicator& comm, const GridShape& shape, int64_t samples,
                         std::vector<Named>& results, int64_t second = -1) {
   const Grid grid(comm, shape);
-  Sequence model;
-  fill(model);
+  Sequence model = filled();
   const CommunicatorPtr data = grid.data().shared_from_this();
   for (size_t u = 0; u < model.size(); ++u)
     if (model.layer(u)) synchronize_normalization(*model.layer(u), data);
@@ -258,8 +248,7 @@ TEST(PipelineAgreement, LayersSynchronisedOverThePipelineAreAnError) {
   for (const bool over_all : {true, false}) {
     const auto texts = errors_of_ranks(AfterError::kGoOn, 4, [&](Communicator& comm) {
       const Grid grid(comm, {2, 2});
-      Sequence model;
-      fill(model);
+      Sequence model = filled();
       Communicator& wrong = over_all ? comm : grid.pipeline();
       synchronize_normalization(model, wrong.shared_from_this());
       Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 2), grid);

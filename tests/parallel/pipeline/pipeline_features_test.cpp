@@ -19,8 +19,7 @@ const std::vector<Device> kFourDevices{cpu(0), cpu(1), cpu(2), cpu(3)};
 // Neither the forward that finds out the shapes nor one that is repeated counts.
 TEST(PipelineFeatures, NormalizationsCountEachSampleOnce) {
   comm::run_threads(3, [](Communicator& comm) {
-    Sequence model;
-    fill(model);
+    Sequence model = filled();
     Pipeline pipeline(model, even_cut(3), all_forwards_first(3, 2), comm, {.recompute = {0, 1}});
     pipeline.setup([] { return optimizers::SGD(0.1); });
     const Batch batch = batch_of(0, 10, dtype::float32);
@@ -46,8 +45,7 @@ TEST(PipelineFeatures, ClippedGradientsHaveTheNorm) {
   for (const auto& [name, values] : after.gradients)
     for (const double g : values) in_memory += g * g;
   EXPECT_GT(std::sqrt(in_memory), 0.05) << "the gradients in memory are not clipped";
-  Sequence model;
-  fill(model);
+  Sequence model = filled();
   double squares = 0;
   for (const auto& [path, p] : model.named_parameters()) {
     const std::vector<double> before = p.data().to_vector<double>();
@@ -63,8 +61,7 @@ TEST(PipelineFeatures, ClippedGradientsHaveTheNorm) {
 }
 
 TEST(PipelineFeatures, AHookThatClipsOneStageIsRefused) {
-  Sequence model;
-  fill(model);
+  Sequence model = filled();
   Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 2), {cpu(0), cpu(1)});
   pipeline.setup([] {
     optimizers::SGD rule(0.1);
@@ -207,14 +204,12 @@ Scaled train_scaled(int stages, bool on_ranks) {
   const Schedule schedule = all_forwards_first(stages, 3);
   if (on_ranks) {
     comm::run_threads(stages, [&](Communicator& comm) {
-      Sequence model;
-      fill(model);
+      Sequence model = filled();
       Pipeline pipeline(model, even_cut(stages), schedule, comm, {.seed = 3});
       train(model, pipeline);
     });
   } else {
-    Sequence model;
-    fill(model);
+    Sequence model = filled();
     Pipeline pipeline(model, even_cut(stages), schedule,
                       std::vector<Device>(size_t(stages), cpu(0)), {.seed = 3});
     train(model, pipeline);
@@ -279,8 +274,7 @@ void expect_near(const std::vector<float>& got, const std::vector<float>& expect
 
 TEST(Prediction, IsTheModelInTestState) {
   const Batch batch = batch_of(3, 10, dtype::float32);
-  Sequence alone;
-  fill(alone, kNoDropout);
+  Sequence alone = filled(kNoDropout);
   std::vector<float> expected;
   {
     const TestScope test(alone);
@@ -289,15 +283,13 @@ TEST(Prediction, IsTheModelInTestState) {
   }
   for (const int64_t n : {10, 2}) {  // fewer than micro-batches, too
     const std::vector<float> rows(expected.begin(), expected.begin() + n * kClasses);
-    Sequence model;
-    fill(model, kNoDropout);
+    Sequence model = filled(kNoDropout);
     Pipeline pipeline(model, even_cut(4), all_forwards_first(4, 3), kFourDevices);
     pipeline.setup([] { return optimizers::SGD(0.1); });
     expect_near(pipeline.predict(batch.x(Slice(0, n))).at(0).to_vector<float>(), rows);
     EXPECT_TRUE(model.training());
     comm::run_threads(4, [&](Communicator& comm) {
-      Sequence own;
-      fill(own, kNoDropout);
+      Sequence own = filled(kNoDropout);
       Pipeline ranks(own, even_cut(4), all_forwards_first(4, 3), comm);
       ranks.setup([] { return optimizers::SGD(0.1); });
       const Arrays y = ranks.predict(comm.rank() == 0 ? Samples(batch.x(Slice(0, n))) : Samples());
@@ -311,8 +303,7 @@ TEST(Prediction, IsTheModelInTestState) {
 TEST(Prediction, BetweenStepsChangesNothing) {
   const Outcome expected = train_without_stages(4);
   comm::run_threads(4, [&](Communicator& comm) {
-    Sequence model;
-    fill(model);
+    Sequence model = filled();
     Pipeline pipeline(model, even_cut(4), all_forwards_first(4, 4), comm, {.seed = 5});
     pipeline.setup([] { return make_rule("Adam"); });
     for (int i = 0; i < 20; ++i) {
@@ -354,8 +345,7 @@ TEST(PipelineFeatures, SeveralInputsTargetsAndResults) {
 
 TEST(PipelineFeatures, StepsDrawNewNumbersAndSeedsOthers) {
   const auto losses = [](uint64_t seed) {
-    Sequence model;
-    fill(model);
+    Sequence model = filled();
     Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 2), {cpu(0), cpu(1)},
                       {.seed = seed});
     pipeline.setup([] { return optimizers::SGD(0); });

@@ -12,8 +12,7 @@ using namespace test;  // NOLINT: the model
 
 // What a pipeline of one stage does, by hand.
 Outcome train_by_hand(int micro_batches, const Training& training) {
-  Sequence model;
-  fill(model, training.with);
+  Sequence model = filled(training.with);
   const auto rule = make_rule(training.rule);
   rule->setup(model);
   UnitNumbers numbers(0);
