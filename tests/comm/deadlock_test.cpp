@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <mutex>
 #include <thread>
 
 #include "catena/comm/factory.h"
@@ -25,23 +24,9 @@ struct Outcome {
 };
 
 Outcome outcome_of(int n, const std::function<void(Communicator&)>& fn) {
-  Outcome outcome{std::vector<std::string>(static_cast<size_t>(n)), 0};
   const auto start = Clock::now();
-  try {
-    run_threads(n,
-                [&](Communicator& comm) {
-                  try {
-                    fn(comm);
-                  } catch (const CommError& error) {
-                    outcome.texts[size_t(comm.rank())] = error.what();
-                    throw;
-                  }
-                },
-                {.timeout = 30});
-  } catch (const std::exception&) {
-  }
-  outcome.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  return outcome;
+  std::vector<std::string> texts = comm_suite::texts_of(n, fn);
+  return {std::move(texts), std::chrono::duration<double>(Clock::now() - start).count()};
 }
 
 TEST(ThreadsDeadlock, TwoRanksThatReceiveFromEachOther) {

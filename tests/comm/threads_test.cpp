@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
-#include <mutex>
 #include <thread>
 
 #include "catena/comm/factory.h"
@@ -73,31 +72,8 @@ TEST_P(ThreadsMismatch, IsNamedOnAllRanks) {
 INSTANTIATE_TEST_SUITE_P(All, ThreadsMismatch, ::testing::ValuesIn(comm_suite::mismatch_cases()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// Texts of the CommErrors that the ranks saw; the exception that run_threads threw is swallowed.
-std::vector<std::string> texts_of(int n, const std::function<void(Communicator&)>& fn,
-                                  double timeout = 30) {
-  std::mutex mutex;
-  std::vector<std::string> texts(size_t(n), "");
-  try {
-    run_threads(n,
-                [&](Communicator& comm) {
-                  try {
-                    fn(comm);
-                  } catch (const CommError& error) {
-                    std::lock_guard lock(mutex);
-                    texts[size_t(comm.rank())] = error.what();
-                    throw;
-                  }
-                },
-                {.timeout = timeout});
-  } catch (const std::exception&) {
-  }
-  return texts;
-}
-
-bool holds(const std::string& text, const std::string& word) {
-  return text.find(word) != std::string::npos;
-}
+using comm_suite::holds;
+using comm_suite::texts_of;
 
 Array some(Communicator& comm) { return comm_suite::make(comm, {4}, Dtype::kFloat32, comm.rank()); }
 

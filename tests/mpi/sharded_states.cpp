@@ -28,17 +28,6 @@ TEST(ProcessSharding, EqualsOneProcess) {
   }
 }
 
-TEST(ProcessSharding, SumsOf16BitsAreEqualOnAllRanks) {
-  const CommunicatorPtr comm = create_communicator();
-  for (const BucketOptions& sharding : all_shardings()) {
-    ShardedJob job{.dtype = dtype::float32, .options = sharding, .end = 8};
-    const Values expected = train_alone(job).values;
-    job.options.reduce_dtype = dtype::bfloat16;
-    const ShardedResult result = train_sharded(*comm, job);  // checks that ranks are equal
-    EXPECT_LE(largest_difference(result.values, expected), 0.05) << shown(sharding);
-  }
-}
-
 // 201 MB of weights.
 struct LargeNet : FunctionSet {
   F::Linear l1{4096, 4096}, l2{4096, 4096}, l3{4096, 4096};

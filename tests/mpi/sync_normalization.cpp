@@ -12,33 +12,6 @@
 namespace catena {
 namespace {
 
-// Rank r has r samples, so rank 0 has none.
-TEST(ProcessSyncBatchNormalization, EqualsOneProcess) {
-  const CommunicatorPtr comm = create_communicator();
-  const int64_t r = comm->rank(), begin = r * (r - 1) / 2;
-  const int64_t all = comm->size() * (comm->size() - 1) / 2;
-  const DeviceScope scope(comm->device());
-  const auto draw = [&](uint64_t seed) {
-    return testing::random_array({all, 3, 4}, -1, 1, Dtype::kFloat64, comm->device(), seed);
-  };
-  const Array whole = draw(1), gy = draw(2);
-  const functions::BatchNormalizationOptions options{.dtype = Dtype::kFloat64};
-  functions::BatchNormalization alone(3, options);
-  parallel::SyncBatchNormalization sync(3, comm, options, parallel::LossOverRanks::kSum);
-  const auto run = [](const functions::BatchNormalization& bn, const Array& x, const Array& g) {
-    const Variable in(x), y = bn.relu(in);
-    y.set_grad(g);
-    y.backward();
-    return Arrays{y.data(), in.grad()};
-  };
-  const Slice own(begin, begin + r);
-  const Arrays expected = run(alone, whole, gy), got = run(sync, whole(own).copy(), gy(own).copy());
-  for (size_t k = 0; k < 2; ++k)
-    EXPECT_EQ(testing::difference(got[k], expected[k](own), 1e-12, 1e-10), "");
-  EXPECT_EQ(testing::difference(sync.avg_mean.data(), alone.avg_mean.data(), 1e-13, 1e-12), "");
-  EXPECT_EQ(testing::difference(sync.avg_var.data(), alone.avg_var.data(), 1e-13, 1e-12), "");
-}
-
 // Replays give what eager steps give, with buckets of gradients between the layer's messages.
 TEST(ProcessSyncBatchNormalization, IsCaptured) {
   const CommunicatorPtr comm = create_communicator();
