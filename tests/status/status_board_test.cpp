@@ -59,7 +59,7 @@ TEST(StatusBoard, SaysWhatARankDoes) {
   EXPECT_EQ(seen.started_sequence, 1u);
   EXPECT_EQ(seen.finished_sequence, 0u);
   slot.end_call(call);
-  slot.clear_operation();
+  slot.set_operation("");
   seen = board.read(1);
   EXPECT_EQ(seen.operation, "");
   EXPECT_EQ(seen.last_call, "all_reduce #1 sum float32[1000]");
