@@ -2,8 +2,6 @@
 // data.
 #include <gtest/gtest.h>
 
-#include <mutex>
-
 #include "error_text.h"
 #include "parallel/network.h"
 #include "parallel/step_agreement.h"

@@ -1,7 +1,6 @@
 // Batch normalization over ranks against one process that has the whole batch.
 #include "catena/parallel/sync_batch_normalization.h"
 
-#include <mutex>
 #include <numeric>
 
 #include "catena/array/manipulation.h"

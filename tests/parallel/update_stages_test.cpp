@@ -1,8 +1,6 @@
 // Loss scales, 16-bit parameters and sharded updates on the ranks of a communicator.
 #include "catena/optimizers/update_stage.h"
 
-#include <limits>
-
 #include "catena/functions/array.h"
 #include "catena/optimizers/adamw.h"
 #include "catena/optimizers/loss_scale.h"

@@ -1,8 +1,6 @@
 // Iterators and data sets that differ between ranks, as make_step notices them.
 #include <gtest/gtest.h>
 
-#include <mutex>
-
 #include "catena/comm/factory.h"
 #include "error_text.h"
 #include "set_up.h"

@@ -1,5 +1,4 @@
 // Runs the real catena-run with programs that fail in all the ways that programs fail.
-#include <algorithm>
 #include <sstream>
 
 #include "launched.h"

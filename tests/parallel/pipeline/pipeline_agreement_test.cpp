@@ -1,5 +1,4 @@
 // Ranks that fail or differ end together, with an error that says which and in what.
-#include <chrono>
 
 #include "catena/parallel/sync_batch_normalization.h"
 #include "error_text.h"

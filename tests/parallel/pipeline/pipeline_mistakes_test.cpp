@@ -1,7 +1,5 @@
 // Mistakes have an error that says what to do, on every rank, and hang nowhere.
-#include <chrono>
 #include <functional>
-#include <mutex>
 
 #include "catena/autograd/grad_mode.h"
 #include "catena/optimizers/loss_scale.h"
