@@ -247,35 +247,6 @@ TEST(ThreadsFaults, DeadlineNamesRanks) {
   EXPECT_TRUE(holds(texts[0], "for ranks 1, 2")) << texts[0];
 }
 
-TEST(ThreadsFaults, ExchangeWithoutGroupIsADeadlockThatIsNamed) {
-  const auto texts = texts_of(2, [](Communicator& comm) {
-    comm.send(some(comm), 1 - comm.rank());
-    comm.recv(some(comm), 1 - comm.rank());
-  });
-  for (const std::string& text : texts) {
-    EXPECT_TRUE(holds(text, "group")) << text;
-    EXPECT_TRUE(holds(text,
-                      "rank 0 waited in send #1 float32[4] to rank 1; "
-                      "rank 1 waited in send #1 float32[4] to rank 0"))
-        << text;
-    EXPECT_FALSE(holds(text, "root 1")) << text;
-  }
-}
-
-TEST(ThreadsFaults, SendAgainstCollectiveIsNamed) {
-  const auto texts = texts_of(3, [](Communicator& comm) {
-    if (comm.rank() == 0)
-      comm.send(some(comm), 1);
-    else
-      comm.all_reduce(some(comm));
-  });
-  for (const std::string& text : texts) {
-    EXPECT_TRUE(holds(text, "send #1")) << text;
-    EXPECT_TRUE(holds(text, "ranks 1, 2 waited in all_reduce #1") || holds(text, "all_reduce #1"))
-        << text;
-  }
-}
-
 TEST(ThreadsFaults, MessagesOfAnotherDtypeAreNamed) {
   const auto texts = texts_of(2, [](Communicator& comm) {
     if (comm.rank() == 0)
