@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <optional>
 
@@ -14,7 +15,6 @@
 #include "cli/check.h"
 #include "cli/network_check.h"
 #include "cli/options.h"
-#include "cli/prepare.h"
 #include "cli/status.h"
 #include "job/restarts.h"
 #include "job/trace_join.h"
@@ -87,6 +87,19 @@ int launch(const CommandLine& line) {
   return run_job(job, *starter, signals);
 }
 
+// Becomes catena-kernels --prepare, which compiles all standard GPU kernels before programs need
+// them. It is beside this program in builds and installations that have the cuda plug-in.
+[[noreturn]] void run_prepare() {
+  const std::string launcher = own_path();
+  const std::string tool = launcher.substr(0, launcher.rfind('/') + 1) + "catena-kernels";
+  if (access(tool.c_str(), X_OK) != 0)
+    throw UserError("--prepare: there is no " + tool +
+                    ", as this build has no cuda plug-in; build catena on a machine with a CUDA "
+                    "toolkit (12.8 or newer) and -DCATENA_CUDA=ON");
+  execl(tool.c_str(), tool.c_str(), "--prepare", static_cast<char*>(nullptr));
+  throw UserError("--prepare: " + tool + " cannot be started: " + std::strerror(errno));
+}
+
 // A program that was started without them (by some daemons) would give the numbers of its standard
 // streams to the next files it opens, and hand those on. Writing to standard output still fails, as
 // what the ranks print would be lost without a word.
@@ -102,7 +115,7 @@ int run(int argc, char** argv) {
   const auto parsed = parse_options(argc, argv);
   if (const int* exit_code = std::get_if<int>(&parsed)) return *exit_code;
   const CommandLine& line = std::get<CommandLine>(parsed);
-  if (line.prepare) run_prepare(own_path());
+  if (line.prepare) run_prepare();
   if (line.check) return run_check(line.job);
   if (line.status) return run_status(line.job.program);
   return line.dry_run ? dry_run(line.job) : launch(line);

@@ -7,8 +7,10 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "base/process.h"
+#include "wire/pipe_name.h"
 
 namespace catena::launch {
 
@@ -16,10 +18,10 @@ class RankPipe {
  public:
   RankPipe() = default;  // none
   // Makes one.
-  static RankPipe make();
+  static RankPipe make() { return RankPipe(make_pipe()); }
 
   // By which rank processes open it (wire/pipe_name.h), "" for none.
-  std::string name() const;
+  std::string name() const { return ends_.write.open() ? name_pipe(ends_.write.get()) : ""; }
   // From here on reading ends when the last rank process has closed its end.
   void close_for_new_writers() { ends_.write.reset(); }
 
@@ -27,6 +29,7 @@ class RankPipe {
   Descriptor& reader() { return ends_.read; }
 
  private:
+  explicit RankPipe(Pipe ends) : ends_(std::move(ends)) {}
   Pipe ends_;
 };
 

@@ -1,6 +1,5 @@
 #include "rank/rank_identity.h"
 
-#include <cstdio>
 #include <cstdlib>
 
 #include "base/text.h"

@@ -31,7 +31,6 @@
 #include "wire/board_name.h"
 #include "wire/job_words.h"
 #include "wire/rank_report.h"
-#include "wire/stop_signal.h"
 
 namespace catena::launch {
 namespace {

@@ -1,6 +1,5 @@
 #include "starter/slurm_nodes.h"
 
-#include <algorithm>
 #include <array>
 #include <optional>
 

@@ -1,7 +1,6 @@
 #include "starter/srun_command.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 
 #include "base/answer.h"

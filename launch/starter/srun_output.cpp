@@ -1,6 +1,5 @@
 #include "starter/srun_output.h"
 
-#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdlib>

@@ -10,7 +10,7 @@
 #include "starter/mpirun_settings.h"
 #include "starter/slurm_nodes.h"
 #include "starter/srun_output.h"
-#include "wire/stop_signal.h"
+#include "wire/job_words.h"
 
 namespace catena::launch {
 namespace {

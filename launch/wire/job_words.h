@@ -1,6 +1,7 @@
 // The part of a job that its rank processes get, as the words of their command line.
 #pragma once
 
+#include <csignal>
 #include <functional>
 #include <string>
 #include <vector>
@@ -10,6 +11,10 @@
 namespace catena::launch {
 
 inline constexpr const char* kRankProcess = "--rank-process";
+
+// By which Slurm brings rank processes the launcher's word to stop. Slurm signals all processes of
+// a task: the rank process and its program, which ignores this one unless it asked for it.
+inline constexpr int kStopOfSlurm = SIGURG;
 
 // The words of a program that the starter would take for its own.
 using MustHide = std::function<bool(const std::string& word)>;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
-#include <numeric>
 
 #include "catena/array/creation.h"
 #include "communicator_state.h"

@@ -1,6 +1,5 @@
 #include "serializers/pickle.h"
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 

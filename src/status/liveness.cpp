@@ -43,13 +43,6 @@ char state_of(const SlotSnapshot& slot) {
 
 }  // namespace
 
-const char* phase_name(Phase phase) {
-  static constexpr const char* kNames[] = {"not started", "launched", "joining", "running",
-                                           "finishing",   "finished", "failed"};
-  const auto index = static_cast<std::size_t>(phase);
-  return index < std::size(kNames) ? kNames[index] : "unknown";
-}
-
 std::string describe_stuck(const SlotSnapshot& slot, std::uint64_t now, double margin_seconds) {
   if (slot.limit_ns == 0 || slot.phase == Phase::finished) return {};
   const double allowed = static_cast<double>(slot.limit_ns) * 1e-9 + margin_seconds;

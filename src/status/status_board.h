@@ -27,7 +27,6 @@ enum class Phase : std::uint32_t {
   finished,   // the program ended with exit code 0
   failed      // the program failed, see Failure
 };
-const char* phase_name(Phase phase);
 
 // How far a rank is on its way out of the program.
 enum class ExitStage : std::uint32_t {
@@ -141,7 +140,6 @@ class StatusSlot {
 
   // Free text beside the collective, such as "loading data" or "epoch 3"; longer texts are cut.
   void set_operation(std::string_view text);
-  void clear_operation() { set_operation({}); }
 
   // Around every collective; tens of nanoseconds. The call also enters the ring. `purpose` is what
   // it serves, such as "backward of F::send"; longer texts are cut.

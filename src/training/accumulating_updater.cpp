@@ -1,6 +1,5 @@
 #include "catena/training/accumulating_updater.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 

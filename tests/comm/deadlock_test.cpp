@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <mutex>
 #include <thread>
 
 #include "catena/comm/factory.h"
@@ -25,23 +24,9 @@ struct Outcome {
 };
 
 Outcome outcome_of(int n, const std::function<void(Communicator&)>& fn) {
-  Outcome outcome{std::vector<std::string>(static_cast<size_t>(n)), 0};
   const auto start = Clock::now();
-  try {
-    run_threads(n,
-                [&](Communicator& comm) {
-                  try {
-                    fn(comm);
-                  } catch (const CommError& error) {
-                    outcome.texts[size_t(comm.rank())] = error.what();
-                    throw;
-                  }
-                },
-                {.timeout = 30});
-  } catch (const std::exception&) {
-  }
-  outcome.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  return outcome;
+  std::vector<std::string> texts = comm_suite::texts_of(n, fn);
+  return {std::move(texts), std::chrono::duration<double>(Clock::now() - start).count()};
 }
 
 TEST(ThreadsDeadlock, TwoRanksThatReceiveFromEachOther) {
@@ -96,19 +81,6 @@ TEST(ThreadsDeadlock, OfAMessageAndACollective) {
   });
   expect_contains(o.texts[0], {"rank 0 waited in recv #1", "rank 1 waited in all_reduce #1"});
   expect_contains(o.texts[1], {"rank 0 waited in recv #1", "rank 1 waited in all_reduce #1"});
-}
-
-TEST(ThreadsDeadlock, IsNotAPeerThatIsLate) {
-  const Outcome o = outcome_of(3, [](Communicator& comm) {
-    const Array x = some(comm);
-    for (int round = 0; round < 3; ++round) {
-      if (comm.rank() == 2) std::this_thread::sleep_for(milliseconds(100));
-      if (comm.rank() < 2) comm.send(x, comm.rank() + 1);
-      if (comm.rank() > 0) comm.recv(x, comm.rank() - 1);
-      comm.barrier();
-    }
-  });
-  for (const std::string& text : o.texts) EXPECT_EQ(text, "");
 }
 
 // Orders without a deadlock, with late ranks, many times.

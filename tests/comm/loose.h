@@ -46,10 +46,6 @@ inline void run_loose(int n, const std::function<void(Communicator&, Communicato
                     {.timeout = 30, .hosts = std::move(hosts)});
 }
 
-inline bool holds(const std::string& text, const std::string& word) {
-  return text.find(word) != std::string::npos;
-}
-
 // The text of the CommError that body throws; "" when it throws none.
 inline std::string thrown_by(const std::function<void()>& body) {
   try {

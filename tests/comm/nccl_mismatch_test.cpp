@@ -54,9 +54,7 @@ std::vector<std::string> told(int ranks, const std::function<void(Communicator&,
   return texts;
 }
 
-bool holds(const std::string& text, const std::string& word) {
-  return text.find(word) != std::string::npos;
-}
+using comm_suite::holds;
 
 class NcclMismatch : public ::testing::TestWithParam<comm_suite::MismatchCase> {};
 

@@ -1,7 +1,6 @@
 // The suite over NCCL: ranks are threads of this process, one GPU each.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <mutex>

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "catena/array/indexing.h"
+#include "catena/comm/factory.h"
 #include "catena/comm/mesh.h"
 #include "catena/comm/transport.h"
 
@@ -487,6 +488,24 @@ std::vector<Case> collective_cases() {
 std::vector<Case> object_cases() {
   return {
       {"objects", objects}, {"named_arrays", named_arrays}, {"object_messages", object_messages}};
+}
+
+std::vector<std::string> texts_of(int ranks, const std::function<void(Communicator&)>& body,
+                                  double timeout) {
+  std::vector<std::string> texts(static_cast<size_t>(ranks));
+  const auto noting = [&](Communicator& comm) {
+    try {
+      body(comm);
+    } catch (const CommError& error) {
+      texts[size_t(comm.rank())] = error.what();
+      throw;
+    }
+  };
+  try {
+    comm::run_threads(ranks, noting, {.timeout = timeout});
+  } catch (const std::exception&) {
+  }
+  return texts;
 }
 
 }  // namespace catena::comm_suite

@@ -1,6 +1,7 @@
 // The cases that every communicator must pass; run over threads, mpi and nccl.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -48,5 +49,13 @@ inline double value(int rank, int64_t i) { return double((rank * 3 + i) % 5); }
 // A contiguous array of value(rank, i) on the communicator's device.
 Array make(Communicator& comm, const Shape& shape, Dtype dtype, int rank);
 std::vector<double> to_doubles(const Array& a);
+
+inline bool holds(const std::string& text, const std::string& word) {
+  return text.find(word) != std::string::npos;
+}
+// Texts of the CommErrors that the ranks saw, "" of those that saw none; what run_threads throws is
+// swallowed.
+std::vector<std::string> texts_of(int ranks, const std::function<void(Communicator&)>& body,
+                                  double timeout = 30);
 
 }  // namespace catena::comm_suite

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
-#include <mutex>
 #include <thread>
 
 #include "catena/comm/factory.h"
@@ -73,31 +72,8 @@ TEST_P(ThreadsMismatch, IsNamedOnAllRanks) {
 INSTANTIATE_TEST_SUITE_P(All, ThreadsMismatch, ::testing::ValuesIn(comm_suite::mismatch_cases()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// Texts of the CommErrors that the ranks saw; the exception that run_threads threw is swallowed.
-std::vector<std::string> texts_of(int n, const std::function<void(Communicator&)>& fn,
-                                  double timeout = 30) {
-  std::mutex mutex;
-  std::vector<std::string> texts(size_t(n), "");
-  try {
-    run_threads(n,
-                [&](Communicator& comm) {
-                  try {
-                    fn(comm);
-                  } catch (const CommError& error) {
-                    std::lock_guard lock(mutex);
-                    texts[size_t(comm.rank())] = error.what();
-                    throw;
-                  }
-                },
-                {.timeout = timeout});
-  } catch (const std::exception&) {
-  }
-  return texts;
-}
-
-bool holds(const std::string& text, const std::string& word) {
-  return text.find(word) != std::string::npos;
-}
+using comm_suite::holds;
+using comm_suite::texts_of;
 
 Array some(Communicator& comm) { return comm_suite::make(comm, {4}, Dtype::kFloat32, comm.rank()); }
 
@@ -269,35 +245,6 @@ TEST(ThreadsFaults, DeadlineNamesRanks) {
       },
       0.3);
   EXPECT_TRUE(holds(texts[0], "for ranks 1, 2")) << texts[0];
-}
-
-TEST(ThreadsFaults, ExchangeWithoutGroupIsADeadlockThatIsNamed) {
-  const auto texts = texts_of(2, [](Communicator& comm) {
-    comm.send(some(comm), 1 - comm.rank());
-    comm.recv(some(comm), 1 - comm.rank());
-  });
-  for (const std::string& text : texts) {
-    EXPECT_TRUE(holds(text, "group")) << text;
-    EXPECT_TRUE(holds(text,
-                      "rank 0 waited in send #1 float32[4] to rank 1; "
-                      "rank 1 waited in send #1 float32[4] to rank 0"))
-        << text;
-    EXPECT_FALSE(holds(text, "root 1")) << text;
-  }
-}
-
-TEST(ThreadsFaults, SendAgainstCollectiveIsNamed) {
-  const auto texts = texts_of(3, [](Communicator& comm) {
-    if (comm.rank() == 0)
-      comm.send(some(comm), 1);
-    else
-      comm.all_reduce(some(comm));
-  });
-  for (const std::string& text : texts) {
-    EXPECT_TRUE(holds(text, "send #1")) << text;
-    EXPECT_TRUE(holds(text, "ranks 1, 2 waited in all_reduce #1") || holds(text, "all_reduce #1"))
-        << text;
-  }
 }
 
 TEST(ThreadsFaults, MessagesOfAnotherDtypeAreNamed) {

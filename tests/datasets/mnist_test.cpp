@@ -5,7 +5,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <set>
 
 #include "error_text.h"
 #include "temp_folder.h"

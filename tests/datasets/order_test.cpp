@@ -3,9 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "catena/array/creation.h"
 #include "catena/datasets/iterator.h"

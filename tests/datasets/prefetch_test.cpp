@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <numeric>
-#include <thread>
 
 #include "catena/array/creation.h"
 #include "catena/testing_markers.h"

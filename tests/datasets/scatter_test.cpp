@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
 
 namespace catena::datasets {
 namespace {
@@ -52,25 +51,6 @@ TEST_P(ScatterTest, EachSampleOnceAnEpochOnOneRank) {
       EXPECT_TRUE(part.order().is_new_epoch());
     }
   }
-}
-
-// The weighted sum over ranks of local means is the mean over all: what averaging gradients needs.
-TEST_P(ScatterTest, WeightsMakeTheGlobalMean) {
-  const auto [size, batch, ranks] = GetParam();
-  std::vector<double> values(static_cast<size_t>(size));
-  std::iota(values.begin(), values.end(), 1.0);
-  double mean = 0;
-  for (int r = 0; r < ranks; ++r) {
-    const Share share = scatter(size, {r, ranks});
-    if (share.size() == 0) {
-      EXPECT_EQ(share.weight, 0);
-      continue;
-    }
-    mean += share.weight *
-            std::accumulate(&values[size_t(share.begin)], &values[size_t(share.end - 1)] + 1, 0.0) /
-            double(share.size());
-  }
-  EXPECT_NEAR(mean, double(size + 1) / 2, 1e-12 * double(size));
 }
 
 TEST(Scatter, SharesAreContiguousAndBalanced) {

@@ -84,27 +84,5 @@ TEST(MpiCheckpoints, GoOnWithTheSameBits) {
   }
 }
 
-// The first rank alone reads what all have written, and the other way.
-TEST(MpiCheckpoints, OneProcessAndAllReadEachOther) {
-  const CommunicatorPtr comm = create_communicator("mpi");
-  const SharedFolder folder(comm);
-  const CommunicatorPtr alone = comm->split(comm->rank(), 0);
-  Session all(comm, parallel::Sharding::kStates);
-  all.train(0, 3);
-  training::CheckpointFolder checkpoints(folder.path(), comm.get());
-  checkpoints.save(all.state, 3);
-  if (comm->rank() == 0) {
-    Session one(alone, parallel::Sharding::kNone);
-    training::CheckpointFolder own(folder.path(), alone.get());
-    EXPECT_EQ(own.load(one.state), 3);
-    EXPECT_EQ(values_of(one.net), values_of(all.net));
-    own.save(one.state, 4);
-  }
-  comm->barrier();
-  Session again(comm, parallel::Sharding::kStates);
-  EXPECT_EQ(checkpoints.load(again.state), 4);
-  EXPECT_EQ(values_of(again.net), values_of(all.net));
-}
-
 }  // namespace
 }  // namespace catena

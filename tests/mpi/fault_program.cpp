@@ -26,6 +26,7 @@
 #include "catena/optimizers/sgd.h"
 #include "catena/parallel/multi_node_optimizer.h"
 #include "comm/suite.h"
+#include "set_up.h"
 
 using namespace catena;
 using catena::comm::Fault;
@@ -192,9 +193,7 @@ void reduce_with_pauses(Communicator& comm, const Array& x, bool all) {
 // Data-parallel steps in which rank 1 differs.
 void train_apart(Communicator& comm, const std::string& fault) {
   functions::Linear model(3, 2);
-  model.to(comm.device());
-  auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
-  optimizer.setup(model);
+  auto optimizer = catena::testing::set_up(model, optimizers::SGD(0.1), comm);
   for (int step = 1; step <= 5; ++step) {
     optimizer.zero_grads();
     const bool odd = comm.rank() == 1 && step == 3;

@@ -27,8 +27,7 @@ int body(int argc, char** argv) {
   if (argc > 3) grid.emplace(*comm, parallel::GridShape{2, comm->size() / 2});
   const int ranks = grid ? comm->size() / 2 : comm->size();
   const Schedule schedule = zero_bubble(ranks, 4);
-  Sequence model;
-  test::fill(model);
+  Sequence model = test::filled();
   const Cut cut = test::even_cut(schedule.stages());
   Pipeline pipeline =
       grid ? Pipeline(model, cut, schedule, *grid) : Pipeline(model, cut, schedule, comm);

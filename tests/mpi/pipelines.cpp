@@ -30,8 +30,7 @@ TEST_P(ProcessPipeline, EqualsOneProcess) {
   const Schedule schedule = schedule_of(GetParam(), comm->size());
   Training training;
   training.options.clip_norm = 0.05;
-  Sequence model;
-  fill(model);
+  Sequence model = filled();
   Pipeline pipeline(model, even_cut(schedule.stages()), schedule, comm, training.options);
   const Outcome outcome = train(pipeline, training);
   const Outcome expected = train_without_stages(kMicroBatches, training);
@@ -44,23 +43,6 @@ TEST_P(ProcessPipeline, EqualsOneProcess) {
 INSTANTIATE_TEST_SUITE_P(Schedules, ProcessPipeline,
                          ::testing::Values("gpipe", "1f1b", "interleaved", "zero_bubble", "zb_v"),
                          [](const auto& info) { return std::string(info.param); });
-
-TEST(ProcessPipeline, ReplicasEqualThreads) {
-  const CommunicatorPtr comm = create_communicator("mpi", {.device = cpu(0)});
-  if (comm->size() != 4) GTEST_SKIP() << "SKIPPED: needs four ranks";
-  const auto run = [](Communicator& ranks) {
-    const Grid grid(ranks, {.data = 2, .pipeline = 2});
-    Sequence model;
-    fill(model);
-    Pipeline pipeline(model, even_cut(2), one_forward_one_backward(2, 4), grid, {.seed = 7});
-    return train(pipeline, {.steps = 5});
-  };
-  std::vector<Outcome> expected(4);
-  comm::run_threads(4, [&](Communicator& ranks) { expected[size_t(ranks.rank())] = run(ranks); });
-  const Outcome got = run(*comm);
-  EXPECT_EQ(got.losses, expected[0].losses);
-  EXPECT_EQ(difference(got.parameters, expected[size_t(comm->rank())].parameters), "");
-}
 
 }  // namespace
 }  // namespace catena::parallel::pipeline

@@ -1,4 +1,4 @@
-// States spread over processes against states that each holds, in the job of suite_main.cpp.
+// Training spread over processes against that of one, in the job of suite_main.cpp.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -8,46 +8,12 @@
 
 #include "catena/comm/internals.h"
 #include "parallel/sharded_training.h"
+#include "set_up.h"
 
 namespace catena::parallel {
 namespace {
 
 using namespace catena::testing;  // NOLINT: the network of the tests of parallel training
-
-struct Result {
-  Values values;
-  std::vector<std::vector<double>> states;
-  int64_t bytes = 0;
-};
-
-Result train(Communicator& comm, Sharding sharding) {
-  Net net(dtype::float32, comm.rank());
-  net.to(comm.device());
-  auto optimizer =
-      create_multi_node_optimizer(optimizers::Adam(0.01), comm, {.sharding = sharding});
-  optimizer.setup(net);
-  for (int step = 0; step < 5; ++step) {
-    const auto [begin, end] = testing::shard(12, comm.rank(), comm.size());
-    optimizer.set_batch_weight(end - begin, 12);
-    optimizer.zero_grads();
-    loss_of(net, part(batch_of(step, 12, dtype::float32), begin, end, comm.device())).backward();
-    optimizer.update();
-  }
-  optimizer.check_state();
-  Result result{values_of(net), {}, 0};
-  for (const auto& [name, array] : optimizer->state())
-    result.states.push_back(array.to_vector<double>());
-  for (const auto& arena : optimizer->layout().arenas()) result.bytes += arena.state_bytes();
-  return result;
-}
-
-TEST(ProcessShardedStates, GiveTheBitsOfWholeOnesInAShareOfTheMemory) {
-  const CommunicatorPtr comm = create_communicator();
-  const Result whole = train(*comm, Sharding::kNone), parts = train(*comm, Sharding::kStates);
-  EXPECT_EQ(parts.values, whole.values);
-  EXPECT_EQ(parts.states, whole.states);
-  EXPECT_LE(parts.bytes, whole.bytes / comm->size() + 2 * 256);
-}
 
 TEST(ProcessSharding, EqualsOneProcess) {
   const CommunicatorPtr comm = create_communicator();
@@ -59,17 +25,6 @@ TEST(ProcessSharding, EqualsOneProcess) {
       expect_equal_training(train_sharded(*comm, job).values, expected, job.dtype,
                             message(rule, ", ", shown(options)));
     }
-  }
-}
-
-TEST(ProcessSharding, SumsOf16BitsAreEqualOnAllRanks) {
-  const CommunicatorPtr comm = create_communicator();
-  for (const BucketOptions& sharding : all_shardings()) {
-    ShardedJob job{.dtype = dtype::float32, .options = sharding, .end = 8};
-    const Values expected = train_alone(job).values;
-    job.options.reduce_dtype = dtype::bfloat16;
-    const ShardedResult result = train_sharded(*comm, job);  // checks that ranks are equal
-    EXPECT_LE(largest_difference(result.values, expected), 0.05) << shown(sharding);
   }
 }
 
@@ -213,9 +168,7 @@ TEST(ProcessSharding, TheWayOfSumsDoesNotShow) {
 // after the backward pass.
 Values trained_late(Communicator& comm, Sharding sharding, bool late) {
   Net net(dtype::float32, 0);
-  net.to(comm.device());
-  auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm, {64, 64, 64, sharding});
-  optimizer.setup(net);
+  auto optimizer = set_up(net, optimizers::SGD(0.1), comm, {64, 64, 64, sharding});
   const std::vector<double> cleared = net.l3.W.data().to_vector<double>();
   for (int step = 0; step < 3; ++step) {
     const Batch batch = batch_of(step * comm.size() + comm.rank(), 4, dtype::float32);

@@ -1,7 +1,6 @@
-// Batch normalization and data over processes, in the job of suite_main.cpp.
+// Batch normalization over processes, in the job of suite_main.cpp.
 #include <gtest/gtest.h>
 
-#include "catena/array/creation.h"
 #include "catena/comm/factory.h"
 #include "catena/core/graph.h"
 #include "catena/functions/normalization.h"
@@ -9,37 +8,9 @@
 #include "catena/parallel/multi_node_optimizer.h"
 #include "catena/parallel/sync_batch_normalization.h"
 #include "catena/testing.h"
-#include "catena/training/scatter_dataset.h"
 
 namespace catena {
 namespace {
-
-// Rank r has r samples, so rank 0 has none.
-TEST(ProcessSyncBatchNormalization, EqualsOneProcess) {
-  const CommunicatorPtr comm = create_communicator();
-  const int64_t r = comm->rank(), begin = r * (r - 1) / 2;
-  const int64_t all = comm->size() * (comm->size() - 1) / 2;
-  const DeviceScope scope(comm->device());
-  const auto draw = [&](uint64_t seed) {
-    return testing::random_array({all, 3, 4}, -1, 1, Dtype::kFloat64, comm->device(), seed);
-  };
-  const Array whole = draw(1), gy = draw(2);
-  const functions::BatchNormalizationOptions options{.dtype = Dtype::kFloat64};
-  functions::BatchNormalization alone(3, options);
-  parallel::SyncBatchNormalization sync(3, comm, options, parallel::LossOverRanks::kSum);
-  const auto run = [](const functions::BatchNormalization& bn, const Array& x, const Array& g) {
-    const Variable in(x), y = bn.relu(in);
-    y.set_grad(g);
-    y.backward();
-    return Arrays{y.data(), in.grad()};
-  };
-  const Slice own(begin, begin + r);
-  const Arrays expected = run(alone, whole, gy), got = run(sync, whole(own).copy(), gy(own).copy());
-  for (size_t k = 0; k < 2; ++k)
-    EXPECT_EQ(testing::difference(got[k], expected[k](own), 1e-12, 1e-10), "");
-  EXPECT_EQ(testing::difference(sync.avg_mean.data(), alone.avg_mean.data(), 1e-13, 1e-12), "");
-  EXPECT_EQ(testing::difference(sync.avg_var.data(), alone.avg_var.data(), 1e-13, 1e-12), "");
-}
 
 // Replays give what eager steps give, with buckets of gradients between the layer's messages.
 TEST(ProcessSyncBatchNormalization, IsCaptured) {
@@ -78,18 +49,6 @@ TEST(ProcessSyncBatchNormalization, IsCaptured) {
   const Arrays eager = run(false), replayed = run(true);
   for (size_t k = 0; k < eager.size(); ++k)
     EXPECT_EQ(testing::difference(replayed[k], eager[k], 1e-6, 1e-6), "") << k;
-}
-
-TEST(ProcessScatterDataset, SendsTheRootsSamples) {
-  const CommunicatorPtr comm = create_communicator();
-  datasets::DatasetPtr data;
-  if (comm->rank() == 0)
-    data = std::make_shared<datasets::TupleDataset>(Arrays{arange(11, {dtype::float64, cpu(0)})});
-  const datasets::DatasetPtr part = training::scatter_dataset(data, comm, {.shuffle = true});
-  double sum = 0;
-  for (const double x : part->all()[0].to_vector<double>()) sum += x;
-  EXPECT_EQ(comm->all_reduce_value(sum), 55);
-  EXPECT_EQ(comm->all_reduce_value(part->size()), 11);
 }
 
 }  // namespace

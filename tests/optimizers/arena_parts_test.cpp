@@ -7,11 +7,6 @@
 #include "catena/functions/connection.h"
 #include "catena/functions/math.h"
 #include "catena/optimizers/adam.h"
-#include "catena/optimizers/hooks.h"
-#include "catena/optimizers/lamb.h"
-#include "catena/optimizers/lars.h"
-#include "catena/optimizers/loss_scale.h"
-#include "catena/optimizers/sgd.h"
 #include "error_text.h"
 #include "optimizers/models.h"
 
@@ -51,50 +46,6 @@ void bring(ParameterArena& arena, const Array& values) {
   const Array whole = arena.memory_for_data();
   whole.assign(values);
   arena.take_whole_data(whole);
-}
-
-std::vector<double> elements(const Block& block, const ElementRange& range) {
-  return block.part(range).to_vector<double>();
-}
-
-// An update of each half, with gradients and values of that half alone, is the update.
-TEST(ArenaParts, AreUpdatedToTheBitsOfTheWhole) {
-  for (const Device device : test_devices()) {
-    for (const Dtype dtype : {dtype::float32, dtype::bfloat16, dtype::float64}) {
-      for (const int64_t index : {0, 1}) {
-        Model model(dtype), twin(dtype);
-        model.to(device);
-        twin.to(device);
-        Adam rule(0.1), reference(0.1);
-        rule.add_stage(std::make_shared<Part>(index, 2));
-        for (Adam* r : {&rule, &reference}) {
-          r->add_group("biases", {"*/b"}, {.rate = 0.5, .decay = 0});
-          r->add_hook("decay", weight_decay(0.01));
-          add_loss_scale(*r);
-        }
-        rule.setup(model);
-        reference.setup(twin);
-        ParameterArena& arena = rule.arena(0);
-        const ElementRange own = arena.covers();
-        ASSERT_EQ(own.size(), arena.size() / 2);
-        for (int64_t t = 1; t <= 3; ++t) {
-          arena.reopen_gradient();
-          rule.zero_grads();
-          reference.zero_grads();
-          for (Model* m : {&model, &twin}) set_gradients({m->l1.W, m->l2.W, m->l2.b}, t);
-          arena.keep_own_data(true);
-          keep_gradient(arena);
-          rule.update();
-          reference.update();
-          const Block& expected = reference.layout().arenas()[0].data();
-          EXPECT_EQ(elements(arena.data(), own), elements(expected, own)) << t << ' ' << dtype;
-          EXPECT_TRUE(rule.layout().in_place());
-          bring(arena, expected.memory);
-        }
-        EXPECT_EQ(rule.t(), 3);
-      }
-    }
-  }
 }
 
 TEST(ArenaParts, TakeTheirShareOfTheBytes) {
@@ -182,34 +133,6 @@ TEST_F(Kept, UpdatesCountForParametersThatAreAway) {
   expect_contains(error_of<GradientError>([&] { y.backward(); }), {"overwritten"});
 }
 
-// Observers of uses bring values, forward and backward.
-TEST_F(Kept, BeforeUseBringsThem) {
-  struct Gather : BackwardObserver {
-    ParameterArena& arena;
-    Array whole;
-    std::vector<std::string> used;
-    explicit Gather(ParameterArena& a) : arena(a), whole(a.data().memory.copy()) {
-      watch_uses(true);
-    }
-    void gradient_is_final(ParameterState&) override {}
-    void before_use(ParameterState& p) override {
-      if (!p.data->is_absent) return;
-      used.push_back(p.name);
-      bring(arena, whole);
-    }
-  } gather(arena());
-  for (const Parameter& p : net.parameters()) gather.observe(p);
-  const Variable expected = net(x);
-  arena().keep_own_data(true);
-  const Variable y = net(x);
-  EXPECT_EQ(gather.used, std::vector<std::string>{"/l1/W"});
-  EXPECT_EQ(y.data().to_vector<double>(), expected.data().to_vector<double>());
-  arena().keep_own_data(true);
-  y.set_grad(ones(y.shape(), dtype::float32));
-  y.backward();
-  EXPECT_EQ(gather.used, (std::vector<std::string>{"/l1/W", "/l2/W"}));
-}
-
 TEST_F(Kept, GradientsThatAreNotHereAreAnErrorThatNamesTheParameter) {
   rule.zero_grads();
   F::sum(net(x)).backward();
@@ -239,40 +162,6 @@ TEST_F(Kept, GradientsThatAreNotHereAreAnErrorThatNamesTheParameter) {
   EXPECT_EQ(net.l1.W.grad().to_vector<double>(), own);
   W.to(cpu(1));  // without the gradient, which is not here
   EXPECT_EQ(W.grad().to_vector<double>(), std::vector<double>(8, 0));
-}
-
-// Norms are those of what is here; stages add those of other processes.
-TEST(ArenaParts, HaveNormsThatAddUp) {
-  for (const Device device : test_devices()) {
-    for (const bool grouped : {false, true}) {
-      double squares = 0, whole = 0;
-      for (const int64_t index : {-1, 0, 1}) {
-        Model model;
-        model.to(device);
-        Adam rule(0.1);
-        if (index >= 0) rule.add_stage(std::make_shared<Part>(index, 2));
-        if (grouped) rule.add_group("still", {"/l1/b"}, {.frozen = true});
-        rule.setup(model);
-        set_gradients(model.parameters(), 1);
-        if (index >= 0) keep_gradient(rule.arena(0));
-        const double norm = rule.compute_grads_norm();
-        (index < 0 ? whole : squares) += norm * norm;
-      }
-      EXPECT_NEAR(squares, whole, 1e-6 * whole) << grouped;
-    }
-  }
-  const auto sums_parts = [](Optimizer&& rule) {
-    Model model;
-    const auto part = rule.add_stage(std::make_shared<Part>(0, 2));
-    rule.setup(model);
-    set_gradients(model.parameters(), 1);
-    keep_gradient(rule.arena(0));
-    rule.update();
-    return part->sums_parts;
-  };
-  EXPECT_TRUE(sums_parts(LARS(0.1)));
-  EXPECT_TRUE(sums_parts(LAMB(0.1)));
-  EXPECT_FALSE(sums_parts(SGD(0.1)));
 }
 
 // Parameters that have left the arena stay where they are when the others come back.

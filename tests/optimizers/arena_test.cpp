@@ -44,18 +44,6 @@ TEST(Arena, LiesInReverseOrderOfDeclaration) {
   EXPECT_TRUE(set.in_place());
 }
 
-TEST(Arena, GapsAreZero) {
-  Model model;
-  const ArenaSet set(named(model));
-  const ParameterArena& arena = set.arenas()[0];
-  const std::vector<float> data = arena.data().memory.to_vector<float>();
-  for (size_t k = 0; k < arena.slots().size(); ++k) {
-    const auto& slot = arena.slots()[k];
-    for (int64_t i = slot.offset + slot.size; i < arena.end_of(k); ++i)
-      EXPECT_EQ(data[size_t(i)], 0) << i;
-  }
-}
-
 TEST(Arena, KeepsGradientsThatAreThere) {
   Model model;
   catena::testing::set_gradients(model.parameters(), 3);

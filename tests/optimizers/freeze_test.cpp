@@ -108,18 +108,6 @@ TEST(Freeze, GoesWithGroups) {
   EXPECT_TRUE(rule.is_frozen(net.body.W));
 }
 
-TEST(Freeze, NormsLeaveThemOut) {
-  Model model;
-  SGD rule(0.1);
-  rule.setup(model);
-  rule.freeze(model.l1);
-  catena::testing::set_gradients(model.parameters(), 1);
-  double squares = 0;
-  for (const Parameter& p : model.l2.parameters())
-    for (const double g : p.grad().to_vector<double>()) squares += g * g;
-  EXPECT_NEAR(rule.compute_grads_norm(), std::sqrt(squares), 1e-6);
-}
-
 TEST(Freeze, SurvivesMovesAndSetup) {
   Net net;
   SGD rule(0.1);
@@ -136,26 +124,6 @@ TEST(Freeze, SurvivesMovesAndSetup) {
   second.setup(net.body);
   step(second, net);
   EXPECT_NE(all_values(net.body.parameters()), body);
-}
-
-// A rule of a user, parameter by parameter.
-class Slide : public Optimizer {
- public:
-  Slide() : Optimizer("lr", 1) {}
-
- protected:
-  void update_one(const Array& p, const Array&, const Arrays&) override { p.fill(7); }
-};
-
-TEST(Freeze, HoldsForRulesOfUsers) {
-  Net net;
-  Slide rule;
-  rule.setup(net);
-  rule.freeze(net.body);
-  const auto body = all_values(net.body.parameters());
-  step(rule, net);
-  EXPECT_EQ(all_values(net.body.parameters()), body);
-  EXPECT_EQ(net.head.b.data().to_vector<double>(), (std::vector<double>{7, 7}));
 }
 
 TEST(Freeze, SaysWhatIsWrong) {

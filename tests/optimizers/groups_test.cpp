@@ -262,6 +262,8 @@ TEST(Groups, OfRulesThatUpdateParameterByParameter) {
   }
   rule.setup(model);
   sgd.setup(twin);
+  for (Optimizer* r : {static_cast<Optimizer*>(&rule), static_cast<Optimizer*>(&sgd)})
+    r->freeze("/l2/b");
   step(rule, model, 1);
   step(sgd, twin, 1);
   EXPECT_EQ(rule.lr(), 0.1);

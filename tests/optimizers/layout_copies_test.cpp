@@ -188,14 +188,6 @@ TEST(LayoutCopies, OfContiguousFiltersAreSeen) {
   EXPECT_GE(observed.seen().size(), 16u);  // W twice and gW once for each 3x3 window
 }
 
-TEST(LayoutCopies, StridedElementwiseCallsAreSeen) {
-  const Array x = random::normal({2, 8, 6, 6}, 0, 1, dtype::float32);
-  const Reorderings observed;
-  const Array y = x + F::channels_last(x);
-  EXPECT_EQ(observed.seen().size(), 2u);  // the copy, and the sum of two orders
-  EXPECT_EQ(y.shape(), x.shape());
-}
-
 // The same numbers in both layouts, after steps that move and update the filters.
 TEST(LayoutCopies, TheStepComputesTheSame) {
   Step first, last;
@@ -217,24 +209,6 @@ TEST(LayoutCopies, TheStepComputesTheSame) {
 }
 
 const MemoryOrder kLast({0, 2, 3, 1});
-
-// Data, gradient and states of a parameter have its order in the arena.
-TEST(ChannelsLastFilters, KeepTheirOrderInTheArena) {
-  Step step;
-  Parameter& W = step.net.blocks[0].c2.W;
-  EXPECT_TRUE(W.data().is_contiguous());
-  F::channels_last(step.net);
-  EXPECT_EQ(W.data().order(), kLast);
-  const std::vector<double> before = W.data().to_vector<double>();
-  step.optimizer.setup(step.net);
-  EXPECT_EQ(W.data().order(), kLast);
-  EXPECT_EQ(W.grad().order(), kLast);
-  EXPECT_EQ(step.optimizer.state_of(W)[0].order(), kLast);
-  EXPECT_EQ(W.data().to_vector<double>(), before);
-  step();
-  EXPECT_EQ(W.data().order(), kLast);
-  EXPECT_NE(W.data().to_vector<double>(), before);
-}
 
 // Also in the middle of a training: values, gradients and states move with the parameter.
 TEST(ChannelsLastFilters, MayBeLaidOutBetweenSteps) {

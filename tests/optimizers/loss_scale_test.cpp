@@ -6,8 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include "catena/array/random.h"
-#include "catena/array/reduction.h"
 #include "catena/core/graph.h"
 #include "catena/functions/array.h"
 #include "catena/functions/connection/linear.h"
@@ -400,18 +398,6 @@ TEST(MasterCopies, FollowParametersThatAreWritten) {
   EXPECT_EQ(sgd.state_of(model.l2.b)[0].to_vector<float>(), (std::vector<float>{5, 5}));
 }
 
-// Steps far below the last place of the parameter add up in the master copy.
-TEST(MasterCopies, KeepSmallSteps) {
-  const Parameter p(ones({4}, dtype::bfloat16));
-  SGD sgd(0x1p-12);
-  sgd.setup({p});
-  for (int i = 0; i < 64; ++i) {
-    p.set_grad(ones({4}, dtype::bfloat16));
-    sgd.update();
-  }
-  EXPECT_EQ(p.data().to_vector<double>()[0], 1 - 0x1p-6);
-}
-
 // Errors ------------------------------------------------------------------------------------------
 
 TEST(LossScale, RefusesNonsense) {
@@ -450,45 +436,6 @@ struct Small : FunctionSet {
     return F::softmax_cross_entropy(F::cast(y, dtype::float32), t);
   }
 };
-
-// Losses of the first and the last of 150 steps.
-std::pair<double, double> losses_of_training(Dtype dtype, Device device) {
-  Small model(dtype);
-  model.to(device);
-  AdamW adam(0.01);
-  adam.setup(model);
-  const auto scale = add_loss_scale(adam, {.initial = 65536.0 * 64, .interval = 50});
-  adam.add_hook("clip", gradient_clipping(1));
-  RandomState random(3);
-  const Array x = random.uniform({64, 6}, -1, 1, {dtype::float32, device});
-  const Array t = argmax(x(Slice(none, none), Slice(0, 3)), 1).astype(dtype::int32);
-  double first = 0, last = 0;
-  for (int i = 0; i < 150; ++i) {
-    adam.zero_grads();
-    const Variable loss = model.loss(x.astype(dtype), t);
-    scale->scaled(loss).backward();
-    adam.update();
-    last = loss.data().item<double>();
-    if (i == 0) first = last;
-  }
-  EXPECT_EQ(adam.t() + scale->skipped(), 150);
-  if (dtype == dtype::float16) {
-    EXPECT_GT(scale->skipped(), 0) << "it began too high";
-  }
-  return {first, last};
-}
-
-TEST(MixedPrecision, TrainsAsFloat32Does) {
-  for (const Device device : catena::testing::test_devices()) {
-    const auto [first, last] = losses_of_training(dtype::float32, device);
-    EXPECT_LT(last, first / 4);
-    for (const Dtype dtype : {dtype::float16, dtype::bfloat16}) {
-      const auto [narrow_first, narrow_last] = losses_of_training(dtype, device);
-      EXPECT_NEAR(narrow_first, first, 0.02);
-      EXPECT_NEAR(narrow_last, last, 0.1) << dtype << " on " << device;
-    }
-  }
-}
 
 // A prepared update waits for nothing and reads its numbers from the device, so that the same calls
 // may be captured: host and device values give equal bits. On a GPU the replay is compared too.

@@ -58,16 +58,6 @@ TEST(Optimizer, ReportsModelsWithoutParameters) {
   EXPECT_THROW(sgd.zero_grads(), ValueError);
 }
 
-TEST(Optimizer, SetupNamesParameters) {
-  Model model;
-  SGD sgd;
-  sgd.setup(model);
-  EXPECT_EQ(model.l2.W.name(), "/l2/W");
-  set_gradients(model.parameters(), 1);
-  sgd.update();
-  EXPECT_EQ(sgd.t(), 1);
-}
-
 // Update_one gets the piece of a parameter that this rank has: a rule may refuse it.
 TEST(Optimizer, RulesMayRefuseParameters) {
   struct Whole : Plain {
@@ -206,26 +196,6 @@ TEST(Optimizer, NormClippingAndDecayOnTheHost) {
                p = model.l2.W.data().to_vector<double>()[0];
   sgd.weight_decay(0.25);
   EXPECT_NEAR(model.l2.W.grad().to_vector<double>()[0], g + 0.25 * p, 1e-6);
-}
-
-TEST(Optimizer, ClippingHookEqualsClipGrads) {
-  for (const int64_t t : {1, 2, 3}) {
-    Model a, b;
-    a.l1.to(cpu(1));
-    SGD by_hand(0.5), by_hook(0.5);
-    by_hand.setup(a);
-    by_hook.setup(b);
-    by_hook.add_hook("clip", gradient_clipping(0.7));
-    set_gradients(a.parameters(), t);
-    set_gradients(b.parameters(), t);
-    by_hand.clip_grads(0.7);
-    by_hand.update();
-    by_hook.update();
-    const auto x = all_values(a.parameters()), y = all_values(b.parameters());
-    for (size_t k = 0; k < x.size(); ++k) {
-      for (size_t i = 0; i < x[k].size(); ++i) EXPECT_NEAR(x[k][i], y[k][i], 1e-6);
-    }
-  }
 }
 
 TEST(Optimizer, ClippingLeavesZeroGradientsAlone) {
@@ -542,22 +512,6 @@ TEST(Optimizer, HyperParametersByName) {
   EXPECT_EQ(sgd.momentum(), 0.5);
   EXPECT_EQ(sgd.lr(), 0.2);
   EXPECT_THROW(sgd.set_hyper_parameter("alpha", 1), ValueError);
-}
-
-TEST(Optimizer, SchedulesGiveTheRateOfAStep) {
-  EXPECT_DOUBLE_EQ(exponential(1, 0.5)(3), 0.125);
-  EXPECT_DOUBLE_EQ(step_decay(1, 0.1, 10)(29), 0.01);
-  EXPECT_DOUBLE_EQ(polynomial(1, 0.2, 10)(5), 0.6);
-  EXPECT_DOUBLE_EQ(polynomial(1, 0.2, 10, 2)(5), 0.2 + 0.8 * 0.25);
-  EXPECT_DOUBLE_EQ(polynomial(1, 0.2, 10)(50), 0.2);
-  EXPECT_DOUBLE_EQ(cosine(1, 0, 10)(0), 1);
-  EXPECT_NEAR(cosine(1, 0.5, 10)(5), 0.75, 1e-15);
-  EXPECT_DOUBLE_EQ(cosine(1, 0.5, 10)(10), 0.5);
-  const Schedule warm = linear_warmup(4, exponential(1, 0.5));
-  EXPECT_DOUBLE_EQ(warm(0), 0.25);
-  EXPECT_DOUBLE_EQ(warm(3), 1);
-  EXPECT_DOUBLE_EQ(warm(5), 0.5);
-  EXPECT_THROW(cosine(1, 0, 0), ValueError);
 }
 
 TEST(Optimizer, SchedulesScaleWithTheRanks) {

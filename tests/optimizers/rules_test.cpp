@@ -341,27 +341,6 @@ class Ramp : public Optimizer {
   }
 };
 
-TEST(UserRule, OverArenasReadsTheStep) {
-  for (const Device device : catena::testing::test_devices()) {
-    for (const bool captured : {false, true}) {
-      Model model(dtype::float64);
-      model.to(device);
-      Ramp rule;
-      rule.setup(model);
-      if (captured) rule.prepare_for_capture();
-      const double before = model.parameters()[0].data().to_vector<double>()[0];
-      for (int64_t t = 1; t <= 3; ++t) {
-        rule.zero_grads();
-        catena::testing::set_gradients(model.parameters(), t);
-        rule.update();
-      }
-      EXPECT_EQ(rule.seen, (std::vector<double>{1, 2, 3})) << device;
-      EXPECT_EQ(rule.t(), 3);
-      EXPECT_DOUBLE_EQ(model.parameters()[0].data().to_vector<double>()[0], before - 3) << device;
-    }
-  }
-}
-
 // The arena of one dtype has no elements at all, the other has.
 TEST(UserRule, OverArenasUpdatesThoseWithoutElements) {
   for (const Device device : catena::testing::test_devices()) {
@@ -398,26 +377,6 @@ INSTANTIATE_TEST_SUITE_P(Rules, RuleTest, ::testing::ValuesIn(cases()), [](const
   std::replace(device.begin(), device.end(), ':', '_');
   return message(std::get<0>(info.param).name, "_", std::get<1>(info.param), "_", device);
 });
-
-TEST(Rules, EagerAndPreparedUpdatesGiveEqualBits) {
-  for (const Rule& rule : kRules) {
-    std::vector<std::vector<std::vector<double>>> results;
-    for (const bool prepared : {false, true}) {
-      Model model;
-      const std::unique_ptr<Optimizer> optimizer = rule.make();
-      optimizer->setup(model);
-      if (prepared) optimizer->prepare_for_capture();
-      optimizer->add_hook("clip", gradient_clipping(0.5));
-      for (int64_t t = 1; t <= 10; ++t) {
-        if (t == 5) optimizer->set_lr(optimizer->lr() / 2);
-        catena::testing::set_gradients(model.parameters(), t);
-        optimizer->update();
-      }
-      results.push_back(catena::testing::all_values(model.parameters()));
-    }
-    EXPECT_EQ(results[0], results[1]) << rule.name;
-  }
-}
 
 TEST(Rules, AdamReportsTheCorrectedRate) {
   Model model;

@@ -30,6 +30,7 @@ TEST(Schedules, StepExponentialAndPolynomial) {
   EXPECT_DOUBLE_EQ(exponential(0.8, 0.9)(3), 0.8 * 0.729);
   EXPECT_DOUBLE_EQ(polynomial(1, 0.2, 10, 2)(5), 0.2 + 0.8 * 0.25);
   EXPECT_DOUBLE_EQ(polynomial(1, 0.2, 10, 2)(11), 0.2);
+  EXPECT_DOUBLE_EQ(polynomial(1, 0.2, 10)(5), 0.6);
 }
 
 TEST(Schedules, CosineWithWarmUp) {
@@ -80,6 +81,7 @@ TEST(Schedules, SayWhatIsWrong) {
   expect_contains(error_of<ValueError>([] { one_cycle(1, 100, {.rise = 1}); }),
                   {"one_cycle", ".rise = 1"});
   EXPECT_THROW(one_cycle(1, 3), ValueError);
+  EXPECT_THROW(cosine(1, 0, 0), ValueError);
 }
 
 std::vector<Schedule> schedules() {

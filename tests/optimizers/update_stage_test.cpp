@@ -243,40 +243,6 @@ TEST(UpdateStages, ARuleOverRangesIsTheRuleOverTheWhole) {
   }
 }
 
-// What ranks that share the states do: each updates its shard, and they gather.
-TEST(UpdateStages, ShardsTogetherAreTheWhole) {
-  constexpr int64_t kRanks = 3;
-  Model whole;
-  Adam at_once(0.1);
-  at_once.setup(whole);
-  std::vector<Model> models(kRanks);
-  std::vector<std::unique_ptr<Adam>> rules;
-  for (int64_t r = 0; r < kRanks; ++r) {
-    rules.push_back(std::make_unique<Adam>(0.1));
-    rules.back()->setup(models[size_t(r)]);
-    const auto stage = rules.back()->add_stage(std::make_shared<Restricting>());
-    stage->ranges = {rules.back()->layout().arenas()[0].shard(r, kRanks)};
-  }
-  for (int64_t t = 1; t <= 3; ++t) {
-    catena::testing::set_gradients(whole.parameters(), t);
-    at_once.update();
-    for (int64_t r = 0; r < kRanks; ++r) {
-      catena::testing::set_gradients(models[size_t(r)].parameters(), t);
-      rules[size_t(r)]->update();
-      EXPECT_EQ(rules[size_t(r)]->t(), t);
-    }
-    for (auto& to : rules) {
-      for (int64_t r = 0; r < kRanks; ++r) {
-        const ElementRange shard = to->layout().arenas()[0].shard(r, kRanks);
-        const Array from = rules[size_t(r)]->layout().arenas()[0].range(shard).data;
-        if (from.size() > 0) to->layout().arenas()[0].range(shard).data.assign(from.copy());
-      }
-    }
-  }
-  for (const Model& model : models)
-    EXPECT_EQ(all_values(model.parameters()), all_values(whole.parameters()));
-}
-
 TEST(UpdateStages, MayScaleAndSkip) {
   for (const MakeRule make : kRules) {
     Model model;

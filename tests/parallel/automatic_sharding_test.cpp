@@ -11,12 +11,10 @@
 #include "deterministic_scope.h"
 #include "error_text.h"
 #include "parallel/network.h"
+#include "set_up.h"
 
 namespace catena::parallel {
 namespace {
-
-using catena::testing::Values;
-using catena::testing::values_of;
 
 // Arrays of the host go over the ranks' threads.
 class CopyingTransport final : public comm_suite::LooseTransport {
@@ -135,9 +133,7 @@ TEST(AutomaticSharding, CountsWhatCopiesCanSum) {
     catena::functions::LinearOptions options;
     options.initialW = zeros({Wide::rows(kLarge), Wide::kColumns}, dtype::float64);
     catena::functions::Linear layer(Wide::kColumns, Wide::rows(kLarge), options);
-    layer.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(sgd(), comm);
-    optimizer.setup(layer);
+    auto optimizer = testing::set_up(layer, sgd(), comm);
     EXPECT_EQ(optimizer.sharded(), nullptr);
   });
 }
@@ -207,21 +203,6 @@ Results trained(Communicator& comm, Sharding sharding, std::unique_ptr<Optimizer
   return result;
 }
 
-// Norms are sums of the ranks' parts, in another order.
-TEST(AutomaticSharding, ChangesNoBits) {
-  for (const char* rule : {"SGD", "Adam"}) {
-    over_copies([&](Communicator& comm) {
-      Results results[2];
-      for (const Sharding sharding : {Sharding::kAuto, Sharding::kNone}) {
-        Results& own = results[sharding == Sharding::kAuto];
-        own = trained(comm, sharding, catena::testing::make_rule(rule));
-        own.erase("norm");
-      }
-      EXPECT_EQ(results[0], results[1]) << rule;
-    });
-  }
-}
-
 void expect_near(const Results& results, const Results& expected, const std::string& what) {
   for (const auto& [key, values] : expected) {
     ASSERT_EQ(results.count(key), 1u) << what << key;
@@ -254,25 +235,6 @@ TEST(AutomaticSharding, ServesNormsScalesAndAverages) {
     const auto average = optimizers::add_moving_average(training.optimizer.actual_optimizer(), 0.5);
     training.step();
     EXPECT_EQ(average->of(training.net.l2.W)(-1, -1).item<float>(), 0.125f);  // of 0.5 and -0.25
-  });
-}
-
-// As of a generator and a critic.
-Values alternating_steps(Communicator& comm, Sharding sharding) {
-  WideTraining generator(comm, adam(), in_buckets(sharding)),
-      critic(comm, adam(), in_buckets(sharding), 2 * kLarge);
-  for (int i = 0; i < 3; ++i) {
-    generator.step();
-    critic.step();
-  }
-  Values values = values_of(generator.net);
-  for (const std::vector<double>& more : values_of(critic.net)) values.push_back(more);
-  return values;
-}
-
-TEST(AutomaticSharding, TwoOptimizersShareACommunicator) {
-  over_copies([](Communicator& comm) {
-    EXPECT_EQ(alternating_steps(comm, Sharding::kAuto), alternating_steps(comm, Sharding::kNone));
   });
 }
 

@@ -15,6 +15,7 @@
 #include "error_text.h"
 #include "parallel/sliced_training.h"
 #include "parallel/tree_reduction.h"
+#include "set_up.h"
 
 namespace catena::parallel {
 namespace {
@@ -83,14 +84,6 @@ TEST(BatchSlices, GiveConvolutionsAndNormalizationOneResult) {
       EXPECT_EQ(differences(trained<ConvolutionNet>(ranks, run), one), "")
           << ranks << " ranks, batch " << batch;
   }
-}
-
-// The bits do differ where the batch is divided by the number of ranks.
-TEST(BatchSlices, AreWhatMakesTheBitsEqual) {
-  const DeterministicScope scope;
-  const SlicedRun run{.slices = 0};
-  EXPECT_NE(trained<WideNet>(4, run).parameters, trained<WideNet>(1, run).parameters);
-  EXPECT_NE(trained<ConvolutionNet>(2, run).parameters, trained<ConvolutionNet>(1, run).parameters);
 }
 
 TEST(BatchSlices, DoNotDependOnShardingBucketsOrThreads) {
@@ -208,9 +201,7 @@ TEST(BatchSlices, AverageOverTheSamplesOfTheBatch) {
     for (const int ranks : {1, 4}) {
       comm::run_threads(ranks, [&](Communicator& comm) {
         Net net(dtype::float64, comm.rank());
-        net.to(comm.device());
-        auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), comm, {.slices = 4});
-        optimizer.setup(net);
+        auto optimizer = set_up(net, optimizers::Adam(0.01), comm, {.slices = 4});
         const auto [begin, end] = slice_bounds(batch, comm.rank(), comm.size());
         for (int step = 0; step < 5; ++step) {
           const Batch own = part(batch_of(step, batch, dtype::float64), begin, end, comm.device());
@@ -230,9 +221,7 @@ TEST(BatchSlices, AverageOverTheSamplesOfTheBatch) {
 TEST(BatchSlices, AreTheWholeBatchWithoutTheOption) {
   comm::run_threads(2, [](Communicator& comm) {
     Net net(dtype::float64);
-    net.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
-    optimizer.setup(net);
+    auto optimizer = set_up(net, optimizers::SGD(0.1), comm);
     EXPECT_EQ(optimizer.slice_count(), 0);
     int64_t rows = 0;
     for (const auto& slice : optimizer.slices(comm.rank() == 0 ? 3 : 0, 3)) {
@@ -271,9 +260,7 @@ TEST(BatchSlices, RowsBeginLikeNewArrays) {
   const DeterministicScope scope;
   comm::run_threads(1, [](Communicator& comm) {
     Net net(dtype::float32);
-    net.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm, {.slices = 4});
-    optimizer.setup(net);
+    auto optimizer = set_up(net, optimizers::SGD(0.1), comm, {.slices = 4});
     optimizer.zero_grads();
     const Array x = wave({12, 5}, 1, dtype::float32).to(comm.device());
     int64_t next = 0;
@@ -330,9 +317,7 @@ Draws draws_on(int ranks, const comm::ThreadsOptions& options = {}) {
       [&](Communicator& comm) {
         random::default_state(comm.device()).seed(3 + uint64_t(comm.device().index()));
         Net net(dtype::float32);
-        net.to(comm.device());
-        auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm, {.slices = 8});
-        optimizer.setup(net);
+        auto optimizer = set_up(net, optimizers::SGD(0.1), comm, {.slices = 8});
         const auto [begin, end] = slice_bounds(8, comm.rank(), comm.size());
         for (int step = 0; step < 3; ++step) {
           optimizer.zero_grads();
@@ -369,9 +354,7 @@ TEST(BatchSlices, NameRanksWhoseGeneratorsHaveComeApart) {
   const std::string text = error_of<ValueError>([] {
     comm::run_threads(2, [](Communicator& comm) {
       Net net(dtype::float32);
-      net.to(comm.device());
-      auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm, {.slices = 2});
-      optimizer.setup(net);
+      auto optimizer = set_up(net, optimizers::SGD(0.1), comm, {.slices = 2});
       if (comm.rank() == 1) random::uniform({4}, 0, 1.0, {comm.device()});
       optimizer.zero_grads();
       for (const auto& slice : optimizer.slices(2, 4))
@@ -400,9 +383,7 @@ TEST(BatchSlices, KeepRunningMeansLikeRanks) {
     std::vector<std::vector<double>> means(static_cast<size_t>(ranks));
     comm::run_threads(ranks, [&](Communicator& comm) {
       Normalized net;
-      net.to(comm.device());
-      auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm, {.slices = slices});
-      optimizer.setup(net);
+      auto optimizer = set_up(net, optimizers::SGD(0.1), comm, {.slices = slices});
       const auto [begin, end] = slice_bounds(19, comm.rank(), comm.size());
       for (int step = 0; step < 6; ++step) {
         optimizer.zero_grads();
@@ -431,9 +412,7 @@ TEST(BatchSlices, FollowWritesBetweenSteps) {
   const DeterministicScope scope;
   comm::run_threads(2, [](Communicator& comm) {
     Normalized net;
-    net.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm, {.slices = 8});
-    optimizer.setup(net);
+    auto optimizer = set_up(net, optimizers::SGD(0.1), comm, {.slices = 8});
     const Batch own = part(batch_of(0, 16, dtype::float32), 0, 8, comm.device());
     const auto step = [&] {
       optimizer.zero_grads();

@@ -66,36 +66,6 @@ TEST_P(DataParallel, ReplicasEqualOneDevice) {
   }
 }
 
-// As the manual of the seed writes it; its replicas have equal shares, and gradients add up.
-TEST_P(DataParallel, ByHandEqualsOneDevice) {
-  const Case c = GetParam();
-  CATENA_NEEDS_GPUS(gpus_of(c));
-  Net model(c.dtype);
-  model.to(c.devices[0]);
-  const auto optimizer = make_rule(c.rule);
-  optimizer->setup(model);
-  std::vector<std::unique_ptr<Net>> replicas;
-  for (size_t i = 1; i < c.devices.size(); ++i) {
-    replicas.push_back(std::make_unique<Net>(model));
-    replicas.back()->to(c.devices[i]);
-  }
-  for (int step = 0; step < kSteps; ++step) {
-    const Batch all = batch_of(step, c.samples, c.dtype);
-    model.zero_grads();
-    for (size_t i = 0; i < c.devices.size(); ++i) {
-      const auto [begin, end] = shard(c.samples, int(i), int(c.devices.size()));
-      Net& net = i == 0 ? model : *replicas[i - 1];
-      net.zero_grads();
-      const double share = double(end - begin) / double(c.samples);
-      if (end > begin) (loss_of(net, part(all, begin, end, c.devices[i])) * share).backward();
-    }
-    for (const auto& replica : replicas) optimizer->accumulate_grads(replica->gradients());
-    optimizer->update();
-    for (const auto& replica : replicas) replica->copy_parameters_from(model.parameters());
-  }
-  expect_equal_training(values_of(model), train_alone(c), c.dtype);
-}
-
 std::vector<Case> cases() {
   std::vector<Case> result;
   for (const bool gpus : {false, true}) {

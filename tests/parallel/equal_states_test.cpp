@@ -10,6 +10,7 @@
 #include "cuda/gpu.h"
 #include "error_text.h"
 #include "parallel/network.h"
+#include "set_up.h"
 
 namespace catena::parallel {
 namespace {
@@ -103,9 +104,7 @@ TEST(EqualStates, StatesAndNumbersCountToo) {
 TEST(EqualStates, ChangesThatCancelAreSeen) {
   comm::run_threads(2, [](Communicator& comm) {
     F::Linear big(200, 100);
-    big.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
-    optimizer.setup(big);
+    auto optimizer = set_up(big, optimizers::SGD(0.1), comm);
     optimizer.check_state();
     const Array first = big.W.data()(0, 0), last = big.W.data()(99, 199);
     const double a = first.item<double>(), b = last.item<double>();

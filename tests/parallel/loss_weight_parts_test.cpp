@@ -51,7 +51,8 @@ TEST(LossWeight, SlicesGiveTheBitsOfOneRankAndOnePass) {
 using pipeline::Pipeline;
 using pipeline::Sequence;
 
-void fill_sequence(Sequence& model) {
+Sequence filled_sequence() {
+  Sequence model;
   RandomState random(5);
   const auto add = [&](int64_t in, int64_t out) {
     F::Linear layer(in, out, {.nobias = true, .dtype = dtype::float64});
@@ -61,6 +62,7 @@ void fill_sequence(Sequence& model) {
   add(kInputs, 5);
   add(5, 5);
   add(5, kClasses);
+  return model;
 }
 
 Array weights_of(Sequence& model) {
@@ -72,8 +74,7 @@ Array weights_of(Sequence& model) {
 
 // The loss and the parameters after one step in one process.
 std::pair<double, Array> one_step(const Division& d) {
-  Sequence model;
-  fill_sequence(model);
+  Sequence model = filled_sequence();
   optimizers::SGD optimizer(1);
   optimizer.setup(model);
   const Batch batch = batch_of(d);
@@ -91,32 +92,12 @@ Division pipeline_division(uint64_t seed) {
   return {.seed = random(), .samples = int64_t(8 + random() % 20), .loss = kLosses[seed % 3]};
 }
 
-TEST(LossWeight, MicroBatchesAreOnePass) {
-  for (uint64_t seed = 0; seed < 24; ++seed) {
-    const Division d = pipeline_division(seed);
-    const Batch batch = batch_of(d);
-    Sequence model;
-    fill_sequence(model);
-    const int stages = 1 + int(seed % 3);
-    std::vector<Device> devices;
-    for (int s = 0; s < stages; ++s) devices.push_back(cpu(s));
-    Pipeline p(model, pipeline::partition(model, stages),
-               pipeline::one_forward_one_backward(stages, 4), devices);
-    p.setup([] { return optimizers::SGD(1); });
-    p.step(batch.x, batch.t, [&](const Variable& y, const Array& t) { return loss_of(d, y, t); });
-    const auto [loss, weights] = one_step(d);
-    EXPECT_NEAR(p.loss(), loss, 1e-12 * std::abs(loss)) << text_of(d);
-    EXPECT_LE(relative_difference(weights_of(model), weights), 1e-12) << text_of(d);
-  }
-}
-
 // The loss of one micro-batch alone declares what it counts: a part of its samples. The others
 // count by theirs.
 TEST(LossWeight, MicroBatchesOfWhichOneDeclaresACountAreOnePass) {
   // Micro-batch `declaring` counts `part` of its samples, or, without one, all weigh the same.
   const auto weights_after = [](int declaring, double part, const std::vector<double>& weights) {
-    Sequence model;
-    fill_sequence(model);
+    Sequence model = filled_sequence();
     Pipeline p(model, pipeline::partition(model, 2), pipeline::one_forward_one_backward(2, 4),
                {cpu(0), cpu(1)});
     p.setup([] { return optimizers::SGD(1); });
@@ -148,9 +129,7 @@ TEST(LossWeight, TheNormOverStagesOfOneDeviceIsThatOfOnePass) {
   for (uint64_t seed = 0; seed < 6; ++seed) {
     const Division d = pipeline_division(seed);
     const Batch batch = batch_of(d);
-    Sequence model, one;
-    fill_sequence(model);
-    fill_sequence(one);
+    Sequence model = filled_sequence(), one = filled_sequence();
     Pipeline p(model, pipeline::partition(model, 3), pipeline::one_forward_one_backward(3, 4),
                {cpu(0), cpu(0), cpu(0)}, {.clip_norm = 0.01});
     p.setup([] { return optimizers::SGD(1); });
@@ -172,8 +151,7 @@ TEST(LossWeight, MicroBatchesOverRanksAndReplicasAreOnePass) {
         const Division d = pipeline_division(seed);
         const Batch batch = batch_of(d);
         Grid grid(comm, {replicas, 2, 1});
-        Sequence model;
-        fill_sequence(model);
+        Sequence model = filled_sequence();
         Pipeline p(model, pipeline::partition(model, 2), pipeline::one_forward_one_backward(2, 4),
                    grid);
         p.setup([] { return optimizers::SGD(1); });

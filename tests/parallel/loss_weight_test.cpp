@@ -7,6 +7,7 @@
 #include "catena/comm/factory.h"
 #include "error_text.h"
 #include "parallel/loss_divisions.h"
+#include "set_up.h"
 
 namespace catena::parallel::divided {
 namespace {
@@ -27,9 +28,7 @@ std::vector<int64_t> cuts_of(const Division& d, int parts) {
 
 Array divided(const Division& d, Communicator& comm) {
   Net net;
-  auto optimizer = create_multi_node_optimizer(optimizers::SGD(1), comm, {.sharding = d.sharding});
-  optimizer.setup(net);
-  net.to(comm.device());
+  auto optimizer = testing::set_up(net, optimizers::SGD(1), comm, {.sharding = d.sharding});
   const Batch batch = batch_of(d);
   const std::vector<int64_t> cuts = cuts_of(d, comm.size() * d.passes);
   optimizer.zero_grads();
@@ -116,7 +115,7 @@ TEST(LossWeight, AWeightThatChangesBehindAPassIsAnError) {
     EXPECT_NE(error_of<ValueError>([&] { optimizer.set_batch_weight(1, 4); }).find("accumulate()"),
               std::string::npos);
     const auto late = error_of<GradientError>([&] { static_cast<void>(optimizer.accumulate()); });
-    EXPECT_NE(late.find("zero_grads()"), std::string::npos);
+    expect_contains(late, {"zero_grads()"});
   });
 }
 
@@ -156,9 +155,7 @@ TEST(LossWeight, APenaltyOfAnEmptyBatchIsNoPartOfAccumulatedPasses) {
   alone.update();
   comm::run_threads(2, [&](Communicator& comm) {
     Net net;
-    net.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(1), comm);
-    optimizer.setup(net);
+    auto optimizer = testing::set_up(net, optimizers::SGD(1), comm);
     optimizer.zero_grads();
     const int64_t first[] = {0, 4, 4}, last[] = {4, 5, 7};  // of ranks 0 and 1
     const auto pass = [&](const int64_t* cuts, int64_t all) {
@@ -183,9 +180,7 @@ TEST(LossWeight, PassesThatDropTheGradientsOfParametersAreNotWeighed) {
   for (const bool accumulates : {true, false})
     comm::run_threads(2, [&](Communicator& comm) {
       Net net;
-      auto optimizer = create_multi_node_optimizer(optimizers::SGD(1), comm);
-      optimizer.setup(net);
-      net.to(comm.device());
+      auto optimizer = testing::set_up(net, optimizers::SGD(1), comm);
       const Batch whole = batch_of(d);
       const Batch own = comm.rank() == 0 ? whole.rows(0, 6) : whole.rows(6, 9);
       const Array x = own.x.to(comm.device()), t = own.t.to(comm.device());
@@ -220,9 +215,7 @@ TEST(LossWeight, PassesInPartsAreOnePass) {
     const Array expected = one_pass(d);
     comm::run_threads(2, [&](Communicator& comm) {
       Net net;
-      auto optimizer = create_multi_node_optimizer(optimizers::SGD(1), comm);
-      optimizer.setup(net);
-      net.to(comm.device());
+      auto optimizer = testing::set_up(net, optimizers::SGD(1), comm);
       const Batch whole = batch_of(d);
       const Batch own = comm.rank() == 0 ? whole.rows(0, 7) : whole.rows(7, 11);
       const Array x = own.x.to(comm.device()), t = own.t.to(comm.device());
@@ -242,9 +235,7 @@ TEST(LossWeight, ASumOfMeansDoesNotRunInParts) {
   const Division d{.seed = 6, .samples = 8, .loss = Division::Loss::kSum};
   comm::run_threads(2, [&](Communicator& comm) {
     Net net;
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(1), comm);
-    optimizer.setup(net);
-    net.to(comm.device());
+    auto optimizer = testing::set_up(net, optimizers::SGD(1), comm);
     const Batch batch = batch_of(d);
     optimizer.zero_grads();
     DeferredWeights later;
@@ -291,9 +282,7 @@ TEST(LossWeight, AFactorIsThatOfTheStepWhereTheModelZeroesItsGradients) {
 TEST(LossWeight, ARankThatDoesNotSetTheWeightOfTheFirstPassIsNamed) {
   const auto train = [](Communicator& comm) {
     Net net;
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(1), comm);
-    optimizer.setup(net);
-    net.to(comm.device());
+    auto optimizer = testing::set_up(net, optimizers::SGD(1), comm);
     const Batch batch = batch_of({.seed = 3, .samples = 8});
     optimizer.zero_grads();
     for (int pass = 0; pass < 3; ++pass) {
@@ -307,8 +296,8 @@ TEST(LossWeight, ARankThatDoesNotSetTheWeightOfTheFirstPassIsNamed) {
     optimizer.update();
   };
   const auto text = error_of<ValueError>([&] { comm::run_threads(2, train); });
-  EXPECT_NE(text.find("the number of samples of the first pass"), std::string::npos) << text;
-  EXPECT_NE(text.find("set_batch_weight in every pass"), std::string::npos) << text;
+  expect_contains(text,
+                  {"the number of samples of the first pass", "set_batch_weight in every pass"});
 }
 
 // Passes that the caller weighs, of which a rank has none in the scope of no_sync().
@@ -317,9 +306,7 @@ TEST(LossWeight, AStepIsWeighedByHandOnARankWithoutAPassInTheScope) {
   const Array expected = one_pass(d);
   comm::run_threads(2, [&](Communicator& comm) {
     Net net;
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(1), comm);
-    optimizer.setup(net);
-    net.to(comm.device());
+    auto optimizer = testing::set_up(net, optimizers::SGD(1), comm);
     const Batch whole = batch_of(d);
     const auto counted = [](const Batch& part) {
       return sum(not_equal(part.t, -1).astype(dtype::float64)).item<double>();
@@ -408,9 +395,7 @@ TEST(LossWeight, TheFirstStepMayBeginWithoutZeroGrads) {
 TEST(LossWeight, ASumOfMeansBeforeTheFirstZeroGradsIsAnError) {
   comm::run_threads(2, [&](Communicator& comm) {
     Net net;
-    net.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(1), comm);
-    optimizer.setup(net);
+    auto optimizer = testing::set_up(net, optimizers::SGD(1), comm);
     const Division d{.seed = 6, .samples = 8, .loss = Division::Loss::kSum};
     const Batch batch = batch_of(d);
     loss_of(d, net.l(batch.x.to(comm.device())), batch.t.to(comm.device())).backward();
@@ -423,9 +408,7 @@ TEST(LossWeight, ASumOfMeansBeforeTheFirstZeroGradsIsAnError) {
 TEST(LossWeight, ASumOfMeansIsNotRecomputedUnlessAllCount) {
   comm::run_threads(2, [&](Communicator& comm) {
     Net net;
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(1), comm);
-    optimizer.setup(net);
-    net.to(comm.device());
+    auto optimizer = testing::set_up(net, optimizers::SGD(1), comm);
     const auto pass = [&](bool all_count, Division::Loss loss) {
       const Division d{.seed = 1, .samples = 9, .loss = loss, .all_count = all_count};
       const Batch batch = batch_of(d);

@@ -8,6 +8,7 @@
 #include "deterministic_scope.h"
 #include "error_text.h"
 #include "parallel/network.h"
+#include "set_up.h"
 
 namespace catena::parallel {
 namespace {
@@ -60,9 +61,7 @@ std::vector<Values> train_on_ranks(const Case& c, bool weights) {
       c.ranks,
       [&](Communicator& comm) {
         Net net(c.dtype, comm.rank());  // ranks differ until setup
-        net.to(comm.device());
-        auto optimizer = create_multi_node_optimizer(make_rule(c.rule), comm, kManyBuckets);
-        optimizer.setup(net);
+        auto optimizer = set_up(net, make_rule(c.rule), comm, kManyBuckets);
         for (int step = 0; step < kSteps; ++step) {
           const auto [begin, end] = shard(c.samples, comm.rank(), comm.size());
           optimizer.zero_grads();
@@ -117,27 +116,9 @@ TEST(MultiNodeOptimizer, UnevenShardsNeedNoWeightsWhereTheLossCounts) {
 }
 
 TEST(MultiNodeOptimizer, ANullCommunicatorIsRefused) {
-  try {
-    create_multi_node_optimizer(optimizers::SGD(0.1), CommunicatorPtr());
-    FAIL() << "no error";
-  } catch (const ValueError& e) {
-    EXPECT_NE(std::string(e.what()).find("create_multi_node_optimizer: the communicator is null"),
-              std::string::npos)
-        << e.what();
-  }
-}
-
-TEST(MultiNodeOptimizer, SetupCopiesTheParametersOfRank0) {
-  std::vector<Values> seen(3);
-  comm::run_threads(3, [&](Communicator& comm) {
-    Net net(dtype::float32, 10.0 * comm.rank());
-    net.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
-    optimizer.setup(net);
-    seen[size_t(comm.rank())] = values_of(net);
-  });
-  EXPECT_EQ(seen[1], values_of(Net(dtype::float32)));
-  EXPECT_EQ(seen[2], seen[1]);
+  expect_contains(error_of<ValueError>(
+                      [] { create_multi_node_optimizer(optimizers::SGD(0.1), CommunicatorPtr()); }),
+                  {"create_multi_node_optimizer: the communicator is null"});
 }
 
 TEST(MultiNodeOptimizer, ReportsDifferentModelsByName) {
@@ -152,17 +133,10 @@ TEST(MultiNodeOptimizer, ReportsDifferentModelsByName) {
     Two net(comm.rank() == 2 ? 7 : 6);
     net.to(comm.device());
     auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
-    try {
-      optimizer.setup(net);
-    } catch (const ValueError& e) {
-      texts[size_t(comm.rank())] = e.what();
-    }
+    texts[size_t(comm.rank())] = error_of<ValueError>([&] { optimizer.setup(net); });
   });
-  for (const std::string& text : texts) {
-    EXPECT_NE(text.find("/l2/W is (6, 5) float32 on ranks 0, 1, (7, 5) float32 on rank 2"),
-              std::string::npos)
-        << text;
-  }
+  for (const std::string& text : texts)
+    expect_contains(text, {"/l2/W is (6, 5) float32 on ranks 0, 1, (7, 5) float32 on rank 2"});
 }
 
 TEST(MultiNodeOptimizer, RefusesAModelOnAnotherDevice) {
@@ -206,9 +180,7 @@ void expect_as_alone(int ranks, const Train& train, Dtype dtype = dtype::float64
     std::vector<Values> results(static_cast<size_t>(n));
     comm::run_threads(n, [&](Communicator& comm) {
       Net net(dtype, comm.rank());
-      net.to(comm.device());
-      auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), comm, kManyBuckets);
-      optimizer.setup(net);
+      auto optimizer = set_up(net, optimizers::Adam(0.01), comm, kManyBuckets);
       train(net, optimizer, comm.rank(), n);
       results[size_t(comm.rank())] = values_of(net);
     });
@@ -222,27 +194,6 @@ void expect_as_alone(int ranks, const Train& train, Dtype dtype = dtype::float64
 Batch mine(const Batch& all, int rank, int size, Device device) {
   const auto [begin, end] = shard(all.size(), rank, size);
   return part(all, begin, end, device);
-}
-
-TEST(MultiNodeOptimizer, ThreeMicroBatches) {
-  expect_as_alone(2, [](Net& net, MultiNodeOptimizer& optimizer, int rank, int size) {
-    for (int step = 0; step < 5; ++step) {
-      optimizer.zero_grads();
-      for (int micro = 0; micro < 3; ++micro) {
-        const Batch batch =
-            mine(batch_of(3 * step + micro, 8, dtype::float64), rank, size, net.device());
-        if (micro < 2) {
-          const auto scope = optimizer.no_sync();
-          loss_of(net, batch).backward();
-          EXPECT_EQ(optimizer.reducer().started(), 0u);
-        } else {
-          loss_of(net, batch).backward();
-          EXPECT_EQ(optimizer.reducer().started(), optimizer.reducer().buckets().size());
-        }
-      }
-      optimizer.update();
-    }
-  });
 }
 
 TEST(MultiNodeOptimizer, ParametersUnusedOnSomeRanks) {
@@ -320,25 +271,10 @@ TEST(MultiNodeOptimizer, ParametersOfUserFunctions) {
   }
 }
 
-TEST(MultiNodeOptimizer, ClippingAndDecaySeeTheAverages) {
-  expect_as_alone(4, [](Net& net, MultiNodeOptimizer& optimizer, int rank, int size) {
-    optimizer->add_hook("clip", optimizers::gradient_clipping(0.1));
-    optimizer->add_hook("decay", optimizers::weight_decay(0.01));
-    for (int step = 0; step < 5; ++step) {
-      optimizer.zero_grads();
-      loss_of(net, mine(batch_of(step, 8, dtype::float64), rank, size, net.device())).backward();
-      if (step % 2 == 1) optimizer->clip_grads(0.2);
-      optimizer.update();
-    }
-  });
-}
-
 TEST(MultiNodeOptimizer, ASecondSynchronisedBackwardIsAnError) {
   comm::run_threads(2, [](Communicator& comm) {
     Net net(dtype::float32);
-    net.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm, kManyBuckets);
-    optimizer.setup(net);
+    auto optimizer = set_up(net, optimizers::SGD(0.1), comm, kManyBuckets);
     const Batch batch = part(batch_of(0, 4, dtype::float32), 0, 4, comm.device());
     optimizer.zero_grads();
     loss_of(net, batch).backward();
@@ -368,9 +304,7 @@ TEST(MultiNodeOptimizer, UpdateReducesWhatNoBackwardDid) {
   std::vector<Values> results(2);
   comm::run_threads(2, [&](Communicator& comm) {
     Net net(dtype::float32);
-    net.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm, kManyBuckets);
-    optimizer.setup(net);
+    auto optimizer = set_up(net, optimizers::SGD(0.1), comm, kManyBuckets);
     for (int step = 0; step < 3; ++step) {
       optimizer.zero_grads();
       if (comm.rank() == 0)
@@ -389,29 +323,6 @@ TEST(MultiNodeOptimizer, UpdateReducesWhatNoBackwardDid) {
     sgd.update();
   }
   expect_equal_training(results[0], values_of(alone), dtype::float32);
-}
-
-TEST(MultiNodeOptimizer, BroadcastStateMakesRanksContinueAlike) {
-  std::vector<Values> results(2);
-  comm::run_threads(2, [&](Communicator& comm) {
-    Net net(dtype::float32);
-    net.to(comm.device());
-    optimizers::Adam adam(0.02);
-    auto optimizer = create_multi_node_optimizer(adam, comm);
-    optimizer.setup(net);
-    if (comm.rank() == 1) adam.set_lr(0.5);
-    if (comm.rank() == 0) {  // as if a checkpoint had been loaded here alone
-      adam.state_of(net.l1.W)[0].fill(0.5);
-      adam.state_of(net.l1.W)[1].fill(0.25);
-      net.l2.b.data().fill(1);
-    }
-    optimizer.broadcast_state();
-    EXPECT_EQ(adam.alpha(), 0.02);
-    loss_of(net, part(batch_of(0, 4, dtype::float32), 0, 4, comm.device())).backward();
-    optimizer.update();
-    results[size_t(comm.rank())] = values_of(net);
-  });
-  EXPECT_EQ(results[0], results[1]);
 }
 
 TEST(MultiNodeOptimizer, BatchWeightsAreChecked) {
@@ -447,9 +358,7 @@ TEST(MultiNodeOptimizer, ARefusedOneLeavesTheOptimizerAsItWas) {
 TEST(MultiNodeOptimizer, WhatARankWithoutSamplesHasReachesNobody) {
   comm::run_threads(2, [](Communicator& comm) {
     Net net(dtype::float32);
-    net.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
-    optimizer.setup(net);
+    auto optimizer = set_up(net, optimizers::SGD(0.1), comm);
     optimizer.zero_grads();
     optimizer.set_batch_weight(comm.rank() == 0 ? 8 : 0, 8);
     const Variable loss = loss_of(net, part(batch_of(0, 8, dtype::float32), 0, 8, comm.device()));
@@ -591,10 +500,8 @@ TEST(MultiNodeOptimizer, SetupAgainKeepsSpreadStates) {
   for (const Sharding sharding : {Sharding::kNone, Sharding::kStates, Sharding::kParameters})
     comm::run_threads(2, [&](Communicator& comm) {
       Net net(dtype::float32);
-      net.to(comm.device());
-      auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.1), comm,
-                                                   BucketOptions{.sharding = sharding});
-      optimizer.setup(net);
+      auto optimizer =
+          set_up(net, optimizers::Adam(0.1), comm, BucketOptions{.sharding = sharding});
       const auto step = [&] {
         optimizer.zero_grads();
         loss_of(net, part(batch_of(comm.rank(), 4, dtype::float32), 0, 4, comm.device()))
@@ -619,9 +526,7 @@ TEST(MultiNodeOptimizer, SetupAgainKeepsSpreadStates) {
 TEST(MultiNodeOptimizer, BroadcastStateTellsLayersApartThatOtherOptimizersHold) {
   comm::run_threads(2, [](Communicator& comm) {
     Net net(dtype::float32);
-    net.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), comm);
-    optimizer.setup(net);
+    auto optimizer = set_up(net, optimizers::Adam(0.01), comm);
     optimizers::SGD first, second;
     first.setup(net.l3);
     second.setup(net.extra);

@@ -6,11 +6,9 @@
 
 #include "catena/functions/normalization.h"
 #include "catena/parallel/data_parallel.h"
-#include "catena/parallel/from_rank0.h"
-#include "catena/serializers/checkpoint.h"
 #include "error_text.h"
 #include "parallel/network.h"
-#include "temp_folder.h"
+#include "set_up.h"
 
 namespace catena::parallel {
 namespace {
@@ -75,9 +73,7 @@ TEST(Persistents, AveragesWhatIsDeclaredSo) {
   for (const int ranks : {1, 2, 3}) {
     comm::run_threads(ranks, [&](Communicator& comm) {
       Model model(0);
-      model.to(comm.device());
-      auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
-      optimizer.setup(model);
+      auto optimizer = set_up(model, optimizers::SGD(0.1), comm);
       const int r = comm.rank();
       const double mean = (ranks - 1) / 2.0;
       set_all(model, r);
@@ -148,28 +144,12 @@ TEST(Persistents, ARankWithoutSamplesDilutesNoBatchNormalization) {
   }
 }
 
-TEST(Persistents, AllRanksGetTheSameBits) {
-  std::vector<Values> seen(3);
-  comm::run_threads(3, [&](Communicator& comm) {
-    Model model(0);
-    model.to(comm.device());
-    model.bn1.mean.copy_from(wave({3}, comm.rank(), dtype::float32));
-    model.bn1.var.copy_from(wave({3}, comm.rank() + 0.5, dtype::float64));
-    average_persistents(model, comm);
-    seen[size_t(comm.rank())] = persistents_of(model);
-  });
-  EXPECT_EQ(seen[1], seen[0]);
-  EXPECT_EQ(seen[2], seen[0]);
-}
-
 // What each of three ranks is told by the update after `spoil`.
 std::vector<std::string> told(const std::function<void(Model&, int rank)>& spoil) {
   std::vector<std::string> texts(3);
   comm::run_threads(3, [&](Communicator& comm) {
     Model model(0);
-    model.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
-    optimizer.setup(model);
+    auto optimizer = set_up(model, optimizers::SGD(0.1), comm);
     spoil(model, comm.rank());
     texts[size_t(comm.rank())] = error_of<ValueError>([&] { update(optimizer, model); });
   });
@@ -235,43 +215,12 @@ TEST(Persistents, MustBeOnTheRanksDevice) {
 TEST(Persistents, BroadcastStateSendsThem) {
   comm::run_threads(3, [](Communicator& comm) {
     Model model(1);
-    model.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.1), comm);
-    optimizer.setup(model);
+    auto optimizer = set_up(model, optimizers::Adam(0.1), comm);
     if (comm.rank() == 0) set_all(model, 7);
     optimizer.broadcast_state();
     EXPECT_EQ(model.bn1.count.data().item<int64_t>(), 7);
     EXPECT_EQ(model.bn1.mean.data().to_vector<double>(), std::vector<double>(3, 7));
     EXPECT_EQ(model.bn1.seen.data().to_vector<double>(), std::vector<double>(2, 7));
-  });
-}
-
-// The mean goes into the checkpoint, and every rank goes on from it.
-TEST(Persistents, CheckpointsHoldTheMean) {
-  const TempFolder folder;
-  const std::string file = folder / "run.npz";
-  comm::run_threads(3, [&](Communicator& comm) {
-    const auto run = [&](bool resume) {
-      Model model(comm.rank());
-      model.to(comm.device());
-      auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
-      optimizer.setup(model);
-      serializers::Checkpoint checkpoint;
-      checkpoint.add("model", model);
-      checkpoint.add("optimizer", optimizer.actual_optimizer());
-      if (resume) {
-        checkpoint.load(file, from_rank_0(&comm));
-        EXPECT_EQ(model.bn1.mean.data().to_vector<double>(), std::vector<double>(3, 2));
-        optimizer.check_state();
-        return;
-      }
-      model.bn1.mean.data().fill(comm.rank() + 1);
-      optimizer.average_persistents();
-      if (comm.rank() == 0) checkpoint.save(file);
-      comm.barrier();
-    };
-    run(false);
-    run(true);
   });
 }
 

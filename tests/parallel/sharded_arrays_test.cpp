@@ -11,6 +11,7 @@
 #include "catena/optimizers/hooks.h"
 #include "error_text.h"
 #include "parallel/sharded_training.h"
+#include "set_up.h"
 
 namespace catena::parallel {
 namespace {
@@ -92,10 +93,7 @@ TEST(Sharding, UnitsAreTheBlocksOfAContainer) {
   };
   comm::run_threads(2, [](Communicator& comm) {
     Blocks net;
-    net.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm,
-                                                 {.sharding = Sharding::kParameters});
-    optimizer.setup(net);
+    auto optimizer = set_up(net, optimizers::SGD(0.1), comm, {.sharding = Sharding::kParameters});
     EXPECT_EQ(optimizer->layout().arenas().size(), 4u);
     for (const ParameterArena& arena : optimizer->layout().arenas()) {
       std::set<std::string> units;

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <mutex>
 #include <thread>
 
 #include "catena/array/creation.h"
@@ -22,6 +21,7 @@
 #include "comm/nccl.h"
 #include "error_text.h"
 #include "parallel/sharded_training.h"
+#include "set_up.h"
 
 namespace catena::parallel {
 namespace {
@@ -142,7 +142,7 @@ TEST(ShardingWithinHosts, TravelsInSixteenBits) {
 TEST(ShardingWithinHosts, StatesGoOnAnywhere) {
   ShardedJob job{.options = sharded(Sharding::kStates), .hosts = 2, .end = 3};
   const ShardedResult first = over_threads(4, job)[0];
-  const ShardedResult expected = train_alone({});
+  const ShardedResult expected = train_alone(ShardedJob{});
   job.begin = 3, job.end = 20, job.state = first.state, job.values = first.values;
   for (const auto& [ranks, hosts] : {std::pair{4, 2}, {4, 1}, {6, 3}, {1, 1}}) {
     job.hosts = hosts;
@@ -174,16 +174,6 @@ TEST(Sharding, GivesTheBitsOfWholeArrays) {
   }
 }
 
-// A rank that has run out of samples takes part in the update alone.
-TEST(Sharding, RanksWithoutSamplesTakePart) {
-  for (const BucketOptions& options : all_shardings()) {
-    if (options.sharding == Sharding::kParameters) continue;  // every rank uses every unit
-    const ShardedJob job{.options = options, .end = 5, .samples = 2};
-    for (const ShardedResult& result : over_threads(3, job))
-      expect_equal_training(result.values, train_alone(job).values, job.dtype, shown(options));
-  }
-}
-
 // The backward pass of a normalization does not read gamma for an empty batch. Its unit is gone by
 // then, as others came after it.
 struct Normalized : FunctionSet {
@@ -203,9 +193,7 @@ TEST(Sharding, RanksWithoutSamplesRunEveryUnit) {
     comm::run_threads(2, [&](Communicator& comm) {
       random::default_state(comm.device()).seed(4);
       Normalized net;
-      net.to(comm.device());
-      auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), comm, options);
-      optimizer.setup(net);
+      auto optimizer = set_up(net, optimizers::Adam(0.01), comm, options);
       const int64_t own = comm.rank() == 0 ? 5 : 0;
       const Array x = arange(30.0).astype(dtype::float32).reshape({5, 6})(Slice(0, own));
       const Array t = (arange(5) % 3).astype(dtype::int32)(Slice(0, own));
@@ -250,9 +238,7 @@ TEST(Sharding, GivesTheBitsOfWholeArraysUnderAutocast) {
     std::vector<Values> values(2);
     comm::run_threads(2, [&](Communicator& comm) {
       DeepNet net(dtype::float32);
-      net.to(comm.device());
-      auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), comm, options);
-      optimizer.setup(net);
+      auto optimizer = set_up(net, optimizers::Adam(0.01), comm, options);
       for (int step = 0; step < 5; ++step) {
         optimizer.zero_grads();
         const Batch batch = batch_of(2 * step + comm.rank(), 4, dtype::float32);
@@ -301,9 +287,7 @@ TEST(Sharding, GivesTheBitsOfWholeArraysToAnyLayer) {
     comm::run_threads(2, [&](Communicator& comm) {
       random::default_state(comm.device()).seed(4);
       Layers net;
-      net.to(comm.device());
-      auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), comm, options);
-      optimizer.setup(net);
+      auto optimizer = set_up(net, optimizers::Adam(0.01), comm, options);
       for (int step = 0; step < 4; ++step) {
         optimizer.zero_grads();
         const Array ids = array(std::vector<int32_t>{0, step % 5, 3, comm.rank()}, {4}, cpu(0));
@@ -448,9 +432,7 @@ TEST(Sharding, PartsMayBeEmpty) {
       std::vector<Values> values(4);
       comm::run_threads(4, [&](Communicator& comm) {
         Scalar net;
-        net.to(comm.device());
-        auto optimizer = create_multi_node_optimizer(rule_of({.rule = rule}), comm, options);
-        optimizer.setup(net);
+        auto optimizer = set_up(net, rule_of({.rule = rule}), comm, options);
         for (int step = 0; step < 3; ++step) {
           optimizer.zero_grads();
           F::sum(net.l1(full({2, 1}, double(comm.rank() + step), {dtype::float64, comm.device()})))
@@ -667,10 +649,7 @@ TEST(ShardingOnGpus, GraphsUseTheMemoryOfUnitsAgain) {
   comm_suite::run_nccl(2, [](Communicator& comm) {
     constexpr size_t kUnit = size_t(2048) * 2048 * 4, kMostUnits = 4;
     EqualLayers net(8);
-    net.to(comm.device());
-    auto optimizer =
-        create_multi_node_optimizer(optimizers::SGD(0.01), comm, sharded(Sharding::kParameters));
-    optimizer.setup(net);
+    auto optimizer = set_up(net, optimizers::SGD(0.01), comm, sharded(Sharding::kParameters));
     const Array x = ones({4, 2048}, {Dtype::kFloat32, comm.device()});
     const auto step = [&] {
       optimizer.zero_grads();

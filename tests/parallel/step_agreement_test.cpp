@@ -2,11 +2,10 @@
 // data.
 #include <gtest/gtest.h>
 
-#include <mutex>
-
 #include "error_text.h"
 #include "parallel/network.h"
 #include "parallel/step_agreement.h"
+#include "set_up.h"
 
 namespace catena {
 namespace {
@@ -31,9 +30,7 @@ Texts train_with(int ranks, const Disturb& disturb) {
         [&](Communicator& comm) {
           const int rank = comm.rank();
           Net net(Dtype::kFloat32);
-          net.to(comm.device());
-          auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
-          optimizer.setup(net);
+          auto optimizer = testing::set_up(net, optimizers::SGD(0.1), comm);
           const Array x =
               testing::wave({4, testing::kInputs}, 1, Dtype::kFloat32).to(comm.device());
           try {

@@ -1,7 +1,6 @@
 // Batch normalization over ranks against one process that has the whole batch.
 #include "catena/parallel/sync_batch_normalization.h"
 
-#include <mutex>
 #include <numeric>
 
 #include "catena/array/manipulation.h"
@@ -14,6 +13,7 @@
 #include "catena/testing_markers.h"
 #include "error_text.h"
 #include "parallel/network.h"
+#include "set_up.h"
 
 namespace catena::parallel {
 namespace {
@@ -361,9 +361,7 @@ TEST(SyncBatchNormalization, TrainsAModelAsOneProcessDoes) {
     comm::run_threads(ranks, [&](Communicator& comm) {
       Block model = start;
       EXPECT_EQ(synchronize_normalization(model, comm.shared_from_this()), 1);
-      model.to(comm.device());
-      auto optimizer = create_multi_node_optimizer(optimizers::MomentumSGD(0.05, 0.9), comm);
-      optimizer.setup(model);
+      auto optimizer = set_up(model, optimizers::MomentumSGD(0.05, 0.9), comm);
       const auto r = size_t(comm.rank());
       const Values got = trained(
           model, optimizer.actual_optimizer(),

@@ -1,8 +1,6 @@
 // Loss scales, 16-bit parameters and sharded updates on the ranks of a communicator.
 #include "catena/optimizers/update_stage.h"
 
-#include <limits>
-
 #include "catena/functions/array.h"
 #include "catena/optimizers/adamw.h"
 #include "catena/optimizers/loss_scale.h"
@@ -147,90 +145,6 @@ TEST_P(Ranks, TakeMasterCopiesAndScaleOfRank0) {
 INSTANTIATE_TEST_SUITE_P(Dtypes, Ranks,
                          ::testing::Values(dtype::float32, dtype::float16, dtype::bfloat16),
                          [](const auto& info) { return std::string(name(info.param)); });
-
-TEST(RanksWithALossScale, EqualOneProcessWithout) {
-  const auto run = [&](int ranks, bool scaled) {
-    Values result;
-    comm::run_threads(ranks, [&](Communicator& comm) {
-      Net net(dtype::float32, comm.rank());
-      net.to(comm.device());
-      auto optimizer = create_multi_node_optimizer(AdamW(0.01), comm, kManyBuckets);
-      optimizer.setup(net);
-      optimizer->add_hook("clip", optimizers::gradient_clipping(0.1));
-      std::shared_ptr<optimizers::DynamicLossScale> scale;
-      if (scaled) scale = optimizers::add_loss_scale(optimizer.actual_optimizer());
-      for (int step = 0; step < 10; ++step) {
-        optimizer.zero_grads();
-        const Variable loss = wide_loss(net, mine(step, dtype::float32, comm));
-        (scaled ? scale->scaled(loss) : loss).backward();
-        optimizer.update();
-      }
-      if (comm.rank() == 0) result = values_of(net);
-    });
-    return result;
-  };
-  expect_equal_training(run(3, true), run(1, false), dtype::float32);
-}
-
-// Each rank updates its shard of every arena; the others' come by broadcasts.
-class Shards : public optimizers::UpdateStage {
- public:
-  explicit Shards(Communicator& comm) : comm_(comm) {}
-  optimizers::UpdatePhase phase() const override { return optimizers::UpdatePhase::kUnscale; }
-  const char* name() const override { return "shards"; }
-  void run(optimizers::UpdateContext& update) override {
-    const auto& arenas = update.optimizer().layout().arenas();
-    for (size_t i = 0; i < arenas.size(); ++i)
-      update.update_only(i, {arenas[i].shard(comm_.rank(), comm_.size())});
-  }
-
- private:
-  Communicator& comm_;
-};
-class Gather : public optimizers::UpdateStage {
- public:
-  explicit Gather(Communicator& comm) : comm_(comm) {}
-  optimizers::UpdatePhase phase() const override { return optimizers::UpdatePhase::kGather; }
-  const char* name() const override { return "gather"; }
-  void run(optimizers::UpdateContext& update) override {
-    for (const auto& arena : update.optimizer().layout().arenas()) {
-      for (int r = 0; r < comm_.size(); ++r) {
-        const optimizers::ArenaRange part = arena.range(arena.shard(r, comm_.size()));
-        if (part.data.size() > 0) comm_.broadcast(part.data, r);
-      }
-    }
-  }
-
- private:
-  Communicator& comm_;
-};
-
-TEST(Sharding, ByTwoStagesEqualsTheWholeUpdate) {
-  for (const int ranks : {2, 4}) {
-    const auto run = [&](bool sharded) {
-      std::vector<Values> results(static_cast<size_t>(ranks));
-      comm::run_threads(ranks, [&](Communicator& comm) {
-        Net net(dtype::float32);
-        net.to(comm.device());
-        optimizers::Adam adam(0.01);
-        adam.setup(net);
-        if (sharded) {
-          adam.add_stage(std::make_shared<Shards>(comm));
-          adam.add_stage(std::make_shared<Gather>(comm));
-        }
-        for (int step = 0; step < 5; ++step) {
-          adam.zero_grads();
-          loss_of(net, part(batch_of(step, 6, dtype::float32), 0, 6, comm.device())).backward();
-          adam.update();
-        }
-        EXPECT_EQ(adam.t(), 5);
-        results[size_t(comm.rank())] = values_of(net);
-      });
-      return results;
-    };
-    EXPECT_EQ(run(true), run(false));
-  }
-}
 
 }  // namespace
 }  // namespace catena::parallel

@@ -178,21 +178,12 @@ TEST(Checkpoint, NamesWhatDoesNotFit) {
   wrong_kind.add("epoch", model);
   wrong_shape.add("epoch", values);
   const auto error = [&](const Checkpoint& c) {
-    try {
-      c.load(folder / "c.npz");
-    } catch (const IoError& e) {
-      return std::string(e.what());
-    }
-    return std::string("no error");
+    return error_of<IoError>([&] { c.load(folder / "c.npz"); });
   };
-  EXPECT_NE(error(other).find("missing: model\n  unknown: epoch"), std::string::npos)
-      << error(other);
-  EXPECT_NE(error(narrow).find("'epoch' is int64 of shape (), expected int32"), std::string::npos)
-      << error(narrow);
-  EXPECT_NE(error(wrong_kind).find("missing: l1/W"), std::string::npos) << error(wrong_kind);
-  EXPECT_NE(error(wrong_shape).find("is int64 of shape (), expected float32 of shape (2,)"),
-            std::string::npos)
-      << error(wrong_shape);
+  expect_contains(error(other), {"missing: model\n  unknown: epoch"});
+  expect_contains(error(narrow), {"'epoch' is int64 of shape (), expected int32"});
+  expect_contains(error(wrong_kind), {"missing: l1/W"});
+  expect_contains(error(wrong_shape), {"is int64 of shape (), expected float32 of shape (2,)"});
   EXPECT_THROW(saved.load(folder / "none.npz"), IoError);
   EXPECT_THROW(saved.save(folder / "none/c.npz"), IoError);
 }

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "catena/array/creation.h"
 #include "catena/array/io.h"
 #include "catena/array/manipulation.h"

@@ -14,6 +14,8 @@
 #include <string>
 #include <thread>
 
+#include "error_text.h"
+
 namespace catena::comm {
 namespace {
 
@@ -57,7 +59,7 @@ TEST(StatusBoard, SaysWhatARankDoes) {
   EXPECT_EQ(seen.started_sequence, 1u);
   EXPECT_EQ(seen.finished_sequence, 0u);
   slot.end_call(call);
-  slot.clear_operation();
+  slot.set_operation("");
   seen = board.read(1);
   EXPECT_EQ(seen.operation, "");
   EXPECT_EQ(seen.last_call, "all_reduce #1 sum float32[1000]");
@@ -255,16 +257,6 @@ TEST(StatusBoard, NamesComeAndGo) {
   EXPECT_FALSE(StatusBoard::unlink(name));
 }
 
-template <typename Call>
-std::string error_of(Call call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 // A file that another user was first to make would let him read and write the board, and cut it.
 TEST(StatusBoard, FilesOfOthersAreNotBelieved) {
   const std::string name = board_name(), path = "/dev/shm" + name;
@@ -272,9 +264,9 @@ TEST(StatusBoard, FilesOfOthersAreNotBelieved) {
   ASSERT_GE(fd, 0);
   const auto refused = [&] {
     for (const bool create : {true, false}) {
-      const std::string text =
-          error_of([&] { create ? StatusBoard::create(name, 1) : StatusBoard::attach(name); });
-      EXPECT_NE(text.find("somebody else has taken its name"), std::string::npos) << text;
+      const std::string text = error_of<std::exception>(
+          [&] { create ? StatusBoard::create(name, 1) : StatusBoard::attach(name); });
+      expect_contains(text, {"somebody else has taken its name"});
     }
   };
   fchmod(fd, 0666);
@@ -295,25 +287,30 @@ TEST(StatusBoard, FilesOfOthersAreNotBelieved) {
 }
 
 TEST(StatusBoard, Mistakes) {
-  EXPECT_EQ(error_of([] { StatusBoard::attach("/catena-not-there"); }),
+  EXPECT_EQ(error_of<std::exception>([] { StatusBoard::attach("/catena-not-there"); }),
             "status board: cannot open /catena-not-there: No such file or directory");
-  EXPECT_EQ(error_of([] { StatusBoard::attach("/proc/self/stat"); }).find("status board: "), 0u);
-  EXPECT_EQ(error_of([] { StatusBoard::create("/catena-test-x", 0); }),
+  EXPECT_EQ(error_of<std::exception>([] {
+              StatusBoard::attach("/proc/self/stat");
+            }).find("status board: "),
+            0u);
+  EXPECT_EQ(error_of<std::exception>([] { StatusBoard::create("/catena-test-x", 0); }),
             "status board: 0 slots asked for, expected 1 to 4096");
   const StatusBoard board = StatusBoard::create_private(2);
-  EXPECT_EQ(error_of([&] { board.read(2); }), "status board: slot 2 asked for, the board has 2");
+  EXPECT_EQ(error_of<std::exception>([&] { board.read(2); }),
+            "status board: slot 2 asked for, the board has 2");
   const std::string name = board_name();
   const StatusBoard shared = StatusBoard::create(name, 2);
   setenv("CATENA_STATUS_BOARD", name.c_str(), 1);
   setenv("CATENA_LOCAL_RANK", "2", 1);
-  EXPECT_EQ(error_of([] { StatusBoard::attach_from_environment(); }),
+  EXPECT_EQ(error_of<std::exception>([] { StatusBoard::attach_from_environment(); }),
             "status board: CATENA_LOCAL_RANK is '2', expected a number from 0 to 1; catena-run "
             "sets it");
   unsetenv("CATENA_STATUS_BOARD");
   unsetenv("CATENA_LOCAL_RANK");
   const std::string path = "/dev/shm" + name;
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 8);
-  EXPECT_NE(error_of([&] { StatusBoard::attach(name); }).find("another version"), std::string::npos)
+  EXPECT_NE(error_of<std::exception>([&] { StatusBoard::attach(name); }).find("another version"),
+            std::string::npos)
       << "smaller than its slots";
   StatusBoard::unlink(name);
   EXPECT_FALSE(StatusBoard::attach_from_environment().shared()) << "private without a launcher";

@@ -87,16 +87,6 @@ TEST(CheckpointAverages, OfTensorParallelLayersAreSlices) {
   EXPECT_EQ(whole.at("/down/b"), saved[0].at("/down/b"));
 }
 
-TEST(CheckpointAverages, OfWholeLayersAreCutForTensorParallelOnes) {
-  const TempFolder folder;
-  const Values whole = run_block<WholeBlock>(folder.path(), nullptr, true);
-  const std::vector<Values> loaded = run_blocks(folder.path(), 4, false);
-  for (size_t rank = 0; rank < 4; ++rank)
-    EXPECT_EQ(loaded[rank].at("/up/W"),
-              std::vector<double>(whole.at("/up/W").begin() + int64_t(rank) * 8,
-                                  whole.at("/up/W").begin() + int64_t(rank + 1) * 8));
-}
-
 // States that are spread over ranks ---------------------------------------------------------------
 
 // On each rank after a load, or, of the first run, after three steps.

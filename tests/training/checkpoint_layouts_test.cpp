@@ -3,6 +3,7 @@
 #include "catena/training/checkpoint_folder.h"
 #include "error_text.h"
 #include "parallel/pipeline/model.h"
+#include "set_up.h"
 #include "temp_folder.h"
 
 namespace catena::training {
@@ -44,18 +45,7 @@ std::vector<Layout> all_layouts() {
 constexpr int64_t kBatch = 6;
 
 // The model of the tests of pipelines, with a weight that units of several stages share.
-struct Tied {
-  Sequence model;
-  explicit Tied(Dtype dtype) {
-    const DeviceScope scope(cpu(0));
-    const Parameter shared(wave({kInputs, kInputs}, 40, dtype, 0.5));
-    model.add("first", Projection(shared));
-    fill(model, {.normalization = true, .dropout = false, .dtype = dtype});
-    model.add("back", layer(kClasses, kInputs, dtype, 41));
-    model.add("again", Projection(shared));
-    model.add("end", layer(kInputs, kClasses, dtype, 42));
-  }
-};
+Sequence tied_model(Dtype dtype) { return filled_with_ties({.dropout = false, .dtype = dtype}); }
 
 // What a run has besides model and optimizer.
 struct State {
@@ -104,37 +94,36 @@ void run_job(Communicator& comm, const Job& job, State& state, Step step,
 }
 
 void train_replicas(Communicator& comm, const Layout& layout, const Job& job, Outcome& outcome) {
-  Tied tied(job.dtype);
-  tied.model.to(comm.device());
+  Sequence tied = tied_model(job.dtype);
+  tied.to(comm.device());
   Mesh mesh(comm, {{"host", layout.hosts}, {"rank", -1}});
   auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01),
                                                parallel::DataAxes{mesh, {"host", "rank"}, {"rank"}},
                                                {.sharding = layout.sharding});
-  optimizer.setup(tied.model);
+  optimizer.setup(tied);
   const bool has_samples = comm.rank() == 0;
   optimizer.set_batch_weight(has_samples ? kBatch : 0, kBatch);
   State state;
-  state.checkpoint.add("model", tied.model);
+  state.checkpoint.add("model", tied);
   state.checkpoint.add("optimizer", optimizer.actual_optimizer());
   state.checkpoint.add("pipeline", state.pipeline);
   const auto step = [&] {
     const Batch batch = state.next(has_samples, job.dtype);
     optimizer.zero_grads();
     if (has_samples)
-      cross_entropy(tied.model(Variable::constant(batch.x.to(comm.device()))),
-                    batch.t.to(comm.device()))
+      cross_entropy(tied(Variable::constant(batch.x.to(comm.device()))), batch.t.to(comm.device()))
           .backward();
     optimizer.update();
   };
   run_job(comm, job, state, step, [&] { optimizer.average_persistents(); });
-  if (comm.rank() == 0) note_values(tied.model, outcome);
+  if (comm.rank() == 0) note_values(tied, outcome);
 }
 
 void train_stages(Communicator& comm, const Layout& layout, const Job& job, Outcome& outcome) {
   const parallel::Grid grid(comm, {.data = layout.data, .pipeline = layout.stages});
-  Tied tied(job.dtype);
-  const Cut cut = even_cut(layout.stages, int(tied.model.size()));
-  Pipeline pipeline(tied.model, cut, all_forwards_first(layout.stages, 1), grid,
+  Sequence tied = tied_model(job.dtype);
+  const Cut cut = even_cut(layout.stages, int(tied.size()));
+  Pipeline pipeline(tied, cut, all_forwards_first(layout.stages, 1), grid,
                     {.seed = 3, .buckets = {.sharding = layout.sharding}});
   pipeline.setup([] { return optimizers::Adam(0.01); });
   const bool has_samples = grid.replica() == 0;
@@ -147,7 +136,7 @@ void train_stages(Communicator& comm, const Layout& layout, const Job& job, Outc
   };
   run_job(comm, job, state, step, [&] { pipeline.average_persistents(); });
   pipeline.collect();
-  if (comm.rank() == 0) note_values(tied.model, outcome);
+  if (comm.rank() == 0) note_values(tied, outcome);
 }
 
 Outcome train(const Layout& layout, const Job& job) {
@@ -203,8 +192,7 @@ Outcome train_pipeline(int stages, uint64_t seed, int first, int last, const std
                        const std::string& save) {
   Outcome outcome;
   comm::run_threads(stages, [&](Communicator& comm) {
-    Sequence model;
-    fill(model);
+    Sequence model = filled();
     Pipeline pipeline(model, even_cut(stages), all_forwards_first(stages, 2), comm, {.seed = seed});
     pipeline.setup([] { return optimizers::Adam(0.01); });
     serializers::Checkpoint state;
@@ -234,8 +222,7 @@ TEST(CheckpointLayouts, APipelineOfOneProcessFitsOneFile) {
   const std::string path = folder / "pipeline.npz";
   Outcome outcomes[2];
   for (int k = 0; k < 2; ++k) {
-    Sequence model;
-    fill(model);
+    Sequence model = filled();
     Pipeline pipeline(model, even_cut(2 + k), all_forwards_first(2 + k, 1),
                       std::vector<Device>(size_t(2 + k), cpu(0)), {.seed = 3});
     pipeline.setup([] { return optimizers::Adam(0.01); });
@@ -252,11 +239,9 @@ TEST(CheckpointLayouts, APipelineOfOneProcessFitsOneFile) {
 // One file cannot hold what a rank does not have.
 TEST(CheckpointLayouts, APartOfATensorDoesNotFitOneFile) {
   comm::run_threads(2, [](Communicator& comm) {
-    Tied tied(dtype::float32);
-    tied.model.to(comm.device());
+    Sequence tied = tied_model(dtype::float32);
     auto optimizer =
-        create_multi_node_optimizer(optimizers::Adam(), comm, {.sharding = Sharding::kStates});
-    optimizer.setup(tied.model);
+        testing::set_up(tied, optimizers::Adam(), comm, {.sharding = Sharding::kStates});
     serializers::Checkpoint state;
     state.add("parts", serializers::Checkpoint::Spread{.parts = [&] {
                 serializers::TensorParts parts;

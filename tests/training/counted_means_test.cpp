@@ -2,8 +2,6 @@
 // of one pass over all samples, however they are divided.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "catena/array/creation.h"
 #include "catena/array/random.h"
 #include "catena/array/reduction.h"

@@ -9,6 +9,7 @@
 #include "catena/training/part_iterator.h"
 #include "catena/training/scatter_dataset.h"
 #include "error_text.h"
+#include "set_up.h"
 #include "training/one_rank.h"
 
 namespace catena::training {
@@ -189,9 +190,7 @@ TEST(PartIterator, TrainsOnScatteredData) {
     const datasets::DatasetPtr part = scatter_dataset(comm.rank() == 0 ? make_data() : nullptr,
                                                       comm.shared_from_this(), {.shuffle = true});
     RankNet model;
-    model.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), comm);
-    optimizer.setup(model);
+    auto optimizer = testing::set_up(model, optimizers::Adam(0.01), comm);
     PartIterator batches(part, 3, comm.device(), comm.shared_from_this());
     StandardUpdater updater(batches, make_step(optimizer, score_of(model)));
     Trainer trainer(updater, model, optimizer, {.epochs = 3, .silent = true});

@@ -1,6 +1,5 @@
 // A user's layer of which ranks have uneven slices, placed by a line each: norms, clipping, rules
 // with norms, checkpoints, pipelines and summaries do the rest.
-#include <cmath>
 #include <map>
 
 #include "catena/array/manipulation.h"

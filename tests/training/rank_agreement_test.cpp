@@ -1,10 +1,9 @@
 // Iterators and data sets that differ between ranks, as make_step notices them.
 #include <gtest/gtest.h>
 
-#include <mutex>
-
 #include "catena/comm/factory.h"
 #include "error_text.h"
+#include "set_up.h"
 #include "training/problem.h"
 
 namespace catena::training {
@@ -18,9 +17,7 @@ std::vector<std::string> train(int ranks, const MakeOrder& order, bool with_rank
   std::vector<std::string> texts(static_cast<size_t>(ranks));
   comm::run_threads(ranks, [&](Communicator& comm) {
     testing::Net model(Dtype::kFloat32);
-    model.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
-    optimizer.setup(model);
+    auto optimizer = testing::set_up(model, optimizers::SGD(0.1), comm);
     const Step step = make_step(optimizer, score_of(model));
     const datasets::RankOf who{comm.rank(), comm.size()};
     datasets::PrefetchIterator batches(make_data(), order(comm.rank()), comm.device(),
@@ -36,13 +33,6 @@ void expect_all(const std::vector<std::string>& texts, std::initializer_list<con
   for (const std::string& text : texts) expect_contains(text, words);
 }
 
-TEST(RankAgreement, EqualIteratorsTrain) {
-  for (const int ranks : {2, 3, 4})
-    expect_all(train(
-                   ranks, [](int) { return datasets::ShuffledIterator(kSamples, 5, 1); }, true),
-               {"no error"});
-}
-
 TEST(RankAgreement, AnIteratorWithoutItsRankIsNamed) {
   expect_all(train(
                  2, [](int) { return datasets::ShuffledIterator(kSamples, 5, 1); }, false),
@@ -56,13 +46,6 @@ TEST(RankAgreement, AnotherSeedIsNamed) {
           3, [](int rank) { return datasets::ShuffledIterator(kSamples, 5, rank == 1 ? 2 : 1); },
           true),
       {"the seed of the order is 1 on ranks 0, 2, 2 on rank 1; make the data set"});
-}
-
-TEST(RankAgreement, AnotherBatchSizeIsNamed) {
-  expect_all(
-      train(
-          2, [](int rank) { return datasets::ShuffledIterator(kSamples, 5 + rank, 1); }, true),
-      {"the batch size is 5 on rank 0, 6 on rank 1;"});
 }
 
 }  // namespace

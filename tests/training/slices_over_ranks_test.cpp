@@ -7,6 +7,7 @@
 #include "catena/training/trainer.h"
 #include "error_text.h"
 #include "parallel/sliced_training.h"
+#include "set_up.h"
 #include "temp_folder.h"
 
 namespace catena::training {
@@ -31,9 +32,7 @@ End trained(int ranks, int64_t epochs, const std::string& out, int slices = 8) {
   comm::run_threads(ranks, [&](Communicator& comm) {
     random::default_state(comm.device()).seed(1 + uint64_t(comm.rank()));
     ConvolutionNet model;
-    model.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), comm, {.slices = slices});
-    optimizer.setup(model);
+    auto optimizer = set_up(model, optimizers::Adam(0.01), comm, {.slices = slices});
     datasets::PrefetchIterator batches(images(), datasets::ShuffledIterator(60, 25, 1),
                                        comm.device(), {comm.rank(), comm.size()});
     StandardUpdater updater(
@@ -75,20 +74,6 @@ TEST(SlicesOverRanks, RunsGoOnWithOtherRanks) {
   EXPECT_TRUE(end.persistents == expected.persistents);
 }
 
-// The division of batches over ranks is made of whole slices.
-TEST(SlicesOverRanks, SharesOfRanksAreWholeSlices) {
-  for (const int64_t count : {0, 3, 10, 37}) {
-    for (const int ranks : {1, 2, 4, 8}) {
-      for (int r = 0; r < ranks; ++r) {
-        const datasets::Share share = datasets::scatter(count, {r, ranks});
-        const int each = 8 / ranks;
-        EXPECT_EQ(share.begin, parallel::slice_bounds(count, r * each, 8).begin);
-        EXPECT_EQ(share.end, parallel::slice_bounds(count, r * each + each - 1, 8).end);
-      }
-    }
-  }
-}
-
 // Twelve steps on a GPU, captured or not.
 Bits trained_on_gpu(bool captures) {
   Bits bits;
@@ -99,9 +84,7 @@ Bits trained_on_gpu(bool captures) {
       [&](Communicator& comm) {
         random::default_state(comm.device()).seed(1);
         ConvolutionNet model;
-        model.to(comm.device());
-        auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), comm, {.slices = 4});
-        optimizer.setup(model);
+        auto optimizer = set_up(model, optimizers::Adam(0.01), comm, {.slices = 4});
         datasets::ResidentIterator batches(images(), datasets::ShuffledIterator(60, 20, 1),
                                            comm.device());
         const Step step = make_step(optimizer, [&](const datasets::Batch& batch) -> Variables {
@@ -136,9 +119,7 @@ TEST(SlicesOverRanks, UpdatersThatCannotUseThemSaySo) {
   const DeterministicScope scope;
   comm::run_threads(1, [](Communicator& comm) {
     ConvolutionNet model;
-    model.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), comm, {.slices = 2});
-    optimizer.setup(model);
+    auto optimizer = set_up(model, optimizers::Adam(0.01), comm, {.slices = 2});
     datasets::PrefetchIterator batches(images(), datasets::ShuffledIterator(60, 25, 1),
                                        comm.device());
     const Score score = [](const datasets::Batch&) { return Variables(); };

@@ -7,6 +7,7 @@
 #include "catena/parallel/sync_batch_normalization.h"
 #include "catena/training/trainer.h"
 #include "error_text.h"
+#include "set_up.h"
 #include "training/problem.h"
 
 namespace catena::training {
@@ -60,10 +61,8 @@ Trained train_on(Communicator& comm, EmptyBatches empty,
                  parallel::Sharding sharding = parallel::Sharding::kAuto) {
   NormNet model;
   parallel::synchronize_normalization(model, comm.shared_from_this());
-  model.to(comm.device());
   auto optimizer =
-      create_multi_node_optimizer(optimizers::MomentumSGD(0.1, 0.9), comm, {.sharding = sharding});
-  optimizer.setup(model);
+      testing::set_up(model, optimizers::MomentumSGD(0.1, 0.9), comm, {.sharding = sharding});
   datasets::ResidentIterator batches(make_data(), datasets::ShuffledIterator(kSamples, kBatch, 1),
                                      comm.device(), {comm.rank(), comm.size()});
   StandardUpdater updater(batches, make_step(optimizer, norm_score_of(model), empty));

@@ -158,17 +158,6 @@ TEST(Trainer, ResumesFromCheckpointsOfEarlierVersions) {
   EXPECT_EQ(second.trainer.iteration(), 10);
 }
 
-TEST(Trainer, ResumedRunsMayHaveOtherColumns) {
-  const TempFolder out;
-  OneProcess first({.epochs = 1, .out = out.path()});
-  first.trainer.run();
-  OneProcess second({.epochs = 2, .out = out.path()});
-  second.trainer.observe("lr", [&] { return second.optimizer.lr(); });
-  second.trainer.resume();
-  second.trainer.run();
-  expect_contains(read_file(out / "log.json"), {"\"epoch\": 1", "\"epoch\": 2", "\"lr\": 0.01"});
-}
-
 TEST(Trainer, CallsExtensionsWhenTheyAreDue) {
   OneProcess run({.epochs = 4});
   std::string calls;
@@ -435,24 +424,6 @@ TEST(Trainer, RanksTrainAsOneProcess) {
       EXPECT_TRUE(rank.trainer.has_checkpoint());
     });
   }
-}
-
-TEST(Trainer, ResumesWithAnotherNumberOfRanks) {
-  const TempFolder out;
-  OneProcess whole({.epochs = 3});
-  whole.trainer.run();
-  const auto go_on = [&](int ranks, int64_t epochs, bool resume) {
-    comm::run_threads(ranks, [&](Communicator& comm) {
-      OneRank rank(comm, 5, {.epochs = epochs, .out = out.path(), .silent = true});
-      if (resume) rank.trainer.resume();
-      EXPECT_EQ(rank.trainer.iteration(), resume ? 5 * (epochs - 1) : 0);
-      rank.trainer.run();
-      if (epochs == 3) expect_near(numbers_of(rank.model), numbers_of(whole.model));
-    });
-  };
-  go_on(3, 1, false);
-  go_on(2, 2, true);
-  go_on(1, 3, true);
 }
 
 // Checkpoints do not depend on which rank holds which state.

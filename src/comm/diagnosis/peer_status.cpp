@@ -2,8 +2,6 @@
 // failed or left.
 #include "peer_status.h"
 
-#include <algorithm>
-
 #include "catena/comm/transport.h"
 #include "catena/core/log.h"
 #include "deadlock.h"

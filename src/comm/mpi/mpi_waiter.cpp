@@ -3,7 +3,6 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstring>
 #include <optional>
 

@@ -47,7 +47,6 @@ class Team {
 
   int size() const { return static_cast<int>(world_ranks_.size()); }
   ThreadWorld& world() { return *world_; }
-  const std::shared_ptr<ThreadWorld>& shared_world() const { return world_; }
   int world_rank(int rank) const { return world_ranks_[size_t(rank)]; }
 
   // Waits for all ranks. `compare`, at the first meeting of a call: it becomes this rank's post,

@@ -64,13 +64,6 @@ TEST_F(ProgramTest, HostsForOpenMpi4) {
                                " size=8 devices=auto ", " -- ./train --epochs 5\n"});
 }
 
-TEST_F(ProgramTest, HostsForOpenMpi5) {
-  const Result result = dry_run(kOpenMpi5, "-H h1:4,h2:4 ./train --epochs 5");
-  EXPECT_EQ(result.status, 0);
-  expect_contains(result.out, {" --allow-run-as-root -n 8 --map-by slot:OVERSUBSCRIBE",
-                               " --host h1:4,h2:4 --prtemca odls_base_sigkill_timeout 1 "});
-}
-
 TEST_F(ProgramTest, HostfileIsTheSameAsAList) {
   const std::string file = write("hosts", "h1 slots=4\nh2 slots=4\n");
   const Result result = dry_run(kOpenMpi4, "--hostfile " + file + " ./train");

@@ -100,15 +100,9 @@ TEST(NetworkCheck, ANetworkThatIsChosenAlreadyIsRefused) {
   JobSpec job;
   job.hosts = {{"h1", 1}, {"h2", 1}};
   job.mpi_args = {"--mca", "oob_tcp_if_exclude", "docker0"};
-  try {
-    run_network_check(job);
-    FAIL() << "no error";
-  } catch (const UserError& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "--check of hosts with --mpi-args '--mca oob_tcp_if_exclude docker0': "
-        "oob_tcp_if_exclude chooses a network, but the check tries each one; leave it out");
-  }
+  EXPECT_EQ(error_of<UserError>([&] { run_network_check(job); }),
+            "--check of hosts with --mpi-args '--mca oob_tcp_if_exclude docker0': "
+            "oob_tcp_if_exclude chooses a network, but the check tries each one; leave it out");
 }
 
 TEST(NetworkCheck, AHostThatCannotBeAskedIsNamed) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "base/text.h"
+#include "error_text.h"
 
 namespace catena::launch {
 namespace {
@@ -18,13 +19,8 @@ CommandLine parse_line(std::vector<std::string> words) {
 
 JobSpec parse(const std::vector<std::string>& words) { return parse_line(words).job; }
 
-std::string error_of(const std::vector<std::string>& words) {
-  try {
-    parse(words);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
+std::string complaint(const std::vector<std::string>& words) {
+  return error_of<UserError>([&] { parse(words); });
 }
 
 bool starts(const std::string& text, const std::string& start) { return text.starts_with(start); }
@@ -52,12 +48,12 @@ TEST(Options, DashesEndTheOptions) {
 
 TEST(Options, Everything) {
   const CommandLine line = parse_line(
-      {"-H",        "h1:4,h2:4", "--gpus",    "0,1,3",           "--env",      "A",         "--env",
+      {"-H",        "h1:4,h2:4", "--gpus",    "3,0,1",           "--env",      "A",         "--env",
        "B=1=2",     "--env",     "C=",        "--start-timeout", "10",         "--timeout", "0.5",
        "--log-dir", "logs",      "--no-bind", "--mpi-args",      "--mca x  y", "--dry-run", "p"});
   const JobSpec& job = line.job;
   EXPECT_EQ(job.hosts, (std::vector<Host>{{"h1", 4}, {"h2", 4}}));
-  EXPECT_EQ(job.devices, (Devices{Devices::Kind::listed, {0, 1, 3}}));
+  EXPECT_EQ(job.devices, (Devices{Devices::Kind::listed, {3, 0, 1}}));
   EXPECT_EQ(job.env, (std::vector<EnvSetting>{{"A", std::nullopt}, {"B", "1=2"}, {"C", ""}}));
   EXPECT_EQ(job.start_timeout, 10);
   EXPECT_EQ(job.timeout, 0.5);
@@ -84,7 +80,7 @@ TEST(Options, TimeoutsOfTheEnvironment) {
   EXPECT_EQ(parse({"p"}).start_timeout, 60);
   EXPECT_EQ(parse({"--timeout", "5", "p"}).timeout, 5);
   setenv("CATENA_START_TIMEOUT", "soon", 1);
-  EXPECT_EQ(error_of({"p"}),
+  EXPECT_EQ(complaint({"p"}),
             "CATENA_START_TIMEOUT soon: expected a number of seconds, more than 0");
   unsetenv("CATENA_TIMEOUT");
   unsetenv("CATENA_START_TIMEOUT");
@@ -107,42 +103,43 @@ TEST(Options, Grace) {
   EXPECT_FALSE(parse({"p"}).grace);
   EXPECT_EQ(parse({"--grace", "12.5", "p"}).grace, 12.5);
   for (const char* text : {"0", "-1", "soon", "1e9", "5s"})
-    EXPECT_TRUE(starts(error_of({"--grace", text, "p"}), "--grace " + std::string(text))) << text;
+    EXPECT_TRUE(starts(complaint({"--grace", text, "p"}), "--grace " + std::string(text))) << text;
 }
 
 // As from a variable of the shell that is not set.
 TEST(Options, EmptyValuesAreRefused) {
   for (const char* name :
        {"-n", "-H", "--hostfile", "--gpus", "--log-dir", "--mpirun", "--grace", "--trace"})
-    EXPECT_NE(error_of({name, "", "p"}).find("was given an empty value"), std::string::npos)
-        << name << ": " << error_of({name, "", "p"});
+    EXPECT_NE(complaint({name, "", "p"}).find("was given an empty value"), std::string::npos)
+        << name << ": " << complaint({name, "", "p"});
 }
 
 TEST(Options, Mistakes) {
-  EXPECT_TRUE(starts(error_of({}), "no program given; expected catena-run"));
-  EXPECT_TRUE(starts(error_of({"-n", "2"}), "no program given; expected catena-run"));
-  EXPECT_EQ(error_of({"--foo"}).find("did you mean"), std::string::npos);
-  EXPECT_TRUE(starts(error_of({"--gpu", "1"}), "unknown option '--gpu'; did you mean '--gpus'? "));
-  EXPECT_TRUE(starts(error_of({"--hostfil=x", "p"}),
+  EXPECT_TRUE(starts(complaint({}), "no program given; expected catena-run"));
+  EXPECT_TRUE(starts(complaint({"-n", "2"}), "no program given; expected catena-run"));
+  EXPECT_EQ(complaint({"--foo"}).find("did you mean"), std::string::npos);
+  EXPECT_TRUE(starts(complaint({"--gpu", "1"}), "unknown option '--gpu'; did you mean '--gpus'? "));
+  EXPECT_TRUE(starts(complaint({"--hostfil=x", "p"}),
                      "unknown option '--hostfil=x'; did you mean '--hostfile'? "));
-  EXPECT_TRUE(starts(error_of({"--zzzzzz", "p"}), "unknown option '--zzzzzz'; options of the"));
+  EXPECT_TRUE(starts(complaint({"--zzzzzz", "p"}), "unknown option '--zzzzzz'; options of the"));
   EXPECT_TRUE(
-      starts(error_of({"-n", "two", "p"}), "-n two: expected a number of ranks, 1 or more"));
-  EXPECT_TRUE(starts(error_of({"-n", "0", "p"}), "-n 0: expected a number of ranks, 1 or more"));
-  EXPECT_TRUE(starts(error_of({"--gpus", "0,0", "p"}), "--gpus 0,0: GPU 0 is named twice"));
-  EXPECT_TRUE(starts(error_of({"--gpus", "0,x", "p"}), "--gpus 0,x: 'x' is not a GPU number"));
-  EXPECT_TRUE(starts(error_of({"--gpus", "0", "--cpu", "p"}), "--cpu and --gpus were both given"));
-  EXPECT_TRUE(starts(error_of({"--env", "=x", "p"}), "--env '=x': no name"));
-  EXPECT_TRUE(starts(error_of({"-H", "a", "--hostfile", "b", "p"}), "-H and --hostfile were both"));
+      starts(complaint({"-n", "two", "p"}), "-n two: expected a number of ranks, 1 or more"));
+  EXPECT_TRUE(starts(complaint({"-n", "0", "p"}), "-n 0: expected a number of ranks, 1 or more"));
+  EXPECT_TRUE(starts(complaint({"--gpus", "0,0", "p"}), "--gpus 0,0: GPU 0 is named twice"));
+  EXPECT_TRUE(starts(complaint({"--gpus", "0,x", "p"}), "--gpus 0,x: 'x' is not a GPU number"));
+  EXPECT_TRUE(starts(complaint({"--gpus", "0", "--cpu", "p"}), "--cpu and --gpus were both given"));
+  EXPECT_TRUE(starts(complaint({"--env", "=x", "p"}), "--env '=x': no name"));
+  EXPECT_TRUE(
+      starts(complaint({"-H", "a", "--hostfile", "b", "p"}), "-H and --hostfile were both"));
   for (const char* option : {"--timeout", "--start-timeout"})
     for (const char* text : {"0", "soon", "1h", "-1", "nan", "2,5", "0x10"})
-      EXPECT_EQ(error_of({option, text, "p"}),
+      EXPECT_EQ(complaint({option, text, "p"}),
                 std::string(option) + " " + text + ": expected a number of seconds, more than 0");
   for (const char* text : {"A B=1", " A=1", "A\n=1", "A B"})
-    EXPECT_NE(error_of({"--env", text, "p"}).find("is not the name of a variable"),
+    EXPECT_NE(complaint({"--env", text, "p"}).find("is not the name of a variable"),
               std::string::npos)
         << text;
-  EXPECT_NE(error_of({"-n"}).find("--ranks"), std::string::npos);
+  EXPECT_NE(complaint({"-n"}).find("--ranks"), std::string::npos);
 }
 
 TEST(Options, Starter) {
@@ -151,7 +148,7 @@ TEST(Options, Starter) {
   const JobSpec job = parse({"--starter", "srun", "--srun-args", "--mpi=pmi2  -v", "p"});
   EXPECT_EQ(job.starter, "srun");
   EXPECT_EQ(job.srun_args, (std::vector<std::string>{"--mpi=pmi2", "-v"}));
-  EXPECT_EQ(error_of({"--starter", "ssh", "p"}), "--starter ssh: expected mpirun, srun or auto");
+  EXPECT_EQ(complaint({"--starter", "ssh", "p"}), "--starter ssh: expected mpirun, srun or auto");
 }
 
 }  // namespace

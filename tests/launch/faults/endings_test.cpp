@@ -60,7 +60,7 @@ TEST(Endings, RankProcessIsKilled) {
   kill(pid, SIGKILL);
   const Result result = running.finish();
   EXPECT_EQ(result.status, 128 + SIGKILL);
-  EXPECT_NE(report_of(result).find(" failed first: SIGKILL (killed)\n"), std::string::npos);
+  expect_contains(report_of(result), {" failed first: SIGKILL (killed)\n"});
   EXPECT_EQ(count_processes(mark), 0);
   EXPECT_FALSE(boards_are_left());
 }
@@ -79,10 +79,8 @@ TEST_P(Outsider, ThatEndsARankProcessIsNamed) {
   const Result result = running.finish();
   EXPECT_EQ(result.status, 128 + GetParam());
   const std::string text = report_of(result);
-  EXPECT_NE(text.find("was asked to end by SIG" + std::string(sigabbrev_np(GetParam()))),
-            std::string::npos)
-      << text;
-  EXPECT_NE(text.find(", not by catena-run\n"), std::string::npos) << text;
+  expect_contains(text, {"was asked to end by SIG" + std::string(sigabbrev_np(GetParam())),
+                         ", not by catena-run\n"});
   EXPECT_EQ(count_processes(mark), 0);
 }
 
@@ -95,8 +93,7 @@ TEST_P(Outsider, ThatEndsMpirunIsNamed) {
   kill(find_mpirun(mark), GetParam());
   const Result result = running.finish();
   EXPECT_EQ(result.status, 1);
-  EXPECT_NE(result.err.find("catena-run: mpirun was asked to stop by a signal"), std::string::npos)
-      << result.err;
+  expect_contains(result.err, {"catena-run: mpirun was asked to stop by a signal"});
   wait_for_processes(mark, 0, 5);
   EXPECT_EQ(count_processes(mark), 0);
 }
@@ -115,9 +112,8 @@ TEST(Endings, AllRanksSaveWhenAnOutsiderEndsOne) {
   kill(find_rank_process(mark), SIGTERM);
   const Result result = running.finish();
   EXPECT_EQ(result.status, 128 + SIGTERM);
-  for (const char* line : {"saving 0\n", "saving 1\n"})
-    EXPECT_NE(result.out.find(line), std::string::npos) << result.out << result.err;
-  EXPECT_NE(report_of(result).find("was asked to end by SIGTERM"), std::string::npos);
+  for (const char* line : {"saving 0\n", "saving 1\n"}) expect_contains(result.out, {line});
+  expect_contains(report_of(result), {"was asked to end by SIGTERM"});
 }
 
 #ifdef FAULT_MPI_PROGRAM
@@ -137,7 +133,7 @@ TEST(Endings, AnOutsiderIsNamedWhileRanksCommunicate) {
   kill(find_rank_process(mark), SIGTERM);
   const Result result = running.finish();
   EXPECT_EQ(result.status, 128 + SIGTERM);
-  EXPECT_NE(report_of(result).find("was asked to end by SIGTERM"), std::string::npos) << result.err;
+  expect_contains(report_of(result), {"was asked to end by SIGTERM"});
 }
 #endif
 
@@ -185,9 +181,7 @@ TEST(Endings, KilledMpirunLeavesNoFolders) {
   kill(mpirun, SIGKILL);
   const Result result = running.finish();
   EXPECT_EQ(result.status, 1);
-  EXPECT_NE(result.err.find("catena-run: mpirun was ended by SIGKILL (killed) and no rank"),
-            std::string::npos)
-      << result.err;
+  expect_contains(result.err, {"catena-run: mpirun was ended by SIGKILL (killed) and no rank"});
   EXPECT_EQ(temporary.count(), 0u);
   wait_for_processes(mark, 0, 5);
 }

@@ -32,7 +32,6 @@ int main(int argc, char** argv) {
   if (rank == 0) std::printf("sum %d of %d ranks\n", sum, size);
   if (rank == size - 1 && mode == "abort") MPI_Abort(MPI_COMM_WORLD, 7);
   if (rank == size - 1 && mode == "kill") std::raise(SIGKILL);
-  if (rank == size - 1 && mode == "exit") _exit(5);
   if (rank == size - 1 && mode == "exit256") exit_with_board(rank, 256);
   if (mode == "wait") {
     if (rank == 0) std::printf("waiting\n");

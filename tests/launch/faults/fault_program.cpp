@@ -1,7 +1,7 @@
 // A rank that goes wrong in the way its first argument says. The second is the rank it happens to;
 // the others wait to be ended.
-//   exit R CODE | segv R | kill R | throw R | hang | progress | operation R | victim R | early R
-//   late R | gone R | lines COUNT | stubborn | trap
+//   kill R | throw R | hang | progress | operation R | victim R | early R | late R | gone R
+//   lines COUNT | stubborn
 #include <unistd.h>
 
 #include <chrono>
@@ -89,14 +89,6 @@ int print_lines(int count) {
   std::_Exit(9);
 }
 
-// Nobody but the victims ever says anything.
-[[noreturn]] void blame(int culprit) {
-  StatusBoard board = StatusBoard::attach_from_environment();
-  if (rank_number() == culprit) wait_to_be_ended();
-  board.own_slot().fail_because_of_peer(culprit, "no progress in all_reduce #5 for 300 s");
-  std::_Exit(9);
-}
-
 int run(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   const int number = argc > 2 ? std::atoi(argv[2]) : 0;
@@ -104,7 +96,6 @@ int run(int argc, char** argv) {
   if (mode == "progress") return draw_progress();
   if (mode == "lines") return print_lines(number);
   if (mode == "victim") be_victim_or_culprit(number);
-  if (mode == "blame") blame(number);
   if (mode == "operation" || mode == "late") stay_away_from_a_call(chosen, mode == "operation");
   if (mode == "gone") {
     if (chosen) return 0;
@@ -117,11 +108,6 @@ int run(int argc, char** argv) {
     return 0;
   }
   sleep_ms(100);
-  if (chosen && mode == "exit") return argc > 3 ? std::atoi(argv[3]) : 1;
-  if (chosen && mode == "segv") {
-    std::signal(SIGSEGV, SIG_DFL);
-    std::raise(SIGSEGV);
-  }
   if (chosen && mode == "kill") std::raise(SIGKILL);
   if (chosen && mode == "throw") throw std::runtime_error("boom");
   wait_to_be_ended();

@@ -21,6 +21,8 @@
 #include <utility>
 #include <vector>
 
+#include "error_text.h"
+
 namespace catena::launch::test {
 
 using Words = std::vector<std::string>;

@@ -60,8 +60,7 @@ TEST_F(TwoHosts, TheSameProgramRuns) {
   write("there/catena-test-program", kProgram);
   const Result result = start({"--cpu"});
   EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_NE(result.out.find("rank 0 of 2 ran\n"), std::string::npos) << result.out;
-  EXPECT_NE(result.out.find("[1] rank 1 of 2 ran\n"), std::string::npos) << result.out;
+  expect_contains(result.out, {"rank 0 of 2 ran\n", "[1] rank 1 of 2 ran\n"});
 }
 
 // Of the same size, so that only a look at the bytes tells.
@@ -83,7 +82,7 @@ TEST_F(TwoHosts, AnotherProgramIsRefused) {
   EXPECT_EQ(digest_a.find("25-"), 0u) << result.err;
   EXPECT_EQ(digest_b.find("25-"), 0u) << result.err;
   EXPECT_NE(digest_a, digest_b);
-  EXPECT_NE(result.err.find("copy the same files to all hosts"), std::string::npos);
+  expect_contains(result.err, {"copy the same files to all hosts"});
   EXPECT_LT(result.seconds, 15) << "without waiting for the program";
 }
 
@@ -94,10 +93,9 @@ TEST_F(TwoHosts, AGpuThatOneHostLacksIsNamed) {
   const Setting gpus("CATENA_TEST_GPU_COUNT", "2");
   const Result result = start({"--gpus", "1"});
   EXPECT_NE(result.status, 0);
-  EXPECT_NE(result.err.find("rank 1 on faraway failed first: --gpus names GPU 1 but host faraway "
-                            "has 1 GPU"),
-            std::string::npos)
-      << result.err;
+  expect_contains(result.err,
+                  {"rank 1 on faraway failed first: --gpus names GPU 1 but host faraway "
+                   "has 1 GPU"});
 }
 
 TEST_F(TwoHosts, AMissingProgramIsNamedWithItsHost) {
@@ -105,10 +103,9 @@ TEST_F(TwoHosts, AMissingProgramIsNamedWithItsHost) {
   write("there/setup", "PATH=$(echo $PATH | sed 's@[^:]*/here:@@g')\n");
   const Result result = start({"--cpu"});
   EXPECT_EQ(result.status, 127);
-  EXPECT_NE(result.err.find("rank 1 on faraway failed first: cannot start 'catena-test-program' on "
-                            "host faraway: No such file or directory"),
-            std::string::npos)
-      << result.err;
+  expect_contains(result.err,
+                  {"rank 1 on faraway failed first: cannot start 'catena-test-program' on "
+                   "host faraway: No such file or directory"});
 }
 
 // Placement ---------------------------------------------------------------------------------------
@@ -187,14 +184,14 @@ TEST(Preflight, MpirunThatDoesNotAnswerCanBeInterrupted) {
     const Result result = running.finish();
     EXPECT_EQ(result.status, 128 + signal);
     EXPECT_LT(result.seconds, 15);
-    EXPECT_NE(result.err.find("--version' did not answer"), std::string::npos) << result.err;
+    expect_contains(result.err, {"--version' did not answer"});
   }
 }
 
 TEST(Preflight, DevicesAreNoPrograms) {
   const Result result = run({"-n", "1", "--cpu", "/dev/null"});
   EXPECT_EQ(result.status, 126);
-  EXPECT_NE(result.err.find("'/dev/null' is a device"), std::string::npos) << result.err;
+  expect_contains(result.err, {"'/dev/null' is a device"});
 }
 
 // mpirun takes 128 KiB for all words together.
@@ -208,9 +205,8 @@ TEST(Preflight, ManyArgumentsReachTheProgram) {
     words.insert(words.end(), std::size_t(count), std::string(std::size_t(size), 'x'));
     const Result result = run(words);
     EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_NE(result.out.find(std::to_string(count + 2) + " " + std::to_string(size) + " a b\n"),
-              std::string::npos)
-        << result.out;
+    expect_contains(result.out,
+                    {std::to_string(count + 2) + " " + std::to_string(size) + " a b\n"});
   }
 }
 
@@ -254,7 +250,7 @@ TEST(Preflight, ManyArgumentsForOtherHostsAreRefused) {
   words.insert(words.end(), 700, std::string(1000, 'x'));
   const Result result = run(words);
   EXPECT_EQ(result.status, 2);
-  EXPECT_NE(result.err.find("too long for jobs of several hosts"), std::string::npos) << result.err;
+  expect_contains(result.err, {"too long for jobs of several hosts"});
 }
 
 }  // namespace

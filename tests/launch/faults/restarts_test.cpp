@@ -23,12 +23,10 @@ TEST(Restarts, UntilTheJobEndsWell) {
                                 "echo restart $CATENA_RESTART; [ $CATENA_RESTART = 2 ] && exit 0; "
                                 "[ $CATENA_RANK = 1 ] && exit $((3 + CATENA_RESTART)); sleep 30"));
   EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_NE(result.out.find("restart 0\n"), result.out.npos);
-  EXPECT_NE(result.out.find("restart 2\n"), result.out.npos);
+  expect_contains(result.out, {"restart 0\n", "restart 2\n"});
   EXPECT_EQ(count(result.err, "starting again, restart "), 2) << result.err;
   const std::string list = result.err.substr(result.err.find("catena-run: 3 attempts\n"));
-  EXPECT_NE(list.find(", 2 ranks, rank 1 on " + host() + " failed first: exit code 3\n"), list.npos)
-      << list;
+  expect_contains(list, {", 2 ranks, rank 1 on " + host() + " failed first: exit code 3\n"});
   EXPECT_TRUE(list.ends_with(" s, 2 ranks, ended well\n")) << list;
   EXPECT_FALSE(boards_are_left());
 }
@@ -45,7 +43,7 @@ TEST(Restarts, StandardInputIsReadOnce) {
   const std::string line = "catena-run: standard input is read once: ";
   const std::string text = text_with_input("echo question | ", "");
   EXPECT_EQ(text.find("got question\n"), 0u) << text;
-  EXPECT_NE(text.find("\ngot\n"), text.npos) << text;
+  expect_contains(text, {"\ngot\n"});
   EXPECT_EQ(count(text, line), 1) << text;
   EXPECT_EQ(count(text_with_input("", "</dev/null"), line), 0);
   std::filesystem::remove(out);
@@ -54,29 +52,20 @@ TEST(Restarts, StandardInputIsReadOnce) {
 TEST(Restarts, TheExitCodeIsThatOfTheLastAttempt) {
   const Result result = run(job({"--max-restarts", "2"}, "exit $((5 + CATENA_RESTART))"));
   EXPECT_EQ(result.status, 7) << result.err;
-  EXPECT_NE(result.err.find("not started again: --max-restarts 2 is reached\n"), result.err.npos)
-      << result.err;
+  expect_contains(result.err, {"not started again: --max-restarts 2 is reached\n"});
 }
 
 TEST(Restarts, NotWithoutTheOption) {
   const Result result = run(job({}, "echo \"restart '$CATENA_RESTART'\"; exit 5"));
   EXPECT_EQ(result.status, 5);
-  EXPECT_NE(result.out.find("restart ''\n"), result.out.npos) << result.out;
+  expect_contains(result.out, {"restart ''\n"});
   EXPECT_EQ(result.err.find("again"), result.err.npos) << result.err;
-}
-
-TEST(Restarts, NotAfterWrongUsage) {
-  const Result result = run(job({"--max-restarts", "5"}, "exit 2"));
-  EXPECT_EQ(result.status, 2);
-  EXPECT_NE(result.err.find("not started again: exit code 2"), result.err.npos) << result.err;
-  EXPECT_EQ(result.err.find("attempts"), result.err.npos) << result.err;
 }
 
 TEST(Restarts, NotWhenItFailsAtOnceInTheSameWay) {
   const Result result = run(job({"--max-restarts", "50"}, "exit 4"));
   EXPECT_EQ(result.status, 4);
-  EXPECT_NE(result.err.find("twice in the same way"), result.err.npos) << result.err;
-  EXPECT_NE(result.err.find("catena-run: 2 attempts\n"), result.err.npos) << result.err;
+  expect_contains(result.err, {"twice in the same way", "catena-run: 2 attempts\n"});
 }
 
 TEST(Restarts, LogsOfAllAttemptsStay) {
@@ -103,10 +92,9 @@ TEST(Restarts, ARankThatHangsHasFailed) {
   kill(program, SIGSTOP);
   const Result result = running.finish();
   EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_NE(result.err.find("rank 1 on " + host() + " failed first"), result.err.npos)
-      << result.err;
-  EXPECT_NE(result.err.find("starting again, restart 1 of at most 1"), result.err.npos);
-  EXPECT_NE(result.out.find("done: 2 ranks"), result.out.npos) << result.out;
+  expect_contains(result.err, {"rank 1 on " + host() + " failed first",
+                               "starting again, restart 1 of at most 1"});
+  expect_contains(result.out, {"done: 2 ranks"});
 #else
   GTEST_SKIP() << "this build has no MPI";
 #endif
@@ -137,19 +125,17 @@ TEST(Restarts, ASignalAfterAFailureKeepsTheJobFromStartingAgain) {
   const Result result = running.finish();
   EXPECT_EQ(result.status, 3) << result.err;
   EXPECT_EQ(count(result.err, "starting again"), 0) << result.err;
-  EXPECT_NE(result.err.find("not started again: catena-run was asked to end by SIGTERM"),
-            result.err.npos)
-      << result.err;
+  expect_contains(result.err, {"not started again: catena-run was asked to end by SIGTERM"});
   EXPECT_EQ(count_processes(mark), 0);
 }
 
 TEST(Restarts, OptionsThatDoNotGoTogether) {
   const Result alone = run({"-n", "2", "--cpu", "--min-ranks", "1", "true"});
   EXPECT_EQ(alone.status, 2);
-  EXPECT_NE(alone.err.find("add --max-restarts"), alone.err.npos) << alone.err;
+  expect_contains(alone.err, {"add --max-restarts"});
   const Result here = run({"-n", "2", "--cpu", "--max-restarts", "1", "--min-ranks", "1", "true"});
   EXPECT_EQ(here.status, 2);
-  EXPECT_NE(here.err.find("no hosts to leave out"), here.err.npos) << here.err;
+  expect_contains(here.err, {"no hosts to leave out"});
   EXPECT_EQ(run({"--max-restarts", "-1", "true"}).status, 2);
 }
 

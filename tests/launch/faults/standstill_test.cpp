@@ -120,13 +120,10 @@ TEST(Standstill, StoppedMpirunKeepsNoJobFromEndingWell) {
   kill(mpirun, SIGSTOP);
   const Result result = running.finish();
   EXPECT_EQ(result.status, 0);
-  for (const char* line : {"done 0\n", "[1] done 1\n"})
-    EXPECT_NE(result.out.find(line), std::string::npos) << result.out;
-  EXPECT_NE(result.err.find("catena-run: all ranks ended well; mpirun (process " +
-                            std::to_string(mpirun) +
-                            "), which is stopped (SIGSTOP), did not end within "),
-            std::string::npos)
-      << result.err;
+  for (const char* line : {"done 0\n", "[1] done 1\n"}) expect_contains(result.out, {line});
+  expect_contains(result.err,
+                  {"catena-run: all ranks ended well; mpirun (process " + std::to_string(mpirun) +
+                   "), which is stopped (SIGSTOP), did not end within "});
   EXPECT_LT(result.seconds, 25);
   EXPECT_EQ(count_processes(mark), 0);
 }
@@ -141,10 +138,8 @@ TEST(Standstill, StoppedMpirunIsNamedWhenARankProcessIsLost) {
   kill(find_rank_process(mark), SIGKILL);
   const Result result = running.finish();
   EXPECT_EQ(result.status, 1);
-  EXPECT_NE(result.err.find("catena-run: mpirun (process " + std::to_string(mpirun) +
-                            "), which is stopped (SIGSTOP), does not answer: "),
-            std::string::npos)
-      << result.err;
+  expect_contains(result.err, {"catena-run: mpirun (process " + std::to_string(mpirun) +
+                               "), which is stopped (SIGSTOP), does not answer: "});
   EXPECT_LT(result.seconds, 25);
   EXPECT_EQ(count_processes(mark), 0);
 }
@@ -245,7 +240,7 @@ void expect_time_to_save(bool to_whole_job) {
   for (const char* name : {"saved-0", "saved-1"}) {
     EXPECT_TRUE(fs::exists(folder + "/" + name)) << name;
     // mpirun, which is ending too, hands nothing on.
-    EXPECT_NE(result.out.find(name), std::string::npos) << result.out;
+    expect_contains(result.out, {name});
   }
   fs::remove_all(folder);
   EXPECT_EQ(count_processes(mark), 0);
@@ -264,9 +259,8 @@ TEST(Grace, SigtermToTheRanksAndThenToTheLauncherIsOneRequest) {
   kill(running.pid(), SIGTERM);
   const Result result = running.finish();
   EXPECT_EQ(result.status, 143);
-  for (const char* line : {"saved 0\n", "[1] saved 1\n"})
-    EXPECT_NE(result.out.find(line), std::string::npos) << result.out << result.err;
-  EXPECT_NE(result.err.find("stopped by SIGTERM"), std::string::npos) << result.err;
+  for (const char* line : {"saved 0\n", "[1] saved 1\n"}) expect_contains(result.out, {line});
+  expect_contains(result.err, {"stopped by SIGTERM"});
 }
 
 TEST(Grace, RanksGetTheTimeAfterSigtermToTheLauncher) { expect_time_to_save(false); }
@@ -285,7 +279,7 @@ TEST(Limits, AsManyOpenFilesAsTheCheckAsksForAreEnough) {
   setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_EQ(enough.status, 0) << enough.err;
   EXPECT_EQ(more.status, 2);
-  EXPECT_NE(more.err.find("ulimit -n 68"), std::string::npos) << more.err;
+  expect_contains(more.err, {"ulimit -n 68"});
 }
 
 }  // namespace

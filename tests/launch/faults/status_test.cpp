@@ -30,15 +30,11 @@ TEST(Status, ALineARankAndTheStraggler) {
   // When all three have begun: a rank that has not is behind too.
   const std::string out = wait_for_status(running, "while ranks 0, 2 are at call #3");
   EXPECT_TRUE(out.starts_with("job ")) << out;
-  EXPECT_NE(out.find("catena-run is process " + std::to_string(running.pid()) + ", 3 ranks: "),
-            out.npos)
-      << out;
-  EXPECT_NE(out.find("  rank 0 on " + host() + ", process "), out.npos) << out;
-  EXPECT_NE(out.find(": in broadcast #3 float32[64] root 0 in epoch 2, since "), out.npos) << out;
-  EXPECT_NE(out.find(" s (epoch 2), after all_reduce #2 sum float32[1000]\n"), out.npos) << out;
-  EXPECT_NE(out.find("  behind: rank 1 at call #2, while ranks 0, 2 are at call #3, since "),
-            out.npos)
-      << out;
+  expect_contains(out, {"catena-run is process " + std::to_string(running.pid()) + ", 3 ranks: ",
+                        "  rank 0 on " + host() + ", process ",
+                        ": in broadcast #3 float32[64] root 0 in epoch 2, since ",
+                        " s (epoch 2), after all_reduce #2 sum float32[1000]\n",
+                        "  behind: rank 1 at call #2, while ranks 0, 2 are at call #3, since "});
   kill(running.pid(), SIGTERM);
   running.finish();
 }
@@ -49,11 +45,11 @@ TEST(Status, StoppedAndEndedRanks) {
   const std::string out = wait_for_status(running, ": ended\n");
   const std::size_t at = out.find("rank 0 on " + host() + ", process ");
   ASSERT_NE(at, out.npos) << out;
-  EXPECT_NE(out.find("rank 1 on " + host()), out.npos) << out;
+  expect_contains(out, {"rank 1 on " + host()});
   const pid_t program = std::atoi(out.c_str() + out.find("process ", at) + 8);
   kill(program, SIGSTOP);
   const std::string stopped = wait_for_status(running, "stopped (SIGSTOP); ");
-  EXPECT_NE(stopped.find("stopped (SIGSTOP); "), stopped.npos) << stopped;
+  expect_contains(stopped, {"stopped (SIGSTOP); "});
   kill(program, SIGCONT);
   // Any process of the job names it.
   EXPECT_EQ(status({std::to_string(program)}).status, 0);
@@ -69,14 +65,14 @@ TEST(Status, SeveralJobsAreListed) {
   wait_for_status(second, "rank 0");
   const Result all = status();
   EXPECT_EQ(all.status, 0);
-  EXPECT_NE(all.out.find("process " + std::to_string(first.pid()) + ","), all.out.npos) << all.out;
-  EXPECT_NE(all.out.find("process " + std::to_string(second.pid()) + ","), all.out.npos) << all.out;
+  expect_contains(all.out, {"process " + std::to_string(first.pid()) + ",",
+                            "process " + std::to_string(second.pid()) + ","});
   EXPECT_EQ(all.out.find("  rank 0"), all.out.npos) << all.out;
-  EXPECT_NE(all.out.find("--status JOB"), all.out.npos) << all.out;
+  expect_contains(all.out, {"--status JOB"});
   // The number that the list shows chooses one.
   const std::string job = status_of(second).substr(4, 8);
   const Result one = status({job});
-  EXPECT_NE(one.out.find("process " + std::to_string(second.pid())), one.out.npos) << one.out;
+  expect_contains(one.out, {"process " + std::to_string(second.pid())});
   EXPECT_EQ(one.out.find("process " + std::to_string(first.pid())), one.out.npos) << one.out;
   kill(first.pid(), SIGTERM);
   kill(second.pid(), SIGTERM);
@@ -96,11 +92,11 @@ TEST(Status, DoesNotTakeSignalsFromPrograms) {
   Launched running({"-n", "1", "--cpu", "sh", "-c",
                     "trap 'echo got it; exit 0' USR1; echo ready; while :; do sleep 0.1; done"});
   running.read_for(15, "ready");
-  EXPECT_NE(status_of(running).find("rank 0"), std::string::npos);
+  expect_contains(status_of(running), {"rank 0"});
   kill(running.pid(), SIGUSR1);
   const Result result = running.finish();
   EXPECT_EQ(result.status, 0);
-  EXPECT_NE(result.out.find("got it"), std::string::npos) << result.out << result.err;
+  expect_contains(result.out, {"got it"});
 }
 
 // One that knows no SIGUSR1 would be ended by it.
@@ -110,10 +106,8 @@ TEST(Status, IsTheAnswerToSigusr1) {
   kill(running.pid(), SIGUSR1);
   const Result result = running.finish();
   EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_NE(result.out.find("still here"), std::string::npos) << result.out << result.err;
-  EXPECT_NE(result.err.find("catena-run: job "), std::string::npos) << result.err;
-  EXPECT_NE(result.err.find("  rank 1 on " + host() + ", process "), std::string::npos)
-      << result.err;
+  expect_contains(result.out, {"still here"});
+  expect_contains(result.err, {"catena-run: job ", "  rank 1 on " + host() + ", process "});
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <array>
 #include <string>
 
+#include "error_text.h"
 #include "wire/job_words.h"
 
 namespace catena::launch {
@@ -95,14 +96,13 @@ Result run(const std::string& start, const std::string& program) {
 TEST(Supervisor, RunsTheRanksOfAnyStarter) {
   const Result result = run(kStartAll, "sleep 0.0$CATENA_RANK; echo rank $CATENA_RANK");
   EXPECT_EQ(result.exit_code, 0) << result.output;
-  EXPECT_NE(result.output.find("rank 0\n"), std::string::npos) << result.output;
-  EXPECT_NE(result.output.find("[1] rank 1\n"), std::string::npos) << result.output;
+  expect_contains(result.output, {"rank 0\n", "[1] rank 1\n"});
 }
 
 TEST(Supervisor, StopsTheRanksOfAnyStarter) {
   const Result result = run(kStartAll, "[ $CATENA_RANK = 1 ] && exit 3; sleep 30");
   EXPECT_EQ(result.exit_code, 3) << result.output;
-  EXPECT_NE(result.output.find("failed first: exit code 3\n"), std::string::npos) << result.output;
+  expect_contains(result.output, {"failed first: exit code 3\n"});
 }
 
 TEST(Supervisor, QuotesAStarterThatFails) {

@@ -37,16 +37,5 @@ TEST(Network, ThisMachine) {
   EXPECT_FALSE(interfaces_here().empty());
 }
 
-TEST(Network, SeveralHostsUseWhatTheyShare) {
-  const Network several = choose_network({{"10.77.0.1", 2}, {"10.77.0.2", 2}}, false, kHere);
-  EXPECT_TRUE(several.leaves_host);
-  EXPECT_EQ(several.shared, std::vector<std::string>{"10.77.0.0/24"});
-  EXPECT_EQ(several.bridges, std::vector<std::string>{"docker0"});
-  EXPECT_TRUE(choose_network({{"10.99.0.2", 2}}, false, kHere).shared.empty());
-  EXPECT_TRUE(choose_network({}, true, kHere).leaves_host);
-  EXPECT_FALSE(choose_network({}, false, kHere).leaves_host);
-  EXPECT_FALSE(choose_network({{"localhost", 4}}, false, kHere).leaves_host);
-}
-
 }  // namespace
 }  // namespace catena::launch

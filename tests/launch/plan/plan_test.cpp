@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
+#include "error_text.h"
 
 namespace catena::launch {
 namespace {
@@ -18,13 +19,8 @@ JobSpec plan(const JobSpec& job, const Machine& machine) {
   return make_plan(job, machine, {"mpirun", 32, 4});
 }
 
-std::string error_of(const JobSpec& job, const Machine& machine) {
-  try {
-    plan(job, machine);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
+std::string refusal(const JobSpec& job, const Machine& machine) {
+  return error_of<UserError>([&] { plan(job, machine); });
 }
 
 TEST(Plan, DefaultIsOneRankAGpuElseTwo) {
@@ -32,6 +28,12 @@ TEST(Plan, DefaultIsOneRankAGpuElseTwo) {
   EXPECT_EQ(to_text(plan({}, with_gpus(8)).devices), "auto");
   EXPECT_EQ(plan({}, with_gpus(0)).ranks, 2);
   EXPECT_EQ(to_text(plan({}, with_gpus(0)).devices), "cpu");
+  JobSpec job;
+  job.ranks = 3;
+  EXPECT_EQ(refusal(job, with_gpus(2)),
+            "3 ranks asked for but this machine has 2 GPUs, and every rank needs its own; use -n 2 "
+            "or fewer, choose devices with --gpus, or run on CPU devices with --cpu (or "
+            "CATENA_DEVICE=cpu)");
 }
 
 TEST(Plan, CpuOnRequest) {
@@ -50,13 +52,13 @@ TEST(Plan, GpuList) {
   job.devices = {Devices::Kind::listed, {0, 1, 3}};
   EXPECT_EQ(plan(job, with_gpus(4)).ranks, 3);
   EXPECT_EQ(to_text(plan(job, with_gpus(4)).devices), "cuda:0,1,3");
-  EXPECT_EQ(error_of(job, with_gpus(2)),
+  EXPECT_EQ(refusal(job, with_gpus(2)),
             "--gpus names GPU 3 but this machine has 2 GPUs, numbered from 0 to 1");
-  EXPECT_EQ(error_of(job, with_gpus(0)),
+  EXPECT_EQ(refusal(job, with_gpus(0)),
             "--gpus was given but this machine has 0 GPUs: no NVIDIA driver; leave --gpus out to "
             "run on CPU devices");
   job.ranks = 2;
-  EXPECT_EQ(error_of(job, with_gpus(4)),
+  EXPECT_EQ(refusal(job, with_gpus(4)),
             "--gpus names 3 GPUs but this machine runs 2 ranks; name one GPU a rank, or change -n "
             "(or the slots) to match");
 }
@@ -67,34 +69,33 @@ TEST(Plan, Hosts) {
   EXPECT_EQ(plan(job, with_gpus(0)).ranks, 6);
   EXPECT_EQ(to_text(plan(job, with_gpus(0)).devices), "auto");
   job.ranks = 7;
-  EXPECT_EQ(error_of(job, with_gpus(0)),
+  EXPECT_EQ(refusal(job, with_gpus(0)),
             "7 ranks asked for but the hosts have 6 slots; raise the numbers in -H h1:4,h2:4 (or "
             "slots= in the hostfile), or use -n 6");
   job.ranks = 6;
   job.devices = {Devices::Kind::listed, {0, 1}};
-  EXPECT_EQ(error_of(job, with_gpus(0)).find("--gpus names 2 GPUs but a runs 4 ranks"), 0u);
+  EXPECT_EQ(refusal(job, with_gpus(0)).find("--gpus names 2 GPUs but a runs 4 ranks"), 0u);
 }
 
 TEST(Plan, MoreRanksThanAHostTakesAreRefused) {
   JobSpec job;
   job.ranks = 100000;
   EXPECT_EQ(
-      error_of(job, with_gpus(0)),
+      refusal(job, with_gpus(0)),
       "100000 ranks asked for on this machine, but one host takes 4096 at most; use a smaller "
       "-n, or more hosts with -H h1:4,h2:4");
   job.hosts = {{"a", 4}, {"b", 200000}};
-  EXPECT_EQ(error_of(job, with_gpus(0)).find("100000 ranks asked for on b, but one host takes"),
-            0u);
+  EXPECT_EQ(refusal(job, with_gpus(0)).find("100000 ranks asked for on b, but one host takes"), 0u);
   job.hosts.clear();
   job.ranks = 600;
   Machine machine = with_gpus(0);
   EXPECT_EQ(plan(job, machine).ranks, 600);
   machine.most_files = 1024;
-  EXPECT_EQ(error_of(job, machine),
+  EXPECT_EQ(refusal(job, machine),
             "600 ranks asked for, for which mpirun needs about 2432 open files, but a process may "
             "have 1024 (ulimit -n); use -n 248 or fewer, or raise it with ulimit -n 2432");
   machine.most_processes = 1199;
-  EXPECT_EQ(error_of(job, machine),
+  EXPECT_EQ(refusal(job, machine),
             "600 ranks asked for, which are 1200 processes, but there may be 1199 here (ulimit -u, "
             "kernel.pid_max, pids.max of the control group); use a smaller -n, or raise the limit");
   job.ranks = 248;
@@ -106,13 +107,13 @@ TEST(Plan, DeviceOfTheEnvironmentThatIsNotThereIsRefused) {
   machine.gpu_problem = "no driver";
   for (const std::string device : {"cuda:0", "cuda", "gpu"}) {
     machine.device = device;
-    EXPECT_EQ(error_of({}, machine), "CATENA_DEVICE=" + device +
-                                         " but this machine has 0 GPUs: no driver; unset it, or "
-                                         "use --cpu");
+    EXPECT_EQ(refusal({}, machine), "CATENA_DEVICE=" + device +
+                                        " but this machine has 0 GPUs: no driver; unset it, or "
+                                        "use --cpu");
   }
   for (const std::string device : {"foo", "gpu:x", "cpu:", "cuda:-1", ":"}) {
     machine.device = device;
-    EXPECT_EQ(error_of({}, machine),
+    EXPECT_EQ(refusal({}, machine),
               "CATENA_DEVICE=" + device +
                   " is not the name of a device; expected cpu, cuda or one with its number, such "
                   "as cuda:1");

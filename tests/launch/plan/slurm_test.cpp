@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
+#include "error_text.h"
 #include "launch/variables.h"
 
 namespace catena::launch {
@@ -81,14 +82,11 @@ TEST(Slurm, PlaceOfATask) {
   EXPECT_EQ(task.local_rank, 0);
   EXPECT_EQ(task.local_size, 1);
   EXPECT_EQ(task.step, "7.2");
-  for (const char* name : {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"}) {
-    try {
-      slurm_task(variables_of(with(map, {{name, ""}})));
-      ADD_FAILURE() << name;
-    } catch (const UserError& error) {
-      EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
-    }
-  }
+  for (const char* name : {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"})
+    expect_contains(error_of<UserError>([&] {
+                      slurm_task(variables_of(with(map, {{name, ""}})));
+                    }),
+                    {name});
 }
 
 TEST(Slurm, GpusOfATask) {

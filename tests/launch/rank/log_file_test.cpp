@@ -6,35 +6,28 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "base/text.h"
+#include "error_text.h"
+#include "temp_folder.h"
 
 namespace catena::launch {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-class Folder : public ::testing::Test {
+class LogFiles : public ::testing::Test {
  protected:
-  void SetUp() override { fs::create_directories(folder_); }
-  void TearDown() override { fs::remove_all(folder_); }
-  std::string write(const std::string& name, const std::string& text, bool program = false) {
-    const std::string path = folder_ + "/" + name;
-    std::ofstream(path) << text;
-    if (program) fs::permissions(path, fs::perms::owner_all);
-    return path;
+  std::string write(const std::string& name, const std::string& text) {
+    write_file(temporary_ / name, text);
+    return temporary_ / name;
   }
-  const std::string folder_ = ::testing::TempDir() + "catena-files-" + std::to_string(getpid());
+  std::string error_of_log(const std::string& path, const char* host) {
+    return error_of<UserError>([&] { LogFile().open(path, host); });
+  }
+  TempFolder temporary_;
+  const std::string folder_ = temporary_.path();
 };
-
-using LogFiles = Folder;
 
 // Others may have put them there.
 TEST_F(LogFiles, LinksOfOthersAndPipesAreRefused) {
@@ -48,15 +41,8 @@ TEST_F(LogFiles, LinksOfOthersAndPipesAreRefused) {
   const std::pair<const char*, const char*> cases[] = {{"link", "it is a symbolic link"},
                                                        {"dangling", "it is a symbolic link"},
                                                        {"pipe", "it is not a regular file"}};
-  for (const auto& [name, reason] : cases) {
-    LogFile log;
-    try {
-      log.open(folder_ + "/" + name, "h");
-      ADD_FAILURE() << name << " was opened";
-    } catch (const UserError& error) {
-      EXPECT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
-    }
-  }
+  for (const auto& [name, reason] : cases)
+    expect_contains(error_of_log(temporary_ / name, "h"), {reason});
   EXPECT_EQ(read_file(precious), "text");
 }
 
@@ -71,15 +57,7 @@ TEST_F(LogFiles, OfAnEarlierJobAreWrittenAnew) {
 
 TEST_F(LogFiles, OfAnotherJobThatRunsAreRefused) {
   const std::string path = folder_ + "/log";
-  const auto error = [&] {
-    LogFile second;
-    try {
-      second.open(path, "h");
-      return std::string();
-    } catch (const UserError& problem) {
-      return std::string(problem.what());
-    }
-  };
+  const auto error = [&] { return error_of_log(path, "h"); };
   {
     LogFile first;
     first.open(path, "h");
@@ -90,7 +68,7 @@ TEST_F(LogFiles, OfAnotherJobThatRunsAreRefused) {
                   "remove it); give another --log-dir");
     EXPECT_EQ(read_file(path), "of the first job\n");
   }
-  EXPECT_EQ(error(), "");
+  EXPECT_EQ(error(), "no error");
   // Of devices there is one for all.
   LogFile null, null_too;
   null.open("/dev/null", "h");
@@ -115,12 +93,8 @@ TEST_F(LogFiles, AFullDiskIsSaid) {
   log.open("/dev/full", "h");
   log.add(Stream::output, "text\n");
   EXPECT_EQ(log.problem(), "the log /dev/full ends early: No space left on device");
-  try {
-    LogFile().open(folder_ + "/no/log", "h7");
-    FAIL();
-  } catch (const UserError& error) {
-    EXPECT_EQ(std::string(error.what()).find("cannot write log file '" + folder_ + "/no/log'"), 0u);
-  }
+  EXPECT_TRUE(error_of_log(folder_ + "/no/log", "h7")
+                  .starts_with("cannot write log file '" + folder_ + "/no/log'"));
 }
 
 }  // namespace

@@ -1,10 +1,6 @@
 #include "starter/mpirun_command.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
 
 #include "base/text.h"
 #include "error_text.h"
@@ -38,21 +34,6 @@ TEST(MpirunCommand, Version) {
   EXPECT_EQ(parse_mpirun_version("mpirun (Open MPI) 5.0.3rc1\n")->major, 5);
   EXPECT_FALSE(parse_mpirun_version("HYDRA build details:\n    Version: 4.1\n"));
   EXPECT_FALSE(parse_mpirun_version(""));
-}
-
-TEST(MpirunCommand, MpichIsNamedWithWhatToDo) {
-  const std::string mpiexec = ::testing::TempDir() + "mpiexec-" + std::to_string(getpid());
-  std::ofstream(mpiexec) << "#!/bin/sh\necho 'HYDRA build details:'\n";
-  std::filesystem::permissions(mpiexec, std::filesystem::perms::owner_all);
-  try {
-    find_mpirun(mpiexec);
-    ADD_FAILURE() << "it was taken for Open MPI's";
-  } catch (const UserError& error) {
-    const std::string text = error.what();
-    expect_contains(text, {"belongs to MPICH, whose jobs catena-run does not start"});
-    EXPECT_EQ(error.exit_code(), 127);
-  }
-  std::filesystem::remove(mpiexec);
 }
 
 TEST(MpirunCommand, OpenMpi4) {

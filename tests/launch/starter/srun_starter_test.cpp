@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "base/text.h"
+#include "error_text.h"
 #include "launch/variables.h"
 
 namespace catena::launch {
@@ -42,12 +43,7 @@ class SrunStarterTest : public ::testing::Test {
   }
   static std::string name_for(const JobSpec& job) { return choose_starter(job)->terms().name; }
   static std::string error_of(const JobSpec& job) {
-    try {
-      choose_starter(job)->check();
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "no error";
+    return ::error_of<UserError>([&] { choose_starter(job)->check(); });
   }
 
   std::string folder_, path_;

@@ -1,7 +1,6 @@
 // The order of differentiable messages in backward, and what is said where it cannot be kept.
 #include <gtest/gtest.h>
 
-#include <mutex>
 #include <vector>
 
 #include "catena/array/creation.h"

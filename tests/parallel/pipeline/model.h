@@ -82,6 +82,23 @@ inline void fill(Sequence& model, const Ingredients& with = {}) {
   for (int i = 0; i < 7; ++i) model.add(Squashed(dtype, 10 + i));
   model.add("head", layer(kHidden, kClasses, dtype, 7));
 }
+inline Sequence filled(const Ingredients& with = {}) {
+  Sequence model;
+  fill(model, with);
+  return model;
+}
+// The same between units that share a weight.
+inline Sequence filled_with_ties(const Ingredients& with) {
+  const DeviceScope scope(cpu(0));
+  const Parameter shared(wave({kInputs, kInputs}, 40, with.dtype, 0.5));
+  Sequence model;
+  model.add("first", Projection(shared));
+  fill(model, with);
+  model.add("back", layer(kClasses, kInputs, with.dtype, 41));
+  model.add("again", Projection(shared));
+  model.add("end", layer(kInputs, kClasses, with.dtype, 42));
+  return model;
+}
 
 // Stages of about equal numbers of units.
 inline Cut even_cut(int stages, int units = kUnits) {
@@ -142,8 +159,7 @@ inline void run_steps(Pipeline& pipeline, const Training& training, Outcome& out
 
 inline Outcome train_in_process(const Schedule& schedule, const std::vector<Device>& devices,
                                 const Training& training = {}) {
-  Sequence model;
-  fill(model, training.with);
+  Sequence model = filled(training.with);
   Pipeline pipeline(model, even_cut(schedule.stages()), schedule, devices, training.options);
   Outcome outcome;
   run_steps(pipeline, training, outcome);
@@ -156,8 +172,7 @@ inline Outcome train_in_process(const Schedule& schedule, const std::vector<Devi
 inline Outcome train_on_threads(const Schedule& schedule, const Training& training = {}) {
   std::vector<Outcome> outcomes(static_cast<size_t>(schedule.ranks()));
   comm::run_threads(schedule.ranks(), [&](Communicator& comm) {
-    Sequence model;
-    fill(model, training.with);
+    Sequence model = filled(training.with);
     Pipeline pipeline(model, even_cut(schedule.stages()), schedule, comm, training.options);
     Outcome& outcome = outcomes[size_t(comm.rank())];
     run_steps(pipeline, training, outcome);

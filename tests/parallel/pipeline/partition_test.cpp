@@ -20,8 +20,7 @@ TEST(Partition, BalancesGivenCosts) {
 }
 
 TEST(Partition, ByParametersAndByTime) {
-  Sequence model;
-  fill(model);
+  Sequence model = filled();
   const Cut cut = partition(model, 4);
   cut.check(model.size());
   EXPECT_EQ(cut.stages(), 4);
@@ -39,8 +38,7 @@ TEST(Partition, ByParametersAndByTime) {
 TEST(Partition, IsOneForAllRanks) {
   std::vector<Cut> cuts(3);
   comm::run_threads(3, [&](Communicator& comm) {
-    Sequence model;
-    fill(model);
+    Sequence model = filled();
     const Batch batch = batch_of(0, 12, dtype::float32);
     cuts[size_t(comm.rank())] = partition(model, 3, batch.x, &comm);
   });
@@ -49,8 +47,7 @@ TEST(Partition, IsOneForAllRanks) {
 }
 
 TEST(Partition, RefusesWhatDoesNotFit) {
-  Sequence model;
-  fill(model);
+  Sequence model = filled();
   expect_contains(error_of<ValueError>([&] { partition(model, 19); }),
                   {"19 stages of a model of 18 units", "1 to 18"});
   expect_contains(error_of<ValueError>([&] { partition(model, 0); }), {"0 stages"});

@@ -258,8 +258,7 @@ TEST(PipelineWithoutUpdates, RefusesWhatNeedsThem) {
   const Schedule whole = all_forwards_first(3, 2);
   const std::vector<Device> devices(3, cpu(0));
   const auto problem = [&](const Schedule& schedule, const PipelineOptions& options) {
-    Sequence model;
-    fill(model);
+    Sequence model = filled();
     return error_of<ValueError>([&] { Pipeline(model, even_cut(3), schedule, devices, options); });
   };
   expect_contains(problem(without_ends(whole, {0, 1, 2}), {.clip_norm = 1, .updates = false}),

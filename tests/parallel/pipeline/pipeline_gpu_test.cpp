@@ -52,8 +52,7 @@ TEST(PipelineOnOneGpu, EqualsTheModelWithoutStages) {
 // Steps on one batch's arrays, whose contents change; replayed from the fourth on.
 Outcome train_captured(const Schedule& schedule, const Training& training, bool replay,
                        const std::function<Pipeline(Sequence&)>& make) {
-  Sequence model;
-  fill(model, training.with);
+  Sequence model = filled(training.with);
   Pipeline pipeline = make(model);
   pipeline.setup([&] { return make_rule(training.rule); });
   const Batch first = batch_of(0, training.samples, dtype::float32);
@@ -115,8 +114,7 @@ Outcome train_on_ranks(const Schedule& schedule, const Training& training,
   comm::run_threads(
       schedule.ranks(),
       [&](Communicator& comm) {
-        Sequence model;
-        fill(model, training.with);
+        Sequence model = filled(training.with);
         Pipeline pipeline(model, even_cut(schedule.stages()), schedule, comm, training.options);
         Outcome own;
         run_steps(pipeline, training, own);
@@ -169,8 +167,7 @@ TEST(PipelineOnGpus, StepsWithoutAPauseEqualStepsWithOne) {
   for (const Schedule& schedule : schedules(3)) {
     Outcome outcomes[2];
     for (const bool pauses : {false, true}) {
-      Sequence model;
-      fill(model);
+      Sequence model = filled();
       Pipeline pipeline(model, even_cut(schedule.stages()), schedule, devices, {.seed = 5});
       pipeline.setup([] { return optimizers::SGD(0.1); });
       for (int i = 0; i < kSteps; ++i) {
@@ -187,8 +184,7 @@ TEST(PipelineOnGpus, StepsWithoutAPauseEqualStepsWithOne) {
 TEST(PipelineOnGpus, MeasuredStepsHaveEveryActionInOrder) {
   CATENA_NEEDS_GPUS(2);
   for (const Schedule& schedule : schedules(2)) {
-    Sequence model;
-    fill(model);
+    Sequence model = filled();
     Pipeline pipeline(model, even_cut(schedule.stages()), schedule,
                       {cuda_device(0), cuda_device(1)});
     pipeline.setup([] { return optimizers::SGD(0.1); });

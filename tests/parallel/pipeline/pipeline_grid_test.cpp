@@ -25,8 +25,7 @@ Outcome train(const Case& c, int steps = 20) {
   comm::run_threads(int(gradients.size()), [&](Communicator& comm) {
     const Grid grid(comm, c.shape);
     Mesh mesh(comm, {{"replica", -1}, {"data", c.over_mesh ? 2 : 1}, {"stage", c.shape.pipeline}});
-    Sequence model;
-    fill(model, c.with);
+    Sequence model = filled(c.with);
     if (grid.replica() > 0)  // replicas begin with the first one's values
       for (const auto& [path, p] : model.named_parameters()) p.data() += 1;
     PipelineOptions options{.clip_norm = c.clip_norm, .seed = 5, .buckets = {64, 128, 64}};
@@ -91,8 +90,7 @@ TEST(PipelineGrid, EqualsAMesh) {
 TEST(PipelineGrid, RefusesStagesThatAreNotOfTheMesh) {
   comm::run_threads(2, [](Communicator& comm) {
     Mesh mesh(comm, {{"stage", 2}});
-    Sequence model;
-    fill(model);
+    Sequence model = filled();
     expect_contains(error_of<ValueError>([&] {
                       Pipeline(model, even_cut(2), all_forwards_first(2, 2), comm, DataAxes{mesh});
                     }),
@@ -125,23 +123,14 @@ TEST(PipelineGrid, EqualsOneProcess) {
   }
 }
 
-TEST(PipelineGrid, WeightsMatter) {
-  const Ingredients plain{.normalization = false, .dropout = false};
-  const Case even{.shape = {4, 2}, .weighted = false, .with = plain};
-  const Case uneven{.shape = {4, 2}, .with = plain};
-  EXPECT_GT(largest_difference(train(even).parameters, train(uneven).parameters), 1e-5);
-}
-
 // The second replica has run out of samples.
 TEST(PipelineGrid, AReplicaWithoutSamplesTakesPart) {
   comm::run_threads(4, [&](Communicator& comm) {
     const Grid grid(comm, {2, 2});
-    Sequence model;
-    fill(model, {.normalization = false, .dropout = false});
+    Sequence model = filled({.normalization = false, .dropout = false});
     Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 2), grid, {.clip_norm = 1});
     pipeline.setup([] { return make_rule("Adam"); });
-    Sequence alone;
-    fill(alone, {.normalization = false, .dropout = false});
+    Sequence alone = filled({.normalization = false, .dropout = false});
     Pipeline expected(alone, even_cut(1), all_forwards_first(1, 2), {cpu(0)}, {.clip_norm = 1});
     expected.setup([] { return make_rule("Adam"); });
     const int64_t n = grid.replica() == 0 ? 6 : 0;
@@ -166,8 +155,7 @@ TEST(PipelineGrid, WeightsAreShares) {
   comm::run_threads(2, [&](Communicator& comm) {
     for (const GridShape& shape : {GridShape{1, 2}, GridShape{2, 1}}) {
       const Grid grid(comm, shape);
-      Sequence model;
-      fill(model);
+      Sequence model = filled();
       Pipeline pipeline(model, even_cut(shape.pipeline), all_forwards_first(shape.pipeline, 2),
                         grid);
       pipeline.setup([] { return make_rule("Adam"); });

@@ -1,7 +1,5 @@
 // Mistakes have an error that says what to do, on every rank, and hang nowhere.
-#include <chrono>
 #include <functional>
-#include <mutex>
 
 #include "catena/autograd/grad_mode.h"
 #include "catena/optimizers/loss_scale.h"
@@ -21,8 +19,7 @@ const std::vector<Device> kTwo{cpu(0), cpu(1)};
 template <class E = ValueError>
 std::string problem_of(const Cut& cut, const Schedule& schedule, const std::vector<Device>& devices,
                        const PipelineOptions& options = {}) {
-  Sequence model;
-  fill(model);
+  Sequence model = filled();
   return error_of<E>([&] { Pipeline pipeline(model, cut, schedule, devices, options); });
 }
 
@@ -45,8 +42,7 @@ TEST(PipelineMistakes, OfStagesCutsAndDevices) {
 }
 
 TEST(PipelineMistakes, OfBatchesAndLosses) {
-  Sequence model;
-  fill(model);
+  Sequence model = filled();
   Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 4), kTwo);
   const Batch batch = batch_of(0, 8, dtype::float32);
   const auto step = [&](const Samples& x, const Samples& t, const Loss& loss) {
@@ -85,8 +81,7 @@ TEST(PipelineMistakes, OfBatchesAndLosses) {
 }
 
 TEST(PipelineMistakes, UnitsThatCameLater) {
-  Sequence model;
-  fill(model);
+  Sequence model = filled();
   Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 2), kTwo);
   pipeline.setup([] { return optimizers::SGD(0.1); });
   const size_t size = model.size();
@@ -142,8 +137,7 @@ TEST(PipelineMistakes, AStageThatChangesItsShape) {
 
 // A loss that calls back, or another thread, would find half a step.
 TEST(PipelineMistakes, CallsWithinACall) {
-  Sequence model;
-  fill(model);
+  Sequence model = filled();
   Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 4), kTwo);
   pipeline.setup([] { return optimizers::SGD(0.1); });
   const Batch batch = batch_of(0, 8, dtype::float32);
@@ -193,8 +187,7 @@ TEST(PipelineMistakes, ASecondSetup) {
   const Batch batch = batch_of(0, 8, dtype::float32);
   std::vector<std::vector<float>> weights;
   for (const bool fails : {false, true}) {
-    Sequence model;
-    fill(model);
+    Sequence model = filled();
     Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 2), kTwo, {.seed = 1});
     int calls = 0;
     const auto rule = [&] {
@@ -222,15 +215,13 @@ TEST(PipelineMistakes, LossScalesOfSomeStages) {
       return rule;
     });
   };
-  Sequence model;
-  fill(model);
+  Sequence model = filled();
   Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 2), kTwo);
   expect_contains(error_of<ValueError>([&] { setup(pipeline, 1024, 0); }),
                   {"the stages have different rules: the stages of an update are ", "loss scale, ",
                    "on stage 1; ", "the same for all stages"});
   for (const std::string& text : errors_of_ranks(AfterError::kGoOn, 2, [&](Communicator& comm) {
-         Sequence own;
-         fill(own);
+         Sequence own = filled();
          Pipeline ranks(own, even_cut(2), all_forwards_first(2, 2), comm);
          setup(ranks, 1024, 512);
        }))
@@ -255,8 +246,7 @@ TEST(PipelineMistakes, HyperParametersThatDiffer) {
                              "0.1 on ranks 0, 2, 0.2 on rank 1"}})
     for (const std::string& text : errors_of_ranks(AfterError::kLeave, 3, [&](Communicator& comm) {
            const Grid grid(comm, c.shape);
-           Sequence model;
-           fill(model);
+           Sequence model = filled();
            const int stages = c.shape.pipeline;
            Pipeline pipeline(model, even_cut(stages), all_forwards_first(stages, 2), grid);
            pipeline.setup([&] { return optimizers::SGD(comm.rank() == 1 ? 0.2 : 0.1); });
@@ -265,8 +255,7 @@ TEST(PipelineMistakes, HyperParametersThatDiffer) {
 }
 
 TEST(PipelineMistakes, AModelThatHasMoved) {
-  Sequence model;
-  fill(model);
+  Sequence model = filled();
   Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 2), kTwo);
   pipeline.setup([] { return optimizers::SGD(0.1); });
   const Batch batch = batch_of(0, 8, dtype::float32);
@@ -304,8 +293,7 @@ TEST(PipelineMistakes, AFailedFirstStepIsForgotten) {
 
 TEST(PipelineMistakes, OfTheNumberOfRanks) {
   for (const std::string& text : errors_of_ranks(AfterError::kLeave, 3, [](Communicator& comm) {
-         Sequence model;
-         fill(model);
+         Sequence model = filled();
          Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 2), comm);
        }))
     expect_contains(text, {"is for 2 ranks, the communicator has 3"});
@@ -313,8 +301,7 @@ TEST(PipelineMistakes, OfTheNumberOfRanks) {
 
 TEST(PipelineMistakes, PlansThatDiffer) {
   for (const std::string& text : errors_of_ranks(AfterError::kLeave, 3, [](Communicator& comm) {
-         Sequence model;
-         fill(model);
+         Sequence model = filled();
          const Cut cut = comm.rank() == 1 ? Cut{{0, 4, 8}} : Cut{{0, 3, 7}};
          Pipeline pipeline(model, cut, all_forwards_first(3, 2), comm);
          pipeline.setup([] { return optimizers::SGD(0.1); });
@@ -322,8 +309,7 @@ TEST(PipelineMistakes, PlansThatDiffer) {
     expect_contains(text, {"the ranks have different pipelines: the first unit of stage 1 is 3 on "
                            "ranks 0, 2, 4 on rank 1; make"});
   for (const std::string& text : errors_of_ranks(AfterError::kLeave, 2, [](Communicator& comm) {
-         Sequence model;
-         fill(model);
+         Sequence model = filled();
          Pipeline pipeline(model, even_cut(2), all_forwards_first(2, comm.rank() == 0 ? 2 : 4),
                            comm);
          pipeline.setup([] { return optimizers::SGD(0.1); });
@@ -336,8 +322,7 @@ std::vector<std::string> failed_step(int ranks,
                                      const std::function<Samples(int, const Array&)>& x_of,
                                      const Loss& loss, int failing_rank = -1) {
   return errors_of_ranks(AfterError::kLeave, ranks, [&](Communicator& comm) {
-    Sequence model;
-    fill(model);
+    Sequence model = filled();
     int calls = 0;
     model.add([&](const Variable& y) {
       if (comm.rank() == failing_rank && ++calls == 5) throw std::runtime_error("no disk");

@@ -30,26 +30,13 @@ struct ShardedCase {
   }
 };
 
-// The model of the other tests, between units that share a weight.
-void fill_with_ties(Sequence& model, const ShardedCase& c) {
-  const Dtype dtype = c.dtype;
-  const DeviceScope scope(cpu(0));
-  const Parameter shared(wave({kInputs, kInputs}, 40, dtype, 0.5));
-  model.add("first", Projection(shared));
-  fill(model, {.normalization = c.normalization, .dropout = true, .dtype = dtype});
-  model.add("back", layer(kClasses, kInputs, dtype, 41));
-  model.add("again", Projection(shared));
-  model.add("end", layer(kInputs, kClasses, dtype, 42));
-}
-
 Named train(const ShardedCase& c, int steps = 8) {
   std::vector<Named> values(size_t(c.shape.data));
   comm::run_threads(c.shape.data * c.shape.pipeline, [&](Communicator& comm) {
     const Grid grid(comm, c.shape);
     const int parts = c.shape.data / c.hosts;
     Mesh mesh(comm, {{"host", c.hosts}, {"gpu", parts}, {"stage", c.shape.pipeline}});
-    Sequence model;
-    fill_with_ties(model, c);
+    Sequence model = filled_with_ties({.normalization = c.normalization, .dtype = c.dtype});
     const Cut cut = even_cut(c.shape.pipeline, int(model.size()));
     Schedule schedule = all_forwards_first(c.shape.pipeline, 2);
     if (c.updates_by_hand)
@@ -167,8 +154,7 @@ TEST(PipelineSharding, LeavesUpdatesToTheCaller) {
 TEST(PipelineSharding, RefusesWhatStagesCannotSpread) {
   comm::run_threads(2, [](Communicator& comm) {
     const Grid grid(comm, {2, 1});
-    Sequence model;
-    fill(model);
+    Sequence model = filled();
     const auto made_with = [&](const BucketOptions& buckets) {
       return error_of<ValueError>([&] {
         Pipeline(model, even_cut(1), all_forwards_first(1, 2), grid, {.buckets = buckets});

@@ -10,16 +10,9 @@ namespace {
 
 using namespace test;  // NOLINT: the model
 
-std::vector<Device> cpus(int n) {
-  std::vector<Device> devices;
-  for (int i = 0; i < n; ++i) devices.push_back(cpu(i));
-  return devices;
-}
-
 // What a pipeline of one stage does, by hand.
 Outcome train_by_hand(int micro_batches, const Training& training) {
-  Sequence model;
-  fill(model, training.with);
+  Sequence model = filled(training.with);
   const auto rule = make_rule(training.rule);
   rule->setup(model);
   UnitNumbers numbers(0);
@@ -59,16 +52,6 @@ TEST(Pipeline, OneStageEqualsALoopByHand) {
   EXPECT_EQ(pipeline.gradients, loop.gradients);
   for (size_t i = 0; i < loop.losses.size(); ++i)
     EXPECT_NEAR(pipeline.losses[i], loop.losses[i], 1e-6);
-}
-
-TEST(Pipeline, TwoStagesOfOneProcessEqualOne) {
-  const Outcome one = train_without_stages(4);
-  expect_equal(train_in_process(all_forwards_first(2, 4), cpus(2)), one, "two devices");
-  expect_equal(train_in_process(all_forwards_first(2, 4), {cpu(0), cpu(0)}), one, "one device");
-}
-
-TEST(Pipeline, TwoRanksEqualOneProcess) {
-  expect_equal(train_on_threads(all_forwards_first(2, 4)), train_without_stages(4), "two ranks");
 }
 
 }  // namespace

@@ -70,8 +70,7 @@ void expect_times_add_up(const Simulation& timeline) {
 
 TEST(PipelineTimeline, InOneProcessHasEveryAction) {
   for (const Schedule& schedule : schedules()) {
-    Sequence model;
-    fill(model);
+    Sequence model = filled();
     Pipeline pipeline(model, even_cut(schedule.stages()), schedule, {cpu(0), cpu(1), cpu(2)});
     pipeline.setup([] { return optimizers::SGD(0.1); });
     const Batch batch = batch_of(0, 12, dtype::float32);
@@ -79,16 +78,15 @@ TEST(PipelineTimeline, InOneProcessHasEveryAction) {
     expect_timeline_of(schedule, timeline, kSteps);
     expect_times_add_up(timeline);
     EXPECT_EQ(pipeline.steps(), kSteps);
-    EXPECT_NE(draw_text(timeline).find(schedule.name + ", measured"), std::string::npos);
-    EXPECT_NE(draw_svg(timeline).find("</svg>"), std::string::npos);
+    expect_contains(draw_text(timeline), {schedule.name + ", measured"});
+    expect_contains(draw_svg(timeline), {"</svg>"});
   }
 }
 
 TEST(PipelineTimeline, OverRanksEveryRankHasAllOfIt) {
   for (const Schedule& schedule : schedules())
     comm::run_threads(schedule.ranks(), [&](Communicator& comm) {
-      Sequence model;
-      fill(model);
+      Sequence model = filled();
       Pipeline pipeline(model, even_cut(schedule.stages()), schedule, comm);
       pipeline.setup([] { return optimizers::SGD(0.1); });
       const Batch batch = batch_of(0, 12, dtype::float32);
@@ -103,8 +101,7 @@ TEST(PipelineTimeline, OverRanksEveryRankHasAllOfIt) {
 // Steps that are measured train as others do, and later ones are not noted.
 TEST(PipelineTimeline, MeasuringChangesNoResult) {
   const auto train = [](bool measures) {
-    Sequence model;
-    fill(model);
+    Sequence model = filled();
     Pipeline pipeline(model, even_cut(6), interleaved(3, 2, 4), {cpu(0), cpu(1), cpu(2)},
                       {.seed = 3});
     pipeline.setup([] { return optimizers::SGD(0.1); });
@@ -125,8 +122,7 @@ TEST(PipelineTimeline, MeasuringChangesNoResult) {
 }
 
 TEST(PipelineTimeline, NothingIsNotedAfterAStepThatThrows) {
-  Sequence model;
-  fill(model);
+  Sequence model = filled();
   Pipeline pipeline(model, even_cut(3), one_forward_one_backward(3, 4), {cpu(0), cpu(1), cpu(2)});
   pipeline.setup([] { return optimizers::SGD(0.1); });
   const Batch batch = batch_of(0, 12, dtype::float32);

@@ -1,5 +1,4 @@
 // Each tensor-parallel layer and the loss against the layer that is not split.
-#include <algorithm>
 #include <cmath>
 
 #include "catena/functions/array/reshape.h"

@@ -330,19 +330,7 @@ void expect_norms_of_parameters(const MakeRule& make_rule) {
             create_multi_node_optimizer(make_rule(), grid.data(), {.sharding = sharding});
         auto net = split_net(grid.tensor());
         share_norms(optimizer.actual_optimizer(), net, grid.tensor());
-        optimizer.setup(net);
-        const auto [begin, end] = shard(kTokens, grid.data().rank(), grid.data().size());
-        for (int step = 0; step < kSteps; ++step) {
-          const auto [ids, labels] = tokens_of(step);
-          const Slice own(begin, end);
-          optimizer.zero_grads();
-          F::vocab_parallel_softmax_cross_entropy(net(ids(own).to(comm.device())),
-                                                  labels(own).to(comm.device()), grid.tensor())
-              .backward();
-          optimizer.update();
-        }
-        for (const auto& [path, p] : net.named_parameters())
-          expect_joined(grid.tensor(), path, p.data(), expected.values.at(path), "value of ");
+        train(net, optimizer, grid.data(), grid.tensor(), expected);
       });
     }
   }
