@@ -128,7 +128,7 @@ bool ParameterGroups::is_frozen_alone(const Parameter& parameter) const {
   return std::find(frozen_.begin(), frozen_.end(), parameter) != frozen_.end();
 }
 
-void ParameterGroups::freeze(const Parameters& parameters, bool frozen) {
+void ParameterGroups::freeze(const std::vector<Parameter>& parameters, bool frozen) {
   for (const Parameter& p : parameters) {
     std::erase(frozen_, p);
     if (frozen) frozen_.push_back(p);

@@ -21,9 +21,9 @@ char* arguments[] = {kName, nullptr};
 
 // What `body` returns or throws becomes an exit code and text on standard error.
 std::pair<int, std::string> run(const std::function<int(int, char**)>& body) {
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   const int code = run_main(1, arguments, body);
-  return {code, testing::internal::GetCapturedStderr()};
+  return {code, ::testing::internal::GetCapturedStderr()};
 }
 
 TEST(RunMain, HandsTheCodeOn) {

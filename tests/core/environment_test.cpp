@@ -20,9 +20,9 @@ class EnvironmentTest : public ::testing::Test {
   template <class Read>
   auto read(const char* text, const Read& read) {
     ::setenv(kName, text, 1);
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     const auto value = read();
-    warning_ = testing::internal::GetCapturedStderr();
+    warning_ = ::testing::internal::GetCapturedStderr();
     return value;
   }
   bool read_switch(const char* text, bool otherwise) {

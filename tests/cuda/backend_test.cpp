@@ -174,11 +174,11 @@ TEST(CudaMemory, OutOfMemoryIsAClearEndOfAProgram) {
   CATENA_NEEDS_GPUS(1);
   char name[] = "program";
   char* arguments[] = {name, nullptr};
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   const int code = run_main(1, arguments, [](int, char**) {
     return static_cast<int>(empty({int64_t{1} << 45}, {Dtype::kUInt8, cuda_device(0)}).size());
   });
-  const std::string text = testing::internal::GetCapturedStderr();
+  const std::string text = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(code, 1);
   EXPECT_EQ(text.find("program: error: out of memory on cuda:0: asked for"), 0u) << text;
 }

@@ -59,7 +59,7 @@ class ParameterGroups {
   bool is_frozen(const std::string& name, const Parameter& parameter) const {
     return is_frozen_alone(parameter) || options_of(name).frozen;
   }
-  void freeze(const Parameters& parameters, bool frozen);
+  void freeze(const std::vector<Parameter>& parameters, bool frozen);
   // Parameters that the layout does not have are forgotten, and get gradients again.
   void keep(const ArenaSet& layout);
 
@@ -70,7 +70,7 @@ class ParameterGroups {
 
  private:
   std::vector<ParameterGroup> groups_;
-  Parameters frozen_;
+  std::vector<Parameter> frozen_;
   bool freezes_ = false;  // freeze was called
 };
 
