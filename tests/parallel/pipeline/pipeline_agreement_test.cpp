@@ -43,6 +43,21 @@ TEST(PipelineAgreement, ARankThatCatchesItsErrorEndsTheOthers) {
   }
 }
 
+TEST(PipelineAgreement, AFailureReachesAllReplicas) {
+  const auto texts = errors_of_ranks(AfterError::kGoOn, 4, [](Communicator& comm) {
+    const Grid grid(comm, {2, 2});
+    Sequence model = filled();
+    add_unit_that_fails(model, comm.rank() == 3);
+    Pipeline pipeline(model, even_cut(2), all_forwards_first(2, 2), grid);
+    pipeline.setup(kSgd);
+    const Batch batch = batch_of(0, 8, dtype::float32);
+    for (int i = 0; i < 3; ++i) pipeline.step(batch.x, batch.t, cross_entropy);
+    pipeline.loss();
+  });
+  EXPECT_EQ(texts[3], "no disk");
+  for (size_t r = 0; r < 3; ++r) expect_contains(texts[r], {"rank 3", "no disk"});
+}
+
 // All ranks can go on: none has sent anything.
 TEST(PipelineAgreement, AMistakeOfAllRanksEndsNothing) {
   comm::run_threads(2, [](Communicator& comm) {
