@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "array/devices.h"
+#include "catena/array/creation.h"
+#include "catena/array/math.h"
+#include "catena/array/reduction.h"
 
 namespace catena {
 namespace {

@@ -4,6 +4,17 @@
 #include <cmath>
 
 #include "array/devices.h"
+#include "catena/array/along_axis.h"
+#include "catena/array/calculus.h"
+#include "catena/array/creation.h"
+#include "catena/array/linalg.h"
+#include "catena/array/logic.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+#include "catena/array/random.h"
+#include "catena/array/reduction.h"
+#include "catena/array/sorting.h"
+#include "catena/array/statistics.h"
 
 namespace catena {
 namespace {

@@ -3,6 +3,11 @@
 #include <cmath>
 
 #include "array/devices.h"
+#include "catena/array/indexing.h"
+#include "catena/array/linalg.h"
+#include "catena/array/logic.h"
+#include "catena/array/math.h"
+#include "catena/array/reduction.h"
 
 namespace catena {
 namespace {

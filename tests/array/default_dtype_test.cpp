@@ -7,7 +7,13 @@
 #include <vector>
 
 #include "array/devices.h"
+#include "catena/array/creation.h"
+#include "catena/array/indexing.h"
 #include "catena/array/io.h"
+#include "catena/array/math.h"
+#include "catena/array/random.h"
+#include "catena/array/reduction.h"
+#include "catena/array/sorting.h"
 #include "catena/array/text.h"
 #include "catena/array/windows.h"
 #include "catena/core/config.h"

@@ -4,6 +4,9 @@
 #include <random>
 
 #include "array/devices.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+#include "catena/array/reduction.h"
 #include "catena/core/config.h"
 
 namespace catena {

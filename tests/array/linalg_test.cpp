@@ -1,6 +1,8 @@
 #include "catena/array/linalg.h"
 
 #include "array/devices.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
 
 namespace catena {
 namespace {

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "array/devices.h"
+#include "catena/array/creation.h"
+#include "catena/array/math.h"
 
 namespace catena {
 namespace {

@@ -4,6 +4,10 @@
 #include <limits>
 
 #include "array/devices.h"
+#include "catena/array/indexing.h"
+#include "catena/array/math.h"
+#include "catena/array/reduction.h"
+#include "catena/array/scan.h"
 
 namespace catena {
 namespace {

@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "array/devices.h"
+#include "catena/array/creation.h"
 #include "catena/array/fusion.h"
+#include "catena/array/indexing.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
 #include "catena/core/error.h"
 
 namespace catena {

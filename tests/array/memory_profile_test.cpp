@@ -5,6 +5,12 @@
 #include <thread>
 
 #include "array/devices.h"
+#include "catena/array/creation.h"
+#include "catena/array/linalg.h"
+#include "catena/array/math.h"
+#include "catena/array/random.h"
+#include "catena/array/reduction.h"
+#include "catena/testing.h"
 
 namespace catena {
 namespace {

@@ -2,6 +2,14 @@
 #include <gtest/gtest.h>
 
 #include "array/devices.h"
+#include "catena/array/creation.h"
+#include "catena/array/indexing.h"
+#include "catena/array/linalg.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+#include "catena/array/random.h"
+#include "catena/array/reduction.h"
+#include "catena/testing.h"
 
 namespace catena {
 namespace {

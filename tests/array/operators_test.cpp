@@ -6,6 +6,7 @@
 
 #include "array/devices.h"
 #include "catena/array/elementwise.h"
+#include "catena/array/math.h"
 #include "catena/core/dtype_info.h"
 #include "catena/kernels/elementwise_ops.h"
 

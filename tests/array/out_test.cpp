@@ -4,6 +4,11 @@
 #include <vector>
 
 #include "array/devices.h"
+#include "catena/array/indexing.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+#include "catena/array/scan.h"
+#include "catena/array/sorting.h"
 
 namespace catena {
 namespace {

@@ -5,6 +5,10 @@
 #include <vector>
 
 #include "array/devices.h"
+#include "catena/array/creation.h"
+#include "catena/array/logic.h"
+#include "catena/array/math.h"
+#include "catena/array/sets.h"
 
 namespace catena {
 namespace {

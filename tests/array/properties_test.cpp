@@ -5,7 +5,10 @@
 #include <cmath>
 
 #include "array/devices.h"
+#include "catena/array/array.h"
+#include "catena/array/math.h"
 #include "catena/array/nested.h"
+#include "catena/array/reduction.h"
 
 namespace catena {
 namespace {

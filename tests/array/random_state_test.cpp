@@ -9,8 +9,13 @@
 #include <thread>
 
 #include "array/devices.h"
+#include "catena/array/creation.h"
+#include "catena/array/math.h"
+#include "catena/array/random.h"
+#include "catena/array/reduction.h"
 #include "catena/core/config.h"
 #include "catena/core/stream.h"
+#include "catena/testing.h"
 
 namespace catena {
 namespace {

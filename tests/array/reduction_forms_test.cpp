@@ -5,6 +5,13 @@
 
 #include "array/devices.h"
 #include "catena/array/fusion.h"
+#include "catena/array/indexing.h"
+#include "catena/array/linalg.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+#include "catena/array/reduction.h"
+#include "catena/array/sorting.h"
+#include "catena/array/statistics.h"
 
 namespace catena {
 namespace {

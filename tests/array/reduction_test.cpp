@@ -6,6 +6,12 @@
 #include <vector>
 
 #include "array/devices.h"
+#include "catena/array/creation.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+#include "catena/array/reduction.h"
+#include "catena/array/scan.h"
+#include "catena/array/statistics.h"
 
 namespace catena {
 namespace {

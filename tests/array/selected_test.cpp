@@ -6,8 +6,14 @@
 #include <utility>
 #include <vector>
 
+#include "catena/array/creation.h"
 #include "catena/array/dlpack.h"
 #include "catena/array/host_view.h"
+#include "catena/array/indexing.h"
+#include "catena/array/linalg.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+#include "catena/array/reduction.h"
 #include "devices.h"
 
 namespace catena {

@@ -1,6 +1,11 @@
 // An axis out of range is an IndexError in every function that takes one, as it is of arrays.
 #include <functional>
 
+#include "catena/functions/activation/elementwise.h"
+#include "catena/functions/activation/maxout.h"
+#include "catena/functions/activation/softmax.h"
+#include "catena/functions/array.h"
+#include "catena/functions/loss/cosine_similarity.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {

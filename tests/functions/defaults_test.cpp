@@ -1,6 +1,9 @@
 // What functions, layers and initializers do when nothing but their operands is said.
 #include "defaults.h"
 
+#include "catena/array/manipulation.h"
+#include "catena/functions/functions.h"
+#include "catena/functions/initializers.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {

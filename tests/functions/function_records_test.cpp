@@ -8,6 +8,7 @@
 #include <regex>
 #include <set>
 
+#include "catena/array/manipulation.h"
 #include "catena/autograd/backward.h"
 #include "catena/autograd/function_node.h"
 #include "catena/kernels/slot.h"

@@ -1,5 +1,5 @@
-// What the tests of the functions share: devices by name and checks on them. It includes all
-// functions and the routines of arrays that they use. A test includes its own header first.
+// What the tests of the functions share: devices by name and checks on them. It includes what all
+// of them use; a test includes the groups that it tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,13 +7,12 @@
 #include <cmath>
 
 #include "catena/array/creation.h"
-#include "catena/array/indexing.h"
 #include "catena/array/linalg.h"
-#include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/array/random.h"
 #include "catena/array/reduction.h"
-#include "catena/functions/functions.h"
+#include "catena/autograd/grad_mode.h"
+#include "catena/functions/math.h"
 #include "catena/testing.h"
 #include "error_text.h"
 

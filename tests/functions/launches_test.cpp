@@ -6,6 +6,9 @@
 #include <string>
 
 #include "catena/autograd/function_set.h"
+#include "catena/functions/connection/convolution_2d.h"
+#include "catena/functions/connection/linear.h"
+#include "catena/functions/normalization.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/adamw.h"
 #include "catena/optimizers/momentum_sgd.h"

@@ -1,6 +1,10 @@
 // The options for start values of all layers: what they start, and what is there without them.
 #include <limits>
 
+#include "catena/functions/activation.h"
+#include "catena/functions/connection.h"
+#include "catena/functions/loss.h"
+#include "catena/functions/normalization.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {

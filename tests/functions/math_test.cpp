@@ -4,7 +4,9 @@
 #include <regex>
 
 #include "catena/array/elementwise.h"
+#include "catena/array/manipulation.h"
 #include "catena/autograd/function_node.h"
+#include "catena/functions/activation/elementwise.h"
 #include "catena/kernels/elementwise_constants.h"
 #include "functions/spread.h"
 #include "kernels/elementwise_rows.h"

@@ -2,6 +2,10 @@
 // channels-last through a network and back.
 #include "catena/array/memory_order.h"
 
+#include "catena/functions/array.h"
+#include "catena/functions/connection/convolution_2d.h"
+#include "catena/functions/noise.h"
+#include "catena/functions/normalization.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {

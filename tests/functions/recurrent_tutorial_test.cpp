@@ -1,5 +1,8 @@
 // The recurrent language model of Chainer's tutorial, trained by whole and by truncated
 // backpropagation through time; the names are those of the inventory's rows.
+#include "catena/functions/connection/embed_id.h"
+#include "catena/functions/connection/linear.h"
+#include "catena/functions/loss/softmax_cross_entropy.h"
 #include "catena/optimizers/sgd.h"
 #include "functions/functions_test_util.h"
 

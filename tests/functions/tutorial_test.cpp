@@ -4,6 +4,7 @@
 #include "catena/autograd/function.h"
 #include "catena/autograd/function_set.h"
 #include "catena/autograd/gradient_check.h"
+#include "catena/functions/connection/linear.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "catena/autograd/function_node.h"
+#include "catena/functions/array.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {

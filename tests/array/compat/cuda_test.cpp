@@ -6,8 +6,11 @@
 #include <algorithm>
 
 #include "array/devices.h"
+#include "catena/array/creation.h"
+#include "catena/array/math.h"
 #include "catena/core/config.h"
 #include "catena/kernels/convolution.h"
+#include "catena/testing.h"
 #include "catena/testing_markers.h"
 
 namespace catena {

@@ -8,8 +8,12 @@
 #include "array/devices.h"
 #include "catena/array/cuda.h"
 #include "catena/array/kernel.h"
+#include "catena/array/linalg.h"
+#include "catena/array/math.h"
+#include "catena/array/random.h"
 #include "catena/core/memory.h"
 #include "catena/core/memory_pool.h"
+#include "catena/testing.h"
 #include "catena/testing_markers.h"
 
 namespace catena {

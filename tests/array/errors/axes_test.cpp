@@ -6,6 +6,18 @@
 #include <functional>
 
 #include "array/devices.h"
+#include "catena/array/along_axis.h"
+#include "catena/array/array.h"
+#include "catena/array/bits.h"
+#include "catena/array/calculus.h"
+#include "catena/array/creation.h"
+#include "catena/array/indexing.h"
+#include "catena/array/linalg.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/reduction.h"
+#include "catena/array/scan.h"
+#include "catena/array/sorting.h"
+#include "catena/array/statistics.h"
 
 namespace catena {
 namespace {

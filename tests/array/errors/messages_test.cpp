@@ -5,6 +5,12 @@
 #include <gtest/gtest.h>
 
 #include "array/devices.h"
+#include "catena/array/creation.h"
+#include "catena/array/indexing.h"
+#include "catena/array/linalg.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+#include "catena/array/random.h"
 
 namespace catena {
 namespace {

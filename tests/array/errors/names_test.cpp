@@ -4,7 +4,25 @@
 #include <functional>
 
 #include "array/devices.h"
+#include "catena/array/along_axis.h"
+#include "catena/array/bits.h"
+#include "catena/array/calculus.h"
+#include "catena/array/casting.h"
+#include "catena/array/creation.h"
+#include "catena/array/float_parts.h"
 #include "catena/array/host_view.h"
+#include "catena/array/indexing.h"
+#include "catena/array/linalg.h"
+#include "catena/array/logic.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+#include "catena/array/numeric.h"
+#include "catena/array/random.h"
+#include "catena/array/reduction.h"
+#include "catena/array/scan.h"
+#include "catena/array/sets.h"
+#include "catena/array/sorting.h"
+#include "catena/array/statistics.h"
 
 namespace catena {
 namespace {

@@ -7,6 +7,10 @@
 #include <vector>
 
 #include "array/devices.h"
+#include "catena/array/creation.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+#include "catena/array/scan.h"
 
 namespace catena {
 namespace {

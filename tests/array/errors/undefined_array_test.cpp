@@ -6,8 +6,16 @@
 #include <vector>
 
 #include "array/devices.h"
+#include "catena/array/creation.h"
 #include "catena/array/host_view.h"
+#include "catena/array/indexing.h"
 #include "catena/array/io.h"
+#include "catena/array/linalg.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+#include "catena/array/reduction.h"
+#include "catena/array/scan.h"
+#include "catena/array/sorting.h"
 
 namespace catena {
 namespace {

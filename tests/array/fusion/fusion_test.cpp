@@ -8,6 +8,12 @@
 
 #include "array/devices.h"
 #include "array/fusion/fusion_graph.h"
+#include "catena/array/creation.h"
+#include "catena/array/indexing.h"
+#include "catena/array/logic.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+#include "catena/array/random.h"
 
 namespace catena {
 namespace {

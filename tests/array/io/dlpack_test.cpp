@@ -8,6 +8,8 @@
 #include <string>
 
 #include "array/devices.h"
+#include "catena/array/creation.h"
+#include "catena/array/math.h"
 #include "catena/testing_markers.h"
 
 namespace catena {

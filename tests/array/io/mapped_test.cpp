@@ -4,7 +4,9 @@
 #include <filesystem>
 
 #include "array/devices.h"
+#include "catena/array/creation.h"
 #include "catena/array/io.h"
+#include "catena/array/math.h"
 #include "temp_folder.h"
 
 namespace catena {

@@ -1,6 +1,11 @@
 // Positions and lines along axes, masks, diagonals, choices by conditions: numbers from NumPy.
 #include "catena/array/along_axis.h"
 #include "array/devices.h"
+#include "catena/array/linalg.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+#include "catena/array/reduction.h"
+#include "catena/array/sorting.h"
 
 namespace catena {
 namespace {

@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "array/devices.h"
+#include "catena/array/bits.h"
 
 namespace catena {
 namespace {

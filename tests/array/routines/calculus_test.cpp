@@ -4,6 +4,10 @@
 #include <limits>
 
 #include "array/devices.h"
+#include "catena/array/calculus.h"
+#include "catena/array/logic.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
 
 namespace catena {
 namespace {

@@ -4,6 +4,10 @@
 #include <vector>
 
 #include "array/devices.h"
+#include "catena/array/creation.h"
+#include "catena/array/math.h"
+#include "catena/array/random.h"
+#include "catena/array/reduction.h"
 
 namespace catena {
 namespace {

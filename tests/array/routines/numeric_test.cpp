@@ -3,6 +3,9 @@
 #include <limits>
 
 #include "array/devices.h"
+#include "catena/array/logic.h"
+#include "catena/array/math.h"
+#include "catena/array/numeric.h"
 
 namespace catena {
 namespace {

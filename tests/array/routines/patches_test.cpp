@@ -5,6 +5,9 @@
 #include <random>
 
 #include "array/devices.h"
+#include "catena/array/creation.h"
+#include "catena/array/math.h"
+#include "catena/testing.h"
 
 namespace catena {
 namespace {

@@ -9,6 +9,9 @@
 
 #include "array/devices.h"
 #include "array/random_checks.h"
+#include "catena/array/math.h"
+#include "catena/array/random.h"
+#include "catena/array/reduction.h"
 
 namespace catena {
 namespace {

@@ -6,6 +6,13 @@
 
 #include "array/devices.h"
 #include "array/random_checks.h"
+#include "catena/array/creation.h"
+#include "catena/array/indexing.h"
+#include "catena/array/logic.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+#include "catena/array/random.h"
+#include "catena/array/reduction.h"
 
 namespace catena {
 namespace {

@@ -1,5 +1,7 @@
 // The argument forms of sorting, distinct elements and quantiles: keys, axes, methods.
 #include "array/devices.h"
+#include "catena/array/math.h"
+#include "catena/array/sorting.h"
 
 namespace catena {
 namespace {

@@ -3,6 +3,12 @@
 #include <limits>
 
 #include "array/devices.h"
+#include "catena/array/casting.h"
+#include "catena/array/linalg.h"
+#include "catena/array/logic.h"
+#include "catena/array/math.h"
+#include "catena/array/scan.h"
+#include "catena/array/statistics.h"
 
 namespace catena {
 namespace {

@@ -7,7 +7,10 @@
 #include <functional>
 
 #include "array/devices.h"
+#include "catena/array/creation.h"
+#include "catena/array/math.h"
 #include "catena/array/memoize.h"
+#include "catena/array/reduction.h"
 
 namespace catena {
 namespace {

@@ -1,4 +1,6 @@
 // Records of the activation functions.
+#include "catena/functions/activation/elementwise.h"
+#include "catena/functions/activation/softmax.h"
 #include "functions/function_record.h"
 
 namespace catena {

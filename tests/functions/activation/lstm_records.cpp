@@ -1,4 +1,5 @@
 // Records of lstm.
+#include "catena/functions/activation/lstm.h"
 #include "functions/function_record.h"
 
 namespace catena {

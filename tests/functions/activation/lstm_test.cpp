@@ -2,7 +2,10 @@
 // gradients of lstm have records.
 #include "catena/functions/activation/lstm.h"
 
+#include "catena/array/manipulation.h"
 #include "catena/core/graph.h"
+#include "catena/functions/array/reshape.h"
+#include "catena/functions/array/transpose.h"
 #include "catena/testing_gtest.h"
 #include "functions/functions_test_util.h"
 #include "kernels/lstm_reference.h"

@@ -1,4 +1,7 @@
 // Records of rectifiers that are more than a row of the element-wise table.
+#include "catena/functions/activation/elementwise.h"
+#include "catena/functions/activation/maxout.h"
+#include "catena/functions/activation/prelu.h"
 #include "functions/function_record.h"
 
 namespace catena {

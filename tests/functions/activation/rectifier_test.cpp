@@ -2,6 +2,12 @@
 // infinity; values and gradients elsewhere have rows and records.
 #include <limits>
 
+#include "catena/functions/activation/elementwise.h"
+#include "catena/functions/activation/maxout.h"
+#include "catena/functions/activation/prelu.h"
+#include "catena/functions/array/reshape.h"
+#include "catena/functions/array/transpose.h"
+#include "catena/functions/connection/convolution_2d.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {

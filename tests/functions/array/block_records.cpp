@@ -1,4 +1,5 @@
 // Records of column_stack and block.
+#include "catena/functions/array/stack.h"
 #include "functions/function_record.h"
 
 namespace catena {

@@ -1,6 +1,13 @@
 // Records of functions that choose, repeat and reorder elements.
 #include <algorithm>
 
+#include "catena/functions/array/flip.h"
+#include "catena/functions/array/one_hot.h"
+#include "catena/functions/array/pad.h"
+#include "catena/functions/array/repeat.h"
+#include "catena/functions/array/separate.h"
+#include "catena/functions/array/stack.h"
+#include "catena/functions/array/take.h"
 #include "functions/function_record.h"
 
 namespace catena {

@@ -3,6 +3,12 @@
 #include <limits>
 
 #include "catena/core/graph.h"
+#include "catena/functions/array/one_hot.h"
+#include "catena/functions/array/pad.h"
+#include "catena/functions/array/separate.h"
+#include "catena/functions/array/take.h"
+#include "catena/functions/evaluation.h"
+#include "catena/functions/loss/softmax_cross_entropy.h"
 #include "catena/testing_gtest.h"
 #include "functions/functions_test_util.h"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "catena/functions/array/resize_images.h"
 #include "functions/function_record.h"
 
 namespace catena {

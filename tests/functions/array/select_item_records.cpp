@@ -1,5 +1,6 @@
 // Records of select_item.
 
+#include "catena/functions/array/select_item.h"
 #include "functions/function_record.h"
 
 namespace catena {

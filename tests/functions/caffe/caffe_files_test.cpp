@@ -3,6 +3,7 @@
 #include <random>
 
 #include "catena/array/io.h"
+#include "catena/functions/caffe/caffe_function.h"
 #include "functions/caffe/wire.h"
 #include "functions/functions_test_util.h"
 #include "temp_folder.h"

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "catena/functions/caffe/caffe_function.h"
 #include "functions/function_record.h"
 #include "temp_folder.h"
 

@@ -1,5 +1,6 @@
 // Records of bilinear.
 
+#include "catena/functions/connection/bilinear.h"
 #include "functions/function_record.h"
 
 namespace catena {

@@ -2,6 +2,7 @@
 #include "catena/functions/connection/bilinear.h"
 #include "catena/autograd/autocast.h"
 
+#include "catena/functions/connection/linear.h"
 #include "catena/testing_gtest.h"
 #include "functions/functions_test_util.h"
 

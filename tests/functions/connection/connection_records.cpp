@@ -1,4 +1,6 @@
 // Records of products with weights.
+#include "catena/functions/connection/convolution_2d.h"
+#include "catena/functions/connection/linear.h"
 #include "functions/function_record.h"
 
 namespace catena {

@@ -1,6 +1,8 @@
 // Convolutions and their transposes by definition.
 #pragma once
 
+#include "catena/functions/connection/convolution_2d.h"
+#include "catena/functions/connection/deconvolution_2d.h"
 #include "functions/function_record.h"
 
 namespace catena {

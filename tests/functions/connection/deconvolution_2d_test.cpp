@@ -2,6 +2,7 @@
 // results, memory order, the layer.
 #include "catena/functions/connection/deconvolution_2d.h"
 
+#include "catena/functions/connection/convolution_2d.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {

@@ -1,5 +1,6 @@
 // Records of embed_id.
 
+#include "catena/functions/connection/embed_id.h"
 #include "functions/function_record.h"
 
 namespace catena {

@@ -2,6 +2,8 @@
 // values and gradients of embed_id have records.
 #include "catena/functions/connection/embed_id.h"
 
+#include "catena/array/indexing.h"
+#include "catena/array/manipulation.h"
 #include "catena/core/graph.h"
 #include "catena/core/memory_pool.h"
 #include "catena/optimizers/sgd.h"

@@ -1,6 +1,9 @@
 // The blocks of GoogLeNet: against their paths written out, their names, sizes and states.
 #include "catena/functions/connection/inception.h"
 
+#include "catena/functions/array/concat.h"
+#include "catena/functions/pooling/average_pooling_2d.h"
+#include "catena/functions/pooling/max_pooling_2d.h"
 #include "catena/serializers/npz.h"
 #include "functions/functions_test_util.h"
 #include "temp_folder.h"

@@ -1,4 +1,5 @@
 // Records of n_step_lstm.
+#include "catena/functions/connection/n_step_lstm.h"
 #include "functions/function_record.h"
 #include "kernels/lstm_reference.h"
 

@@ -3,9 +3,15 @@
 
 #include <algorithm>
 
+#include "catena/array/manipulation.h"
 #include "catena/autograd/backward.h"
 #include "catena/core/config.h"
 #include "catena/core/graph.h"
+#include "catena/functions/array.h"
+#include "catena/functions/connection/linear.h"
+#include "catena/functions/loss.h"
+#include "catena/functions/noise.h"
+#include "catena/functions/recompute.h"
 #include "catena/kernels/rnn.h"
 #include "catena/optimizers/adam.h"
 #include "catena/testing_gtest.h"

@@ -1,5 +1,6 @@
 // Records of connectionist_temporal_classification.
 
+#include "catena/functions/loss/connectionist_temporal_classification.h"
 #include "functions/function_record.h"
 #include "functions/loss/ctc_reference.h"
 

@@ -2,6 +2,8 @@
 // gradients have records.
 #include "catena/functions/loss/connectionist_temporal_classification.h"
 
+#include "catena/array/indexing.h"
+#include "catena/array/manipulation.h"
 #include "catena/core/graph.h"
 #include "catena/testing_gtest.h"
 #include "functions/functions_test_util.h"

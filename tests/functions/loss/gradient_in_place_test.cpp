@@ -3,6 +3,11 @@
 #include <limits>
 
 #include "catena/array/logic.h"
+#include "catena/autograd/parameter.h"
+#include "catena/functions/array/reshape.h"
+#include "catena/functions/array/transpose.h"
+#include "catena/functions/loss.h"
+#include "catena/functions/recompute.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {

@@ -2,6 +2,8 @@
 // NaN.
 #include <limits>
 
+#include "catena/functions/evaluation.h"
+#include "catena/functions/loss.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {

@@ -3,6 +3,8 @@
 #include <limits>
 
 #include "catena/autograd/autocast.h"
+#include "catena/functions/array/one_hot.h"
+#include "catena/functions/loss.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {

@@ -1,6 +1,8 @@
 // Losses of confident scores, and of 16-bit floats whose sums do not fit into their dtype.
 #include <limits>
 
+#include "catena/functions/activation/softmax.h"
+#include "catena/functions/loss.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {

@@ -1,5 +1,6 @@
 // Records of negative_sampling with given rows.
 
+#include "catena/functions/loss/negative_sampling.h"
 #include "functions/function_record.h"
 
 namespace catena {

@@ -2,6 +2,8 @@
 // values and gradients of given rows have records.
 #include "catena/functions/loss/negative_sampling.h"
 
+#include "catena/array/indexing.h"
+#include "catena/array/manipulation.h"
 #include "catena/core/graph.h"
 #include "catena/kernels/sampling.h"
 #include "catena/optimizers/sgd.h"

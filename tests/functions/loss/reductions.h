@@ -1,6 +1,7 @@
 // What the records of the losses share: references of reductions.
 #pragma once
 
+#include "catena/functions/loss/reduction.h"
 #include "functions/function_record.h"
 
 namespace catena {

@@ -2,6 +2,9 @@
 // in their records.
 #include "catena/functions/loss/softmax_cross_entropy.h"
 
+#include "catena/functions/evaluation.h"
+#include "catena/functions/evaluation/accuracy.h"
+#include "catena/functions/loss.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {

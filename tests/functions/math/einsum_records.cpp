@@ -3,6 +3,7 @@
 #include <map>
 #include <sstream>
 
+#include "catena/functions/math/einsum.h"
 #include "functions/function_record.h"
 
 namespace catena {

@@ -1,6 +1,9 @@
 // Records of the products of arrays, of running products and of differences.
 #include <algorithm>
 
+#include "catena/functions/math/cumprod.h"
+#include "catena/functions/math/diff.h"
+#include "catena/functions/math/tensordot.h"
 #include "functions/function_record.h"
 
 namespace catena {

@@ -4,6 +4,10 @@
 #include "catena/array/scan.h"
 #include "catena/array/sorting.h"
 
+#include "catena/functions/array/sort.h"
+#include "catena/functions/array/triangle.h"
+#include "catena/functions/math/cumprod.h"
+#include "catena/functions/math/prod.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {

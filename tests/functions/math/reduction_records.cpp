@@ -1,6 +1,11 @@
 // Records of reductions that are more than a sum, and of running sums.
 #include <limits>
 
+#include "catena/functions/math/cumsum.h"
+#include "catena/functions/math/logsumexp.h"
+#include "catena/functions/math/moments.h"
+#include "catena/functions/math/norm.h"
+#include "catena/functions/math/prod.h"
 #include "functions/function_record.h"
 
 namespace catena {

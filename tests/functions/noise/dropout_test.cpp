@@ -1,6 +1,8 @@
 // What the record of dropout does not say: how much is dropped, and when nothing is.
 #include "catena/functions/noise/dropout.h"
 
+#include "catena/functions/connection/convolution_2d.h"
+#include "catena/functions/noise.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {

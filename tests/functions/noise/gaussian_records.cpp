@@ -1,5 +1,7 @@
 // Records of gaussian. Their call sets the seed, so that it is a function, and computes in float64,
 // where the noise agrees on all devices.
+#include "catena/functions/array/cast.h"
+#include "catena/functions/noise/gaussian.h"
 #include "functions/function_record.h"
 
 namespace catena {

@@ -1,4 +1,5 @@
 // Records of random functions. Their call sets the seed, so that it is a function.
+#include "catena/functions/noise.h"
 #include "functions/function_record.h"
 
 namespace catena {

@@ -1,6 +1,8 @@
 // Cases, operands and layers of the tests of batch normalization.
 #pragma once
 
+#include "catena/functions/normalization.h"
+#include "catena/functions/normalization/batch_normalization.h"
 #include "functions/common/axes.h"
 #include "functions/functions_test_util.h"
 

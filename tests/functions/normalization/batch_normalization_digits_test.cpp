@@ -1,5 +1,7 @@
 // Batch normalization in float32 where the mean is far above the deviation, against float64.
 
+#include "catena/functions/normalization.h"
+#include "catena/functions/normalization/batch_normalization.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {

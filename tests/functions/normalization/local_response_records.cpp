@@ -1,4 +1,5 @@
 // Records of local response normalization.
+#include "catena/functions/normalization/local_response_normalization.h"
 #include "functions/function_record.h"
 
 namespace catena {

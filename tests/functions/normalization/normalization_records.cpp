@@ -1,4 +1,5 @@
 // Records of normalizations.
+#include "catena/functions/normalization.h"
 #include "functions/function_record.h"
 
 namespace catena {

@@ -1,4 +1,6 @@
 // Records of layer, root-mean-square, group and instance normalization.
+#include "catena/functions/normalization/group_normalization.h"
+#include "catena/functions/normalization/layer_normalization.h"
 #include "functions/function_record.h"
 
 namespace catena {

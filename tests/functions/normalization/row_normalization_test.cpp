@@ -1,7 +1,12 @@
 // The layers of layer, root-mean-square, group and instance normalization, and what their records
 // and that of local response normalization cannot say: memory order, large means, capture.
+#include "catena/array/manipulation.h"
 #include "catena/array/memory_order.h"
 #include "catena/core/graph.h"
+#include "catena/functions/connection/convolution_2d.h"
+#include "catena/functions/normalization/group_normalization.h"
+#include "catena/functions/normalization/layer_normalization.h"
+#include "catena/functions/normalization/local_response_normalization.h"
 #include "catena/testing_gtest.h"
 #include "functions/functions_test_util.h"
 

@@ -1,6 +1,8 @@
 // Records of average pooling and unpooling.
 #include <algorithm>
 
+#include "catena/functions/pooling/average_pooling_2d.h"
+#include "catena/functions/pooling/unpooling_2d.h"
 #include "functions/function_record.h"
 
 namespace catena {

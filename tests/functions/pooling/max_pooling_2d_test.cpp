@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "catena/autograd/backward.h"
+#include "catena/functions/connection/convolution_2d.h"
 #include "catena/kernels/pooling.h"
 #include "catena/testing_markers.h"
 #include "functions/functions_test_util.h"

@@ -1,6 +1,9 @@
 // Pooling functions as layers, in networks, in both memory orders, and on GPUs.
 #include "catena/autograd/backward.h"
 #include "catena/core/graph.h"
+#include "catena/functions/array/resize_images.h"
+#include "catena/functions/connection/convolution_2d.h"
+#include "catena/functions/pooling.h"
 #include "catena/testing_markers.h"
 #include "functions/functions_test_util.h"
 

@@ -1,6 +1,7 @@
 // Records of pooling.
 #include <algorithm>
 
+#include "catena/functions/pooling/max_pooling_2d.h"
 #include "functions/function_record.h"
 
 namespace catena {

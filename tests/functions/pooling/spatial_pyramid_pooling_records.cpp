@@ -1,6 +1,7 @@
 // Records of spatial pyramid pooling.
 #include <algorithm>
 
+#include "catena/functions/pooling/spatial_pyramid_pooling_2d.h"
 #include "functions/function_record.h"
 
 namespace catena {
