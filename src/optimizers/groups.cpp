@@ -5,6 +5,7 @@
 
 #include "catena/core/error.h"
 #include "catena/optimizers/arena.h"
+#include "core/first_names.h"
 
 namespace catena::optimizers {
 
@@ -43,23 +44,24 @@ const ParameterGroup* ParameterGroups::of(const std::string& name) const {
   return found == groups_.rend() ? nullptr : &*found;
 }
 
-GroupOptions ParameterGroups::options_of(const std::string& name) const {
+GroupOptions ParameterGroups::options_of(const std::string& name,
+                                         const Parameter& parameter) const {
   const ParameterGroup* group = of(name);
-  return group == nullptr ? GroupOptions() : group->options;
+  GroupOptions options = group == nullptr ? GroupOptions() : group->options;
+  options.frozen = options.frozen || is_frozen_alone(parameter);
+  return options;
 }
 
 void ParameterGroups::check(const ArenaSet& layout) const {
   for (const ParameterGroup& group : groups_) {
-    std::string names;
+    const size_t count = layout.parameters().size();
+    const auto name_of = [&](size_t i) -> const std::string& { return layout.name(i); };
     bool any = false;
-    for (size_t i = 0; i < layout.parameters().size() && !any; ++i) {
-      any = contains(group, layout.name(i));
-      if (i < 8) names += (i == 0 ? "" : ", ") + layout.name(i);
-    }
+    for (size_t i = 0; i < count && !any; ++i) any = contains(group, name_of(i));
     std::string patterns;
     for (const std::string& p : group.patterns) patterns += (patterns.empty() ? "" : ", ") + p;
     CATENA_CHECK(ValueError, any, "group '", group.name, "': no parameter has a name that fits ",
-                 patterns, "; there are: ", names, layout.parameters().size() > 8 ? ", ..." : "");
+                 patterns, "; there are: ", first_names(count, name_of));
   }
 }
 
@@ -152,10 +154,8 @@ std::vector<double> ParameterGroups::factors(const ArenaSet& layout,
                                              const ParameterArena& arena) const {
   std::vector<double> factors;
   for (const ParameterArena::Slot& slot : arena.slots()) {
-    const std::string& name = layout.name(size_t(slot.index));
-    const GroupOptions options = options_of(name);
-    factors.insert(factors.end(),
-                   {options.rate, options.decay, is_frozen(name, slot.parameter) ? 1.0 : 0.0});
+    const GroupOptions options = options_of(layout.name(size_t(slot.index)), slot.parameter);
+    factors.insert(factors.end(), {options.rate, options.decay, options.frozen ? 1.0 : 0.0});
   }
   return factors;
 }

@@ -3,6 +3,7 @@
 
 #include "catena/array/creation.h"
 #include "catena/optimizers/optimizer.h"
+#include "core/first_names.h"
 
 namespace catena::optimizers {
 namespace {
@@ -64,7 +65,8 @@ bool Optimizer::is_frozen_alone(const Parameter& parameter) const {
 
 bool Optimizer::is_frozen(const Parameter& parameter) const {
   for (size_t i = 0; i < layout_.parameters().size(); ++i)
-    if (layout_.parameters()[i] == parameter) return groups_.is_frozen(layout_.name(i), parameter);
+    if (layout_.parameters()[i] == parameter)
+      return groups_.options_of(layout_.name(i), parameter).frozen;
   return is_frozen_alone(parameter);
 }
 
@@ -72,15 +74,13 @@ bool Optimizer::is_frozen(const Parameter& parameter) const {
 Parameters Optimizer::parameters_at(const char* who, const std::string& path) const {
   require_setup(who);
   Parameters result;
-  std::string names;
-  for (size_t i = 0; i < layout_.parameters().size(); ++i) {
-    const std::string& name = layout_.name(i);
-    if (fits_pattern(name, path) || fits_pattern(name, path + "/*"))
+  const size_t count = layout_.parameters().size();
+  const auto name_of = [&](size_t i) -> const std::string& { return layout_.name(i); };
+  for (size_t i = 0; i < count; ++i)
+    if (fits_pattern(name_of(i), path) || fits_pattern(name_of(i), path + "/*"))
       result.push_back(layout_.parameters()[i]);
-    if (i < 8) names += (i == 0 ? "" : ", ") + name;
-  }
   CATENA_CHECK(ValueError, !result.empty(), who, ": no parameter is at '", path,
-               "'; there are: ", names, layout_.parameters().size() > 8 ? ", ..." : "");
+               "'; there are: ", first_names(count, name_of));
   return result;
 }
 

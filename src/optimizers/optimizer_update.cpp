@@ -184,6 +184,7 @@ void Optimizer::run_hooks(UpdateContext& update) {
 void Optimizer::run_rule(UpdateContext& update) {
   if (numbers_.on_host() == 0) warn_about_forgotten_parameters("update");
   numbers_.count_on_host();
+  if (!updates_arenas() && is_capturing()) require_numbers_in_replays();
   // Norms are those of the gradients that the rule sees, but for a factor.
   if (!updates_arenas() || (needs_norms() && update.decay() != 0)) update.apply();
   for (size_t i = 0; i < numbers_.size(); ++i) begin_update(i, update);
@@ -296,15 +297,15 @@ void Optimizer::require_numbers_in_replays() const {
 }
 
 void Optimizer::update_each(size_t index) {
-  if (is_capturing()) require_numbers_in_replays();
   struct Rate {  // what lr() is inside of update_one
     double& factor;
     ~Rate() { factor = 1; }
   } rate{rate_factor_};
   for (const ParameterArena::Slot& slot : layout_.arenas()[index].slots()) {
-    const std::string& name = layout_.name(size_t(slot.index));
-    if (groups_.is_frozen(name, slot.parameter)) continue;
-    rate.factor = groups_.options_of(name).rate;
+    const GroupOptions options =
+        groups_.options_of(layout_.name(size_t(slot.index)), slot.parameter);
+    if (options.frozen) continue;
+    rate.factor = options.rate;
     update_parameter(slot, states_[size_t(slot.index)]);
   }
 }

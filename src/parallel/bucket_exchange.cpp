@@ -21,7 +21,9 @@ void BucketExchange::attach(Optimizer& optimizer, int number) {
   number_ = number;
   cut_for_.clear();
   update();
-  prepare_sums();
+  // The memory that scattered sums need besides the gradients.
+  if (const int64_t most = most_scattered(); most > 0)
+    comm::internals(ranks_.shard()).prepare_scattered_sums(size_t(most));
 }
 
 void BucketExchange::update() {
@@ -39,7 +41,8 @@ void BucketExchange::update() {
   for (size_t b = 0; b < buckets_.size(); ++b)
     for (size_t s = buckets_[b].first; s < buckets_[b].last; ++s)
       bucket_of_[arenas[buckets_[b].arena].slots()[s].parameter.state()] = b;
-  prepare_slots();
+  const bool gives_up = options_.sharding >= Sharding::kGradients;
+  whole_.prepare(ranks_.all().device(), gives_up ? most_scattered() : 0);
   device_weights_.clear();
   for (const auto& arena : arenas) {
     if (!arena.device().is_cuda()) continue;
@@ -49,20 +52,12 @@ void BucketExchange::update() {
   }
 }
 
-void BucketExchange::prepare_slots() {
-  int64_t largest = 0;  // of those whose memory is given up
-  for (const auto& arena : optimizer_->layout().arenas())
-    if (scatters(arena) && options_.sharding >= Sharding::kGradients)
-      largest = std::max(largest, arena.size() * int64_t(itemsize(arena.dtype())));
-  whole_.prepare(ranks_.all().device(), largest);
-}
-
-// The memory that scattered sums need besides the gradients.
-void BucketExchange::prepare_sums() {
+// Bytes of the largest arena that is reduced in parts.
+int64_t BucketExchange::most_scattered() const {
   int64_t most = 0;
   for (const auto& arena : optimizer_->layout().arenas())
     if (scatters(arena)) most = std::max(most, arena.size() * int64_t(itemsize(arena.dtype())));
-  if (most > 0) comm::internals(ranks_.shard()).prepare_scattered_sums(size_t(most));
+  return most;
 }
 
 std::optional<size_t> BucketExchange::bucket_of(const ParameterState& parameter) const {

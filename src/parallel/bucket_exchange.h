@@ -79,8 +79,7 @@ class BucketExchange {
   bool adds(const optimizers::ParameterArena& arena) const;
   bool goes_by_copies(const optimizers::ParameterArena& arena) const;
   comm::Reduce weighted(size_t arena, const Array& gradient) const;
-  void prepare_slots();
-  void prepare_sums();
+  int64_t most_scattered() const;
   optimizers::ParameterArena& arena_of(size_t bucket) {
     return optimizer_->arena(buckets_[bucket].arena);
   }

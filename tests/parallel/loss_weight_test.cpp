@@ -334,9 +334,7 @@ TEST(LossWeight, ARankWithoutAPassIsTold) {
       const Division d{.seed = 8, .samples = 10};
       const Batch whole = batch_of(d);
       Net net;
-      auto optimizer = create_multi_node_optimizer(optimizers::SGD(1), comm);
-      optimizer.setup(net);
-      net.to(comm.device());
+      auto optimizer = testing::set_up(net, optimizers::SGD(1), comm);
       for (int step = 0; step < 2; ++step) {
         optimizer.zero_grads();
         if (gives_weights) optimizer.set_batch_weight(comm.rank() == 0 ? 4 : 0, 4);

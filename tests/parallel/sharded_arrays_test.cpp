@@ -123,11 +123,8 @@ struct LargeTraining {
   LargeNet net;
   MultiNodeOptimizer optimizer;
   explicit LargeTraining(Communicator& comm)
-      : optimizer(create_multi_node_optimizer(optimizers::SGD(1e-3), comm,
-                                              {.sharding = Sharding::kParameters})) {
-    net.to(comm.device());
-    optimizer.setup(net);
-  }
+      : optimizer(testing::set_up(net, optimizers::SGD(1e-3), comm,
+                                  {.sharding = Sharding::kParameters})) {}
   int64_t here() {
     const auto& arenas = optimizer->layout().arenas();
     return std::count_if(arenas.begin(), arenas.end(),

@@ -54,11 +54,9 @@ class ParameterGroups {
 
   // The last one that the name fits; null: none.
   const ParameterGroup* of(const std::string& name) const;
-  GroupOptions options_of(const std::string& name) const;
+  // What holds for a parameter of this name: the options of its group, frozen too if it is alone.
+  GroupOptions options_of(const std::string& name, const Parameter& parameter) const;
   bool is_frozen_alone(const Parameter& parameter) const;
-  bool is_frozen(const std::string& name, const Parameter& parameter) const {
-    return is_frozen_alone(parameter) || options_of(name).frozen;
-  }
   void freeze(const std::vector<Parameter>& parameters, bool frozen);
   // Parameters that the layout does not have are forgotten, and get gradients again.
   void keep(const ArenaSet& layout);
