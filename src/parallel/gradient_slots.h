@@ -3,13 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "catena/array/array.h"
 #include "catena/core/stream.h"
 
 namespace catena::parallel {
 
-// Two slots that buckets take in turn, each of the size of the largest, so that a step asks for no
+// Slots that buckets take in turn, each of the size of the largest, so that a step asks for no
 // memory, however far the host is ahead. Whoever writes into a slot does so behind the reduction
 // that has read it, for which the stream waits and not the host.
 class GradientSlots {
@@ -29,10 +30,10 @@ class GradientSlots {
     Event end;
     uint64_t capture = 0;  // in which the event was recorded; 0: in none
   };
-  static constexpr size_t kSlots = 2;
+  Slot& slot_of(size_t bucket) { return slots_[bucket % slots_.size()]; }
   uint64_t current_capture(const Slot& slot) const;
 
-  Slot slots_[kSlots];
+  std::vector<Slot> slots_{2};
 };
 
 }  // namespace catena::parallel
