@@ -34,6 +34,22 @@ TEST(PipelineFeatures, NormalizationsCountEachSampleOnce) {
   });
 }
 
+// Of 7 samples in micro-batches of 3, 2 and 2, and of a loss that does not declare what it counts.
+TEST(PipelineFeatures, TheLossIsTheMeanOverSamples) {
+  const auto squares = [](const Variable& y, const Array& t) {
+    return F::sum(F::square(y)) / double(t.shape()[0]);
+  };
+  const auto loss_of = [&](int micro_batches) {
+    Sequence model = filled({.normalization = false, .dropout = false, .dtype = dtype::float64});
+    Pipeline pipeline(model, even_cut(1), all_forwards_first(1, micro_batches), {cpu(0)});
+    pipeline.setup([] { return optimizers::SGD(0.1); });
+    const Batch batch = batch_of(0, 7, dtype::float64);
+    pipeline.step(batch.x, batch.t, squares);
+    return pipeline.loss();
+  };
+  EXPECT_NEAR(loss_of(3), loss_of(1), 1e-12);
+}
+
 // The first step of SGD moves the weights by rate * clipped gradient, whose norm is clip_norm.
 TEST(PipelineFeatures, ClippedGradientsHaveTheNorm) {
   Training training;
