@@ -16,17 +16,19 @@
 namespace catena::comm::nccl {
 
 namespace {
-// How long the end of an aborted communicator is waited for, and at the end of the process.
-constexpr double kAbortWait = 0.3, kAbortWaitAtExit = 2;
+// How long the end of an aborted communicator is waited for, and before another one and at the end
+// of the process.
+constexpr double kAbortWait = 0.3, kLongAbortWait = 2;
 // How long the waits of messages that copy engines move are ended, those of graphs among them.
 constexpr double kReleaseTime = 1;
 
 std::atomic<int> aborts_running{0};
 
-// An abort that still runs when the driver is taken down would end the process with a signal.
+// An abort that still runs when the driver is taken down would end the process with a signal, and
+// one that meets the start of another communicator shares NCCL's memory with it.
 void finish_aborts() {
   const Clock::time_point start = Clock::now();
-  while (aborts_running.load() > 0 && seconds_since(start) < kAbortWaitAtExit)
+  while (aborts_running.load() > 0 && seconds_since(start) < kLongAbortWait)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 }  // namespace
@@ -136,6 +138,7 @@ ncclComm_t Core::run_collectively(const char* name, double timeout,
     ncclResult_t code = ncclSuccess;
     ncclComm_t made = nullptr;
   };
+  finish_aborts();
   const auto running = std::make_shared<Running>();
   // Detached: it may never come back when another rank has died.
   std::thread([running, call = std::move(call), device = device_] {
