@@ -20,6 +20,8 @@ constexpr PartPair kParts[] = {{"weight", "W"},
                                {"weight", "gamma"},
                                {"bias", "b"},
                                {"bias", "beta"},
+                               {"in_proj_weight", "in_proj_W"},
+                               {"in_proj_bias", "in_proj_b"},
                                {"running_mean", "avg_mean"},
                                {"running_var", "avg_var"},
                                {"num_batches_tracked", "N"}};

@@ -46,6 +46,8 @@ TEST(NameMap, LayersOfPytorch) {
   for (const auto& [torch, ours] : {std::pair{"a.b.weight", "a/b/W"},
                                     {"a.bias", "a/b"},
                                     {"bn.running_mean", "bn/avg_mean"},
+                                    {"a.in_proj_weight", "a/in_proj_W"},
+                                    {"a.in_proj_bias", "a/in_proj_b"},
                                     {"bn.running_var", "bn/avg_var"},
                                     {"bn.num_batches_tracked", "bn/N"},
                                     {"x.y", "x/y"}}) {
