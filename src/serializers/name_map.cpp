@@ -34,6 +34,7 @@ std::string with(const std::string& name, char from, char to) {
 
 std::string from_pytorch_name(const std::string& name, const std::set<std::string>& targets) {
   const std::string path = with(name, '.', '/');
+  if (targets.count(path)) return path;
   const size_t last = path.rfind('/') + 1;  // 0 without '/'
   std::string first_choice;
   for (const PartPair& part : kParts) {
