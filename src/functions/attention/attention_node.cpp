@@ -196,7 +196,8 @@ class AttentionNode final : public FunctionNode {
     const Shape& own = inputs()[size_t(places_[Operand::kBias])]->shape;
     Shape shape(4, 1);
     for (int i = 0; i < own.ndim(); ++i) shape[size_t(4 - own.ndim() + i)] = own[size_t(i)];
-    return zeros(shape, {call.log_sum->dtype(), call.q->device()});
+    const ArrayOptions options{call.log_sum->dtype(), call.q->device()};
+    return call.out->size() > 0 ? empty(shape, options) : zeros(shape, options);
   }
 
   void give_recorded(BackwardContext& context, const AttentionCall& call, const Variable* operands,

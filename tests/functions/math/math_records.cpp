@@ -174,7 +174,6 @@ FunctionRecord stack_record(std::string variant, bool transa, bool transb,
   r.call =
       binary([=](const Variable& a, const Variable& b) { return F::matmul(a, b, transa, transb); });
   r.reference = [=](const Plains& in) { return Plains{stack_product_of(in, transa, transb)}; };
-  r.forward_launches = 1;
   return r;
 }
 
