@@ -20,6 +20,8 @@ constexpr PartPair kParts[] = {{"weight", "W"},
                                {"weight", "gamma"},
                                {"bias", "b"},
                                {"bias", "beta"},
+                               {"in_proj_weight", "in_proj_W"},
+                               {"in_proj_bias", "in_proj_b"},
                                {"running_mean", "avg_mean"},
                                {"running_var", "avg_var"},
                                {"num_batches_tracked", "N"}};
@@ -32,6 +34,7 @@ std::string with(const std::string& name, char from, char to) {
 
 std::string from_pytorch_name(const std::string& name, const std::set<std::string>& targets) {
   const std::string path = with(name, '.', '/');
+  if (targets.count(path)) return path;
   const size_t last = path.rfind('/') + 1;  // 0 without '/'
   std::string first_choice;
   for (const PartPair& part : kParts) {

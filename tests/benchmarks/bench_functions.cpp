@@ -332,6 +332,32 @@ void add_lstm_layer(const Bench&, Dtype dtype, Plans& plans) {
                    }});
 }
 
+// Heads are side by side at each position, as projections make them.
+void add_attention(const Bench& bench, Dtype dtype, Plans& plans) {
+  const auto add = [&](const Shape& heads, bool causal) {
+    const std::string title = message("attention, ", heads[0], "x", heads[1], "x", heads[2], "x",
+                                      heads[3], causal ? ", causal, " : ", ", catena::name(dtype));
+    plans.push_back(
+        {title, [=] {
+           const auto drawn = [&] {
+             return Variable(
+                 normal({heads[0], heads[2], heads[1], heads[3]}, dtype).transpose({0, 2, 1, 3}));
+           };
+           const Variable q = drawn(), k = drawn(), v = drawn();
+           const auto attend = [=] {
+             return F::scaled_dot_product_attention(q, k, v, {.causal = causal});
+           };
+           const auto clear = [=] {
+             for (const Variable& x : {q, k, v}) x.set_grad(Array());
+           };
+           return Case{title, attend, clear};
+         }});
+  };
+  add({bench.size(32, 4), bench.size(12, 4), bench.size(1024, 256), 64}, true);
+  add({bench.size(4, 2), bench.size(16, 4), bench.size(4096, 1024), bench.size(128, 64)}, true);
+  add({bench.size(256, 8), bench.size(12, 3), 197, 64}, false);
+}
+
 // Without biases. Of the depthwise one memory is the bound: x read and y written; with backward
 // also x and gy for W's gradient, gy again and gx.
 void add_convolutions(const Bench& bench, Dtype dtype, catena::Precision precision, bool last,
@@ -375,6 +401,7 @@ Plans plans_of(const Bench& bench) {
     add_normalization(bench, dtype, plans);
     for (const bool last : {false, true}) add_pooling(bench, dtype, last, plans);
     add_lstm_cell(bench, dtype, plans);
+    add_attention(bench, dtype, plans);
   }
   add_ctc(150, 64, 40, 30, plans);
   add_ctc(500, 32, 80, 100, plans);

@@ -38,6 +38,12 @@ def function_case(torch, case, device):
         vectors = layer(torch.nn.Embedding, ids, size)
         t = torch.randint(0, ids, (count,), device=device)
         return lambda _: vectors(t), None, list(vectors.parameters())
+    if name == "attention":
+        batch, heads, positions, depth = shape
+        q, k, v = (torch.randn(batch, positions, heads, depth, **settings).requires_grad_() for _ in range(3))
+        view = lambda a: a.transpose(1, 2)
+        return (lambda x: functional.scaled_dot_product_attention(view(x), view(k), view(v), is_causal="causal" in words),
+                q.detach(), [k, v])
     if name == "softmax cross entropy":
         t = torch.randint(0, shape[1], (shape[0],), device=device)
         return lambda x: functional.cross_entropy(x, t), draw(*shape), []

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "catena/functions/activation.h"
+#include "catena/functions/attention.h"
 #include "catena/functions/connection.h"
 #include "catena/functions/loss.h"
 #include "catena/functions/normalization.h"
@@ -156,6 +157,46 @@ std::vector<Case> block_cases() {
   };
 }
 
+// Of products that all have 40 numbers for each of theirs.
+std::vector<Case> attention_cases() {
+  const std::string refused = "Linear: initialW has shape (7,)";
+  const auto parts_of = [](const F::MultiHeadAttention& m) {
+    return Parts{whole(m.in_proj_W), whole(m.out_proj.W)};
+  };
+  return {
+      {"MultiHeadAttention.initialW", 0, fan_in(kIn),
+       [=](Given v) { return parts_of(F::MultiHeadAttention(kIn, 4, {.initialW = v})); }, refused},
+      {"MultiHeadAttention.initial_bias", 0, 0,
+       [](Given v) {
+         const F::MultiHeadAttention m(kIn, 4, {.initial_bias = v});
+         return Parts{whole(*m.in_proj_b), whole(m.out_proj.b)};
+       },
+       "Linear: initial_bias has shape (7,)"},
+      {"TransformerEncoderLayer.initialW", 0, fan_in(kIn),
+       [=](Given v) {
+         const F::TransformerEncoderLayer layer(kIn, 4, {.inner = kIn, .initialW = v});
+         Parts parts = parts_of(layer.self_attn);
+         for (const F::Linear* l : {&layer.linear1, &layer.linear2}) parts.push_back(whole(l->W));
+         return parts;
+       },
+       refused},
+      {"TransformerDecoderLayer.initialW", 0, fan_in(kIn),
+       [=](Given v) {
+         const F::TransformerDecoderLayer layer(kIn, 4, {.inner = kIn, .initialW = v});
+         Parts parts = parts_of(layer.multihead_attn);
+         for (const F::Linear* l : {&layer.linear1, &layer.linear2}) parts.push_back(whole(l->W));
+         return parts;
+       },
+       refused},
+      {"GatedMlp.initialW", 0, fan_in(kIn),
+       [](Given v) {
+         const F::GatedMlp mlp(kIn, kIn, {.initialW = v});
+         return Parts{whole(mlp.gate_proj.W), whole(mlp.up_proj.W), whole(mlp.down_proj.W)};
+       },
+       refused},
+  };
+}
+
 std::vector<Case> weight_cases() {
   return {
       {"Linear.initialW", 0, fan_in(kIn),
@@ -229,7 +270,7 @@ std::vector<Case> scale_cases(const std::string& layer, Sizes... sizes) {
 std::vector<Case> all_cases() {
   std::vector<Case> all;
   for (const std::vector<Case>& some :
-       {recurrent_cases(), block_cases(), weight_cases(),
+       {recurrent_cases(), block_cases(), weight_cases(), attention_cases(),
         scale_cases<F::BatchNormalization, F::BatchNormalizationOptions>("BatchNormalization",
                                                                          kOut),
         scale_cases<F::GroupNormalization, F::GroupNormalizationOptions>("GroupNormalization", 2,

@@ -42,10 +42,13 @@ TEST(NameMap, LayersOfPytorch) {
   EXPECT_EQ(from("bn.weight"), "bn/W");
   EXPECT_EQ(from("fc.weight", model), "fc/W");
   EXPECT_EQ(from("weight"), "W");
-  EXPECT_EQ(from("layer.in_proj_weight"), "layer/in_proj_weight");
+  EXPECT_EQ(from("layer.weight_ih_l0"), "layer/weight_ih_l0");
+  EXPECT_EQ(from("a.weight", {"a/weight"}), "a/weight");
   for (const auto& [torch, ours] : {std::pair{"a.b.weight", "a/b/W"},
                                     {"a.bias", "a/b"},
                                     {"bn.running_mean", "bn/avg_mean"},
+                                    {"a.in_proj_weight", "a/in_proj_W"},
+                                    {"a.in_proj_bias", "a/in_proj_b"},
                                     {"bn.running_var", "bn/avg_var"},
                                     {"bn.num_batches_tracked", "bn/N"},
                                     {"x.y", "x/y"}}) {

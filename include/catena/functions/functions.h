@@ -4,6 +4,7 @@
 #include "catena/autograd/grad_mode.h"
 #include "catena/functions/activation.h"
 #include "catena/functions/array.h"
+#include "catena/functions/attention.h"
 #include "catena/functions/caffe.h"
 #include "catena/functions/connection.h"
 #include "catena/functions/evaluation.h"

@@ -42,6 +42,7 @@ class NameMap {
   //   weight        W, or gamma where the model has that instead
   //   bias          b, or beta
   //   running_mean  avg_mean            running_var  avg_var            num_batches_tracked  N
+  //   in_proj_weight  in_proj_W         in_proj_bias  in_proj_b
   NameMap& pytorch();
   // The opposite.
   NameMap& pytorch_reversed();

@@ -1,7 +1,10 @@
-// matmul and batch_matmul: one node, whose gradients are products of the same kind.
+// matmul and batch_matmul: nodes whose gradients are products of the same kind.
 #include "catena/functions/math/matmul.h"
 
+#include "catena/array/linalg.h"
+#include "catena/array/reduction.h"
 #include "catena/functions/array/reshape.h"
+#include "catena/functions/math/sum.h"
 #include "functions/common/advice.h"
 #include "functions/common/support.h"
 
@@ -14,7 +17,7 @@ Array as_matrix(const Array& a, bool transposed, int matrix_axes) {
   return transposed ? m.swapaxes(-1, -2) : m;
 }
 
-// Both matmul (two axes) and batch_matmul (three).
+// Both matmul of matrices (two axes) and batch_matmul (three).
 class MatmulNode final : public FunctionNode {
  public:
   MatmulNode(int axes, bool transa, bool transb) : axes_(axes), transa_(transa), transb_(transb) {}
@@ -56,6 +59,86 @@ class MatmulNode final : public FunctionNode {
   bool transa_, transb_;
 };
 
+// Stacks of matrices
+// -------------------------------------------------------------------------------
+
+// Whether a stack is one matrix: products with it are one product of all rows.
+bool is_one_matrix(const Array& m) {
+  return element_count(Shape(m.shape().begin(), m.shape().end() - 2)) == 1;
+}
+Array one_matrix(const Array& m) { return m.reshape({m.shape(-2), m.shape(-1)}); }
+Array all_rows(const Array& m) {
+  return m.reshape({element_count(Shape(m.shape().begin(), m.shape().end() - 1)), m.shape(-1)});
+}
+
+Shape stack_shape(const Array& a, const Array& b) {
+  Shape shape = broadcast_shapes("MatMul", Shape(a.shape().begin(), a.shape().end() - 2),
+                                 Shape(b.shape().begin(), b.shape().end() - 2));
+  shape.push_back(a.shape(-2));
+  shape.push_back(b.shape(-1));
+  return shape;
+}
+
+Array stack_product(const Array& a, const Array& b) {
+  const Shape shape = stack_shape(a, b);
+  if (!is_one_matrix(b) || shape.size() != size_t(a.ndim())) return catena::matmul(a, b);
+  const Array y = Array::uninitialized(shape, a.dtype(), a.device());
+  matmul_into(all_rows(a), one_matrix(b), all_rows(y));
+  return y;
+}
+
+// y = A B with A = op(a), B = op(b), whose leading axes are broadcast.
+class StackMatmulNode final : public FunctionNode {
+ public:
+  StackMatmulNode(bool transa, bool transb) : transa_(transa), transb_(transb) {}
+  std::string label() const override { return "MatMul"; }
+
+  void backward(BackwardContext& context) override {
+    const Variable gy = context.grad_output();
+    if (!gy.defined()) return;
+    if (context.needs(0)) {
+      const Variable b = context.input(1);
+      transa_ ? give_stack(context, 0, b, transb_, gy, true)
+              : give_stack(context, 0, gy, false, b, !transb_);
+    }
+    if (!context.needs(1)) return;
+    const Variable a = context.input(0);
+    if (is_sum_over_rows(context, a, gy)) return give_sum_over_rows(context, a.data(), gy.data());
+    transb_ ? give_stack(context, 1, gy, true, a, transa_)
+            : give_stack(context, 1, a, !transa_, gy, false);
+  }
+
+ private:
+  // Whether the gradient of b is one product over all rows, which rounds once.
+  bool is_sum_over_rows(BackwardContext& context, const Variable& a, const Variable& gy) const {
+    const Shape& b = inputs()[1]->shape;
+    const bool is_one = b.ndim() <= 2 || element_count(Shape(b.begin(), b.end() - 2)) == 1;
+    return !context.create_graph() && !transa_ && is_one && a.ndim() == gy.ndim();
+  }
+  void give_sum_over_rows(BackwardContext& context, const Array& a, const Array& gy) const {
+    const Array x = all_rows(a), g = all_rows(gy);
+    const Shape& shape = inputs()[1]->shape;
+    transb_ ? give_product(context, 1, g.T(), x, shape) : give_product(context, 1, x.T(), g, shape);
+  }
+  void give_stack(BackwardContext& context, int i, const Variable& a, bool transa,
+                  const Variable& b, bool transb) const {
+    const Shape& shape = inputs()[size_t(i)]->shape;
+    Shape matrix = shape;  // of a vector: that of its column
+    if (matrix.ndim() == 1) matrix.push_back(1);
+    if (context.create_graph()) {
+      const Variable product = sum_to(matmul(a, b, transa, transb), matrix);
+      return context.set_grad(i, reshape(product, shape));
+    }
+    const Array product =
+        stack_product(as_matrix(a.data(), transa, 2), as_matrix(b.data(), transb, 2));
+    context.set_grad(i, Variable::constant(catena::sum_to(product, matrix).reshape(shape)));
+  }
+  bool transa_, transb_;
+};
+
+// Checks
+// -------------------------------------------------------------------------------------------
+
 // "a.shape[1] (2-D array)": the extent of an operand that is summed over.
 std::string inner_text(const TypeOf& operand, bool last, int axes) {
   const Array& a = *operand.array;
@@ -75,8 +158,8 @@ struct ProductAdvice {
     if (axes == 3)
       return "batch_matmul takes stacks of matrices, (s, m, k), or of columns, (s, k); the product "
              "of two matrices is matmul.";
-    return "matmul takes matrices, and vectors as columns; products of stacks of matrices are "
-           "batch_matmul, products of numbers are *.";
+    return "matmul takes matrices, stacks of matrices, and vectors as columns; products of numbers "
+           "are *.";
   }
   std::string of_extents() const {
     return message(
@@ -119,8 +202,9 @@ Matrices checked_matrices(const FunctionCall& call, int axes, bool transa, bool 
   checks.require_float(left);
   checks.advised([&] { return dtype_advice(a, b); }).require(right.dtype() == left.dtype());
   checks.advised([&] { return advice.of_axes(); })
-      .require(left.ndim() >= axes - 1, left.ndim() <= axes, right.ndim() >= axes - 1,
-               right.ndim() <= axes);
+      .require(left.ndim() >= axes - 1, right.ndim() >= axes - 1);
+  if (axes == 3)
+    checks.advised([&] { return advice.of_axes(); }).require(left.ndim() <= 3, right.ndim() <= 3);
   Matrices m{as_matrix(a, transa, axes), as_matrix(b, transb, axes)};
   checks.advised([&] { return advice.of_extents(); })
       .require(shown(m.a.shape(-1), [&] { return inner_text(left, !transa, axes); }) ==
@@ -147,10 +231,25 @@ Variable apply_matmul(FunctionCall& call, int axes, bool transa, bool transb) {
   });
 }
 
+Variable apply_stacks(FunctionCall& call, bool transa, bool transb) {
+  const auto [A, B] = checked_matrices(call, 2, transa, transb);
+  call.require_one_device();
+  const Variable &a = call[0], &b = call[1];
+  const Array y = stack_product(A, B);
+  call.note_work([&, &rows = A] { return y.size() * rows.shape().back(); });
+  return call.record(y, [&] {
+    auto node = make_node<StackMatmulNode>(transa, transb);
+    if (b.requires_grad()) node->save_input(0, a);
+    if (a.requires_grad()) node->save_input(1, b);
+    return node;
+  });
+}
+
 }  // namespace
 
 Variable matmul(const VariableOperand& a, const VariableOperand& b, bool transa, bool transb) {
   FunctionCall call("MatMul", Autocast::kLow, a, b);
+  if (call[0].ndim() > 2 || call[1].ndim() > 2) return apply_stacks(call, transa, transb);
   return apply_matmul(call, 2, transa, transb);
 }
 

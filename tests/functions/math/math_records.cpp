@@ -132,6 +132,76 @@ FunctionRecords product_records() {
   return records;
 }
 
+// Leading axes broadcast, a vector is a column.
+Plain stack_product_of(const Plains& in, bool transa, bool transb) {
+  const auto as_matrix = [](Shape shape) {
+    if (shape.ndim() == 1) shape.push_back(1);
+    return shape;
+  };
+  const Shape a = as_matrix(in[0].shape), b = as_matrix(in[1].shape);
+  Shape shape = broadcast_shapes(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2));
+  const int lead = shape.ndim();
+  shape.push_back(a[size_t(a.ndim() - (transa ? 1 : 2))]);
+  shape.push_back(b[size_t(b.ndim() - (transb ? 2 : 1))]);
+  // Element (row, column) of the matrix of an operand that belongs to one of the result.
+  const auto element = [lead](const Plain& x, const Shape& own, const Shape& at, int64_t row,
+                              int64_t column) {
+    Shape index;
+    const int axes = own.ndim() - 2;
+    for (int k = 0; k < axes; ++k)
+      index.push_back(own[size_t(k)] == 1 ? 0 : at[size_t(lead - axes + k)]);
+    index.push_back(row);
+    index.push_back(column);
+    return Plain{own, x.values}.at(index);
+  };
+  const int64_t depth = a[size_t(a.ndim() - (transa ? 2 : 1))];
+  return plain(shape, [&](const Shape& at) {
+    const int64_t i = at[size_t(lead)], j = at[size_t(lead + 1)];
+    double total = 0;
+    for (int64_t k = 0; k < depth; ++k)
+      total += (transa ? element(in[0], a, at, k, i) : element(in[0], a, at, i, k)) *
+               (transb ? element(in[1], b, at, j, k) : element(in[1], b, at, k, j));
+    return total;
+  });
+}
+
+FunctionRecord stack_record(std::string variant, bool transa, bool transb,
+                            std::vector<Shapes> shapes) {
+  FunctionRecord r;
+  r.function = "matmul";
+  r.variant = "stacks, " + variant;
+  r.shapes = std::move(shapes);
+  r.call =
+      binary([=](const Variable& a, const Variable& b) { return F::matmul(a, b, transa, transb); });
+  r.reference = [=](const Plains& in) { return Plains{stack_product_of(in, transa, transb)}; };
+  return r;
+}
+
+FunctionRecords stack_records() {
+  FunctionRecords records{
+      stack_record("plain", false, false,
+                   {{{2, 1, 4, 3}, {5, 3, 2}},
+                    {{2, 4, 3}, {3, 2}},
+                    {{4, 3}, {5, 3, 2}},
+                    {{2, 4, 3}, {1, 3, 2}},
+                    {{2, 4, 3}, {3}},
+                    {{2, 0, 3}, {3, 2}}}),
+      stack_record("a transposed", true, false, {{{2, 3, 4}, {3, 2}}, {{3, 4}, {2, 3, 2}}}),
+      stack_record("b transposed", false, true, {{{2, 2, 4, 3}, {2, 3}}, {{2, 4, 3}, {2, 2, 3}}}),
+      stack_record("both transposed", true, true, {{{2, 3, 4}, {2, 2, 3}}})};
+  records[0].errors = {
+      error<ShapeError>({{2, 4, 3}, {5, 3, 2}},
+                        "MatMul: shapes (2,) and (5,) cannot be broadcast together (axis 0 of the "
+                        "result: 2 against 5)"),
+      type_error(
+          "MatMul", {{2, 4, 3}, {5, 2}},
+          "Expect: a.shape[2] (3-D array) == b.shape[0] (2-D array)\nActual: 3 != 5\nInputs: "
+          "a float64 (2, 4, 3), b float64 (5, 2)\nmatmul takes (m, k) and (k, n); a is (2, "
+          "4, 3), b is (5, 2)."),
+  };
+  return records;
+}
+
 FunctionRecord matmul_errors(bool batch) {
   FunctionRecord r = batch ? product_record(true, false, false, {{{2, 3, 2}, {2, 2, 3}}})
                            : product_record(false, false, false, {{{2, 3}, {3, 2}}});
@@ -162,10 +232,10 @@ FunctionRecord matmul_errors(bool batch) {
                  "Expect: 1 (1-D array) == b.shape[0] (2-D array)\nActual: 1 != 2\nInputs: a "
                  "float64 (3,), b float64 (2, 5)\nmatmul takes (m, k) and (k, n); a is (3,), a "
                  "column, b is (2, 5)."),
-      type_error("MatMul", {{4, 3, 2}, {2, 5}},
-                 "Expect: a.ndim <= 2\nActual: 3 > 2\nInputs: a float64 (4, 3, 2), b float64 (2, "
-                 "5)\nmatmul takes matrices, and vectors as columns; products of stacks of "
-                 "matrices are batch_matmul, products of numbers are *."),
+      type_error("MatMul", {{}, {2, 5}},
+                 "Expect: a.ndim >= 1\nActual: 0 < 1\nInputs: a float64 (), b float64 (2, 5)\n"
+                 "matmul takes matrices, stacks of matrices, and vectors as columns; products of "
+                 "numbers are *."),
       type_error("MatMul", {{4, 3}, {{3, 5}, Dtype::kFloat32}},
                  "Expect: b.dtype == a.dtype\nActual: float32 != float64\nInputs: a float64 (4, "
                  "3), b float32 (3, 5)\n"
@@ -204,7 +274,7 @@ CATENA_FUNCTION_RECORDS(math) {
         records.push_back(reduction_record(f, axes, keepdims));
     }
   }
-  return joined({records, product_records(), row_records()});
+  return joined({records, product_records(), stack_records(), row_records()});
 }
 
 }  // namespace catena

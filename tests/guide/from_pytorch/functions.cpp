@@ -37,6 +37,26 @@ void add_activations(Page& page) {
   CATENA_ROW("torch.clamp(0.2 * x + 0.5, 0, 1)", F::hard_sigmoid(x))
 }
 
+void add_attention(Page& page) {
+  for (const int64_t groups : {4, 2}) {
+    page.begin();
+    const auto draw = [&](const char* name, int64_t heads) {
+      return page.operand(name, random::normal({2, heads, 5, 4}));
+    };
+    const Array q = draw("q", 4), k = draw("k", groups), v = draw("v", groups);
+    const Array m = page.operand("m", random::uniform({5, 5}) < 0.7);
+    if (groups == 4) {
+      CATENA_ROW("F.scaled_dot_product_attention(q, k, v, is_causal=True)",
+                 F::scaled_dot_product_attention(q, k, v, {.causal = true}))
+      CATENA_ROW("F.scaled_dot_product_attention(q, k, v, attn_mask=m, scale=0.5)",
+                 F::scaled_dot_product_attention(q, k, v, {.mask = m, .scale = 0.5}))
+    } else {
+      CATENA_ROW("F.scaled_dot_product_attention(q, k, v, attn_mask=m, scale=0.5, enable_gqa=True)",
+                 F::scaled_dot_product_attention(q, k, v, {.mask = m, .scale = 0.5}))
+    }
+  }
+}
+
 void add_losses(Page& page) {
   page.begin();
   const Array x = page.operand("x", random::normal({4, 3})),

@@ -95,6 +95,37 @@ void add_other_convolutions(Page& page) {
                F::Deconvolution2D(16, 3, 4, {.stride = 2, .pad = 1, .outsize = {{h, w}}}))
 }
 
+// The same in test state, and how each is called.
+#define CATENA_BLOCK(pytorch, call, result, ...)                                            \
+  {                                                                                         \
+    auto m = __VA_ARGS__;                                                                   \
+    draw_parameters(page, m);                                                               \
+    m.eval();                                                                               \
+    page.add("m = with_parameters(" pytorch ", p).eval()", call, #__VA_ARGS__ "; " #result, \
+             results(result), 1e-4);                                                        \
+  }
+
+void add_transformers(Page& page) {
+  page.begin();
+  const Array x = page.operand("x", random::normal({2, 5, 16})),
+              memory = page.operand("memory", random::normal({2, 7, 16}));
+  CATENA_BLOCK("nn.MultiheadAttention(16, 4, batch_first=True)", "m(x, x, x)[0]", m(x),
+               F::MultiHeadAttention(16, 4))
+  CATENA_BLOCK("nn.MultiheadAttention(16, 4, batch_first=True)", "m(x, memory, memory)[0]",
+               m(x, memory), F::MultiHeadAttention(16, 4))
+  CATENA_BLOCK("nn.TransformerEncoderLayer(16, 4, batch_first=True)", "m(x)", m(x),
+               F::TransformerEncoderLayer(16, 4))
+  CATENA_BLOCK(
+      "nn.TransformerEncoderLayer(16, 4, activation=\"gelu\", norm_first=True, batch_first=True)",
+      "m(x)", m(x),
+      F::TransformerEncoderLayer(16, 4,
+                                 {.activation = F::TransformerActivation::kGelu, .pre_norm = true}))
+  CATENA_BLOCK("nn.TransformerDecoderLayer(16, 4, batch_first=True)",
+               "m(x, memory, tgt_mask=nn.Transformer.generate_square_subsequent_mask(5), "
+               "tgt_is_causal=True)",
+               m(x, memory), F::TransformerDecoderLayer(16, 4))
+}
+
 void add_normalization(Page& page) {
   page.begin();
   Array x = page.operand("x", random::normal({4, 16, 3, 3}));
@@ -184,6 +215,7 @@ void add_layers(Page& page) {
   add_dense_layers(page);
   add_image_layers(page);
   add_other_convolutions(page);
+  add_transformers(page);
   add_normalization(page);
   add_recurrent_layers(page);
   add_bilinear(page);

@@ -58,6 +58,7 @@ int main(int argc, char** argv) {
     add_layers(page);
     add_models(page);
     add_activations(page);
+    add_attention(page);
     add_losses(page);
     add_arrays(page);
     add_training(page);

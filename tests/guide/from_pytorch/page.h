@@ -59,6 +59,7 @@ void add_gradients(Page& page);
 void add_layers(Page& page);
 void add_models(Page& page);
 void add_activations(Page& page);
+void add_attention(Page& page);
 void add_losses(Page& page);
 void add_arrays(Page& page);
 void add_training(Page& page);

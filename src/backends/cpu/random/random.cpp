@@ -7,6 +7,7 @@
 
 #include "backends/common/family.h"
 #include "backends/cpu/common/blocks.h"
+#include "backends/cpu/random/resolved_bits.h"
 #include "backends/cpu/runtime/parallel.h"
 #include "catena/array/array.h"
 #include "catena/kernels/random.h"
@@ -17,13 +18,6 @@ namespace {
 
 constexpr int64_t kBlock = 1024;
 constexpr int64_t kDrawCost = 8;  // nanoseconds a block, estimated
-
-// The seed and the first block, with what `base` says.
-RandomBits resolved(const RandomBits& bits) {
-  if (bits.base == nullptr) return bits;
-  const uint64_t* base = bits.base->data<uint64_t>();
-  return {base[0], bits.offset + base[1], nullptr};
-}
 
 // Calls f(begin, end) over ranges of blocks of n elements.
 template <class F>

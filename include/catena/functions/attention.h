@@ -1,0 +1,7 @@
+// Attention: one header each.
+#pragma once
+
+#include "catena/functions/attention/gated_mlp.h"
+#include "catena/functions/attention/multi_head_attention.h"
+#include "catena/functions/attention/scaled_dot_product_attention.h"
+#include "catena/functions/attention/transformer.h"

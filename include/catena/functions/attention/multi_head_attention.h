@@ -1,0 +1,60 @@
+// Attention as a layer with projections.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "catena/autograd/function_set.h"
+#include "catena/functions/attention/scaled_dot_product_attention.h"
+#include "catena/functions/connection/linear.h"
+
+namespace catena::functions {
+
+// Start values, dropout and dtype of a MultiHeadAttention. The projections have different shapes:
+// an array is a ValueError.
+struct MultiHeadAttentionOptions {
+  std::optional<int64_t> groups =
+      {};              // heads of keys and values; as many as of queries unless given
+  double dropout = 0;  // of the weights of keys, in train state
+  bool nobias = false;
+  InitialValue initialW = {};  // of both projections; that of Linear unless given
+  InitialValue initial_bias = {};
+  Dtype dtype = Dtype::kFloat32;
+};
+
+// Heads that attend (Vaswani et al. 2017): y = out_proj(attention(q, k, v)), where q, k and v are
+// the parts of x in_proj_W^T + in_proj_b, cut into heads of size / heads numbers. x: (batch,
+// positions, size). The parts of a projection are attended to where they are, without copies.
+// Parameters have PyTorch's order and, by NameMap::from_pytorch(), its names.
+//
+// ValueError unless heads divides size and groups divides heads; ShapeError for x of another shape;
+// errors of options are those of scaled_dot_product_attention, whose dropout is that of the layer
+// unless it is given.
+class MultiHeadAttention : public FunctionSet {
+ public:
+  MultiHeadAttention(int64_t size, int64_t heads, const MultiHeadAttentionOptions& options = {});
+
+  // The positions of x attend to each other.
+  Variable operator()(const VariableOperand& x, const AttentionOptions& options = {}) const;
+  // The positions of x attend to those of `memory`, (batch, keys, size).
+  Variable operator()(const VariableOperand& x, const VariableOperand& memory,
+                      const AttentionOptions& options = {}) const;
+
+  int64_t size() const { return out_proj.out_size(); }
+  int64_t heads() const { return heads_; }
+  int64_t groups() const { return groups_; }
+  double dropout() const { return dropout_; }
+
+  OwnedParameter in_proj_W;  // (size + 2 * groups * depth, size): rows of q, then k, then v
+  std::optional<OwnedParameter> in_proj_b;  // not with nobias
+  Linear out_proj;                          // W: (size, size)
+  CATENA_FUNCTIONS(in_proj_W, in_proj_b, out_proj)
+
+ private:
+  Variable attend(const Variable& q, const Variable& k, const Variable& v,
+                  const AttentionOptions& options) const;
+  int64_t heads_, groups_;
+  double dropout_;
+};
+
+}  // namespace catena::functions

@@ -1,0 +1,74 @@
+// The layers of transformers: blocks of attention and of products at each position.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "catena/autograd/function_set.h"
+#include "catena/functions/attention/multi_head_attention.h"
+#include "catena/functions/connection/linear.h"
+#include "catena/functions/normalization/layer_normalization.h"
+
+namespace catena::functions {
+
+// What is between the two products of a block.
+enum class TransformerActivation : uint8_t { kRelu, kGelu, kGeluTanh };
+
+// Options of the layers below; defaults are PyTorch's, but for the start values.
+struct TransformerOptions {
+  int64_t inner = 2048;  // numbers between the two products
+  double dropout =
+      0.1;  // in train state: of weights of keys, of inner numbers, and of what is added
+  TransformerActivation activation = TransformerActivation::kRelu;
+  bool pre_norm = false;  // normalizes what goes into a block instead of the sum behind it
+  double eps = 1e-5;      // of the normalizations
+  std::optional<int64_t> groups = {};  // heads of keys and values
+  bool nobias = false;                 // of the products; normalizations keep theirs
+  InitialValue initialW = {};          // of all products; that of Linear unless given
+  Dtype dtype = Dtype::kFloat32;
+};
+
+// A layer of an encoder (Vaswani et al. 2017): self-attention, then two products at each position,
+// each added to what goes in. x: (batch, positions, size). With pre_norm (Xiong et al. 2020)
+//   x = x + self_attn(norm1(x)),  x = x + linear2(activation(linear1(norm2(x))))
+// else
+//   x = norm1(x + self_attn(x)),  x = norm2(x + linear2(activation(linear1(x))))
+// A decoder without cross-attention, such as GPT-2's, is this layer with {.causal = true}.
+// Parameters have PyTorch's order and, by NameMap::from_pytorch(), the names of
+// nn.TransformerEncoderLayer. Errors are those of MultiHeadAttention.
+class TransformerEncoderLayer : public FunctionSet {
+ public:
+  TransformerEncoderLayer(int64_t size, int64_t heads, const TransformerOptions& options = {});
+  // `options` are those of the self-attention.
+  Variable operator()(const VariableOperand& x, const AttentionOptions& options = {}) const;
+
+  MultiHeadAttention self_attn;
+  Linear linear1, linear2;
+  LayerNormalization norm1, norm2;
+  CATENA_FUNCTIONS(self_attn, linear1, linear2, norm1, norm2)
+
+ private:
+  TransformerOptions options_;
+};
+
+// A layer of a decoder: self-attention, attention to the results of an encoder, and two products,
+// with norm1, norm2 and norm3. x: (batch, positions, size), memory: (batch, keys, size). The
+// self-attention is causal unless its options are given. Parameters have PyTorch's order and, by
+// NameMap::from_pytorch(), the names of nn.TransformerDecoderLayer.
+class TransformerDecoderLayer : public FunctionSet {
+ public:
+  TransformerDecoderLayer(int64_t size, int64_t heads, const TransformerOptions& options = {});
+  Variable operator()(const VariableOperand& x, const VariableOperand& memory,
+                      const AttentionOptions& to_self = {.causal = true},
+                      const AttentionOptions& to_memory = {}) const;
+
+  MultiHeadAttention self_attn, multihead_attn;
+  Linear linear1, linear2;
+  LayerNormalization norm1, norm2, norm3;
+  CATENA_FUNCTIONS(self_attn, multihead_attn, linear1, linear2, norm1, norm2, norm3)
+
+ private:
+  TransformerOptions options_;
+};
+
+}  // namespace catena::functions

@@ -1,0 +1,14 @@
+// The keys that attention rules leave to queries, as an array: for providers and gradients that are
+// composed of array functions.
+#pragma once
+
+#include "catena/array/array.h"
+#include "catena/kernels/attention.h"
+
+namespace catena {
+
+// bool, true where a query may attend to a key by rules and mask, of a shape that broadcasts to
+// (batch, heads, queries, keys). On the device of q.
+Array allowed_keys(const AttentionCall& call);
+
+}  // namespace catena

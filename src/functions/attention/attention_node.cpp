@@ -1,0 +1,246 @@
+// The node of attention: one kernel each way, which keeps a number for each query; gradients of
+// higher order by products with scores in memory.
+#include "array/allowed_keys.h"
+#include "catena/array/creation.h"
+#include "catena/array/logic.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+#include "catena/functions/activation/softmax.h"
+#include "catena/functions/array/broadcast.h"
+#include "catena/functions/array/cast.h"
+#include "catena/functions/array/reshape.h"
+#include "catena/functions/math.h"
+#include "catena/functions/math/matmul.h"
+#include "catena/functions/math/sum.h"
+#include "functions/attention/attention_operands.h"
+#include "functions/common/support.h"
+
+namespace catena::functions {
+
+using Operand = AttentionOperand;
+
+AttentionCall AttentionArrays::call(const AttentionNumbers& n, const Array& out,
+                                    const Array& log_sum) {
+  const Shape shape = scores();
+  const auto broadcast = [&](Operand operand) {
+    const Array* a = given(operand);
+    return a == nullptr ? Array() : a->broadcast_to(shape);
+  };
+  mask_ = broadcast(Operand::kMask);
+  bias_ = broadcast(Operand::kBias);
+  return {.q = given(Operand::kQ),
+          .k = given(Operand::kK),
+          .v = given(Operand::kV),
+          .mask = mask_.defined() ? &mask_ : nullptr,
+          .bias = bias_.defined() ? &bias_ : nullptr,
+          .rules = {.causal = n.causal,
+                    .window = n.window,
+                    .key_lengths = given(Operand::kKeyLengths),
+                    .query_start = given(Operand::kQueryStart),
+                    .query_documents = given(Operand::kDocuments),
+                    .key_documents = given(Operand::kKeyDocuments)},
+          .scale = n.scale,
+          .softcap = n.softcap,
+          .dropout = n.dropout,
+          .bits = n.bits,
+          .out = &out,
+          .log_sum = &log_sum};
+}
+
+Shape AttentionArrays::scores() const {
+  const Shape &q = (*this)[Operand::kQ].shape(), &k = (*this)[Operand::kK].shape();
+  return {q[0], q[1], q[2], k[2]};
+}
+
+namespace {
+
+Array uninitialized_like(const Array& a) {
+  return Array::uninitialized(a.shape(), a.dtype(), a.device(), a.order());
+}
+Array zeros_of(const Array& a) { return zeros_like(a); }
+
+// The gradients on variables. Heads of a group attend to the same keys: their queries are rows of
+// one matrix.
+class RecordedGradients {
+ public:
+  RecordedGradients(const AttentionCall& call, const Variable& q, const Variable& k,
+                    const Variable& v, const Variable& bias)
+      : call_(call),
+        wide_(compute_dtype(q.dtype())),
+        q_(grouped(q)),
+        k_(stacked(k)),
+        v_(stacked(v)) {
+    Variable scores = of_heads(batch_matmul(q_, k_, false, true) * call.scale);
+    if (call.softcap > 0) {
+      tanh_ = tanh(scores / call.softcap);
+      scores = tanh_ * call.softcap;
+    }
+    if (bias.defined()) scores = scores + cast(bias, wide_);
+    Array allowed = allowed_keys(call);
+    if (call.bias) allowed = logical_and(allowed, greater(*call.bias, -kHuge));
+    p_ = softmax(where(Variable::constant(allowed), scores, -kHuge), 3) *
+         Variable::constant(allowed.astype(wide_));
+    if (call.dropout > 0) keep_ = Variable::constant(kept());
+  }
+
+  // Of y and log_sum_exp, either of which may be undefined.
+  void run(const Variable& gy, const Variable& glog_sum) {
+    const Variable g = gy.defined() ? grouped(gy) : Variable();
+    if (g.defined()) {
+      gv = batch_matmul(grouped(dropped(p_)), g, true, false);
+      gscores_ = dropped(of_heads(batch_matmul(g, v_, false, true)));
+      gscores_ = gscores_ - sum(p_ * gscores_, {3}, true);
+    }
+    if (glog_sum.defined()) {
+      const Variable own = expand_dims(glog_sum, 3);
+      gscores_ = gscores_.defined() ? gscores_ + own : own;
+    }
+    gscores_ = p_ * gscores_;
+    gbias = gscores_;
+    if (tanh_.defined()) gscores_ = gscores_ * (1 - tanh_ * tanh_);
+    const Variable gs = grouped(gscores_);
+    gq = batch_matmul(gs, k_) * call_.scale;
+    gk = batch_matmul(gs, q_, true, false) * call_.scale;
+  }
+
+  Variable gq, gk, gv, gbias;  // undefined: 0
+
+ private:
+  static constexpr double kHuge = 1e30;
+
+  int64_t groups() const { return call_.q->shape()[0] * call_.k->shape()[1]; }
+  Variable grouped(const Variable& a) const {
+    const Shape& shape = a.shape();
+    return reshape(cast(a, wide_), {groups(), shape[0] * shape[1] * shape[2] / groups(), shape[3]});
+  }
+  Variable stacked(const Variable& a) const {
+    return reshape(cast(a, wide_), {groups(), a.shape()[2], a.shape()[3]});
+  }
+  Variable of_heads(const Variable& a) const {
+    const Shape& q = call_.q->shape();
+    return reshape(a, {q[0], q[1], q[2], call_.k->shape()[2]});
+  }
+  Variable dropped(const Variable& a) const { return keep_.defined() ? a * keep_ : a; }
+  Array kept() const {
+    const Array x = ones(p_.shape(), {wide_, p_.device()}), y = empty_like(x);
+    kernels::dropout(x.device(), {x, call_.dropout, 1 / (1 - call_.dropout), call_.bits, y});
+    return y;
+  }
+
+  const AttentionCall& call_;
+  const Dtype wide_;
+  const Variable q_, k_, v_;
+  Variable tanh_, p_, keep_, gscores_;
+};
+
+// Saves all operands and both results.
+class AttentionNode final : public FunctionNode {
+ public:
+  AttentionNode(const AttentionPlaces& places, const AttentionNumbers& numbers)
+      : places_(places), numbers_(numbers) {}
+  std::string label() const override { return kAttention; }
+  // One kernel makes all gradients.
+  bool splits() const override { return false; }
+
+  void backward(BackwardContext& context) override {
+    const Variable gy = context.grad_output(0), glog_sum = context.grad_output(1);
+    if (!gy.defined() && !glog_sum.defined()) return;
+    Variable operands[kAttentionOperands];
+    AttentionArrays arrays;
+    for (size_t i = 0; i < kAttentionOperands; ++i) {
+      if (places_.of[i] < 0) continue;
+      operands[i] = context.input(places_.of[i]);
+      arrays[Operand(i)] = operands[i].data();
+    }
+    const Array out = context.output(0).data(), log_sum = context.output(1).data();
+    const AttentionCall call = arrays.call(numbers_, out, log_sum);
+    if (context.create_graph() && out.size() > 0 && call.k->shape()[2] > 0)
+      give_recorded(context, call, operands, gy, glog_sum);
+    else
+      give_by_kernel(context, call, gy, glog_sum);
+  }
+
+ private:
+  bool wants(BackwardContext& context, Operand operand) const {
+    return places_[operand] >= 0 && context.needs(places_[operand]);
+  }
+
+  void give_by_kernel(BackwardContext& context, const AttentionCall& call, const Variable& gy,
+                      const Variable& glog_sum) const {
+    const auto like = call.out->size() > 0 ? &uninitialized_like : &zeros_of;
+    const Array gq = like(*call.q), gk = like(*call.k), gv = like(*call.v);
+    const Array gout = gy.defined() ? gy.data() : zeros_like(*call.out);
+    const Array row = glog_sum.defined() ? glog_sum.data().contiguous() : Array();
+    const Array gbias = wants(context, Operand::kBias) ? bias_sums(call) : Array();
+    if (gout.size() > 0)
+      kernels::attention_grad(gq.device(), {.forward = call,
+                                            .gout = &gout,
+                                            .glog_sum = row.defined() ? &row : nullptr,
+                                            .gq = &gq,
+                                            .gk = &gk,
+                                            .gv = &gv,
+                                            .gbias = gbias.defined() ? &gbias : nullptr});
+    const auto give = [&](Operand operand, const Array& g) {
+      if (wants(context, operand)) context.set_grad(places_[operand], Variable::constant(g));
+    };
+    give(Operand::kQ, gq);
+    give(Operand::kK, gk);
+    give(Operand::kV, gv);
+    if (!gbias.defined()) return;
+    const VariableNode& bias = *inputs()[size_t(places_[Operand::kBias])];
+    give(Operand::kBias, gbias.reshape(bias.shape).astype(bias.dtype, false));
+  }
+
+  // For the gradient of a bias, of its shape with 4 axes.
+  Array bias_sums(const AttentionCall& call) const {
+    const Shape& own = inputs()[size_t(places_[Operand::kBias])]->shape;
+    Shape shape(4, 1);
+    for (int i = 0; i < own.ndim(); ++i) shape[size_t(4 - own.ndim() + i)] = own[size_t(i)];
+    const ArrayOptions options{call.log_sum->dtype(), call.q->device()};
+    return call.out->size() > 0 ? empty(shape, options) : zeros(shape, options);
+  }
+
+  void give_recorded(BackwardContext& context, const AttentionCall& call, const Variable* operands,
+                     const Variable& gy, const Variable& glog_sum) const {
+    RecordedGradients g(call, operands[0], operands[1], operands[2],
+                        operands[size_t(Operand::kBias)]);
+    g.run(gy, glog_sum);
+    const auto give = [&](Operand operand, const Variable& value) {
+      if (!wants(context, operand) || !value.defined()) return;
+      const Variable& x = operands[size_t(operand)];
+      const bool is_bias = operand == Operand::kBias;
+      const Variable own = is_bias ? sum_to(value, x.shape()) : reshape(value, x.shape());
+      context.set_grad(places_[operand], cast(own, x.dtype()));
+    };
+    give(Operand::kQ, g.gq);
+    give(Operand::kK, g.gk);
+    give(Operand::kV, g.gv);
+    give(Operand::kBias, g.gbias);
+  }
+
+  AttentionPlaces places_;
+  AttentionNumbers numbers_;
+};
+
+}  // namespace
+
+Variables run_attention(FunctionCall& call, const AttentionPlaces& places, AttentionArrays& arrays,
+                        const AttentionNumbers& numbers) {
+  const Array &q = arrays[Operand::kQ], &v = arrays[Operand::kV];
+  const Shape scores = arrays.scores();
+  const Shape shape{scores[0], scores[1], scores[2], v.shape()[3]};
+  const Array out = Array::uninitialized(shape, q.dtype(), q.device(), q.order());
+  const Array log_sum =
+      Array::uninitialized({scores[0], scores[1], scores[2]}, compute_dtype(q.dtype()), q.device());
+  if (out.size() > 0) kernels::attention(q.device(), arrays.call(numbers, out, log_sum));
+  call.note_work([&] { return element_count(scores) * (q.shape()[3] + v.shape()[3]); });
+  return call.record(Arrays{out, log_sum}, [&] {
+    auto node = make_node<AttentionNode>(places, numbers);
+    for (size_t i = 0; i < call.size(); ++i) node->save_input(int(i), call[i]);
+    node->save_output(0, out);
+    node->save_output(1, log_sum);
+    return node;
+  });
+}
+
+}  // namespace catena::functions

@@ -1,0 +1,95 @@
+#include "catena/functions/attention/multi_head_attention.h"
+
+#include "catena/functions/array/get_item.h"
+#include "catena/functions/array/split_axis.h"
+#include "catena/functions/array/transpose.h"
+#include "functions/attention/positions.h"
+
+namespace catena::functions {
+namespace {
+
+constexpr const char* kName = "MultiHeadAttention";
+
+int64_t depth_of(int64_t size, int64_t heads) {
+  CATENA_CHECK(ValueError, size > 0 && heads > 0 && size % heads == 0, kName,
+               ": expected heads that divide the size, got ", heads, " heads of ", size);
+  return size / heads;
+}
+
+int64_t groups_of(int64_t heads, const MultiHeadAttentionOptions& o) {
+  const int64_t groups = o.groups.value_or(heads);
+  CATENA_CHECK(ValueError, groups > 0 && heads % groups == 0, kName,
+               ": expected groups that divide the ", heads, " heads, got ", groups);
+  CATENA_CHECK(ValueError, o.dropout >= 0 && o.dropout < 1, kName,
+               ": expected a dropout of [0, 1), got ", o.dropout);
+  return groups;
+}
+
+LinearOptions projection(const MultiHeadAttentionOptions& o) {
+  CATENA_CHECK(ValueError, !o.initialW.array() && !o.initial_bias.array(), kName,
+               ": a start value is an array, but the projections have different shapes; give an "
+               "initializer, or assign to in_proj_W and the parameters of out_proj");
+  return {.nobias = o.nobias,
+          .initialW = o.initialW,
+          .initial_bias = o.nobias ? InitialValue() : o.initial_bias,
+          .dtype = o.dtype};
+}
+
+// (batch, positions, heads * depth) as (batch, heads, positions, depth), a view.
+Variable in_heads(const Variable& x, int64_t heads) {
+  const Shape& shape = x.shape();
+  return transpose(reshape(x, {shape[0], shape[1], heads, shape[2] / heads}), {0, 2, 1, 3});
+}
+
+}  // namespace
+
+MultiHeadAttention::MultiHeadAttention(int64_t size, int64_t heads,
+                                       const MultiHeadAttentionOptions& o)
+    : out_proj(size, size, projection(o)),
+      heads_(heads),
+      groups_(groups_of(heads, o)),
+      dropout_(o.dropout) {
+  Linear in_proj(size, size + 2 * groups_ * depth_of(size, heads), projection(o));
+  in_proj_W = std::move(in_proj.W);
+  if (!o.nobias) in_proj_b = std::move(in_proj.b);
+}
+
+Variable MultiHeadAttention::attend(const Variable& q, const Variable& k, const Variable& v,
+                                    const AttentionOptions& given) const {
+  AttentionOptions options = given;
+  if (options.dropout == 0 && training()) options.dropout = dropout_;
+  const Variable y = scaled_dot_product_attention(in_heads(q, heads_), in_heads(k, groups_),
+                                                  in_heads(v, groups_), options);
+  const Variable joined = reshape(transpose(y, {0, 2, 1, 3}), q.shape());
+  return at_positions(out_proj, joined);
+}
+
+Variable MultiHeadAttention::operator()(const VariableOperand& operand,
+                                        const AttentionOptions& options) const {
+  const Variable& x = operand.variable(kName);
+  check_positions(kName, "x", x, size());
+  const Variable all =
+      in_proj_b ? linear(as_rows(x), in_proj_W, *in_proj_b) : linear(as_rows(x), in_proj_W);
+  const int64_t of_keys = size() / heads_ * groups_;
+  const Variables parts = split_axis(as_positions(all, x), {size(), size() + of_keys}, 2);
+  return attend(parts[0], parts[1], parts[2], options);
+}
+
+Variable MultiHeadAttention::operator()(const VariableOperand& operand,
+                                        const VariableOperand& memory_operand,
+                                        const AttentionOptions& options) const {
+  const Variable &x = operand.variable(kName), &memory = memory_operand.variable(kName);
+  check_positions(kName, "x", x, size());
+  check_positions(kName, "memory", memory, size());
+  const auto projected = [&](const Variable& from, const Slice& rows) {
+    const Variable W = get_item(in_proj_W, {rows});
+    const Variable flat = in_proj_b ? linear(as_rows(from), W, get_item(*in_proj_b, {rows}))
+                                    : linear(as_rows(from), W);
+    return as_positions(flat, from);
+  };
+  const Variable q = projected(x, Slice(0, size()));
+  const Variables kv = split_axis(projected(memory, Slice(size(), none)), 2, 2);
+  return attend(q, kv[0], kv[1], options);
+}
+
+}  // namespace catena::functions
