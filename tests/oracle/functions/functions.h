@@ -51,6 +51,7 @@ using Functions = std::map<std::string, Function>;
 
 void add_activation(Functions& functions);
 void add_arrays(Functions& functions);
+void add_attention(Functions& functions);
 void add_connection(Functions& functions);
 void add_evaluation(Functions& functions);
 void add_loss(Functions& functions);

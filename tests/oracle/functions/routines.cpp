@@ -7,6 +7,7 @@ Routines all_routines() {
   Functions functions;
   add_activation(functions);
   add_arrays(functions);
+  add_attention(functions);
   add_connection(functions);
   add_evaluation(functions);
   add_loss(functions);
