@@ -73,25 +73,16 @@ TEST_P(Casts, Closeness) {
   EXPECT_TRUE(array_equal(ints({1, 2}), numbers({1, 2})));
 }
 
-TEST_P(Casts, OneBoundAndMethods) {
+TEST_P(Casts, OneBoundAndExtremes) {
   const Array a = counting({2, 3});
   EXPECT_EQ(values(clip(a, none, 3)), (V{0, 1, 2, 3, 3, 3}));
   EXPECT_EQ(values(clip(a, 2, none)), (V{2, 2, 2, 3, 4, 5}));
   EXPECT_EQ(values(a.clip(1, numbers({2, 3, 4}))), (V{1, 1, 2, 2, 3, 4}));
-  EXPECT_EQ(values(a.sum(0)), (V{3, 5, 7}));
   EXPECT_EQ(values(a.max(1)), (V{2, 5}));
   EXPECT_EQ(values(a.min()), (V{0}));
   EXPECT_EQ(values(a.ptp(0)), (V{3, 3, 3}));
-  EXPECT_EQ(values(a.mean()), (V{2.5}));
-  EXPECT_EQ(values(a.prod({1, true})), (V{0, 60}));
-  EXPECT_EQ(values(a.var(0, 1)), (V{4.5, 4.5, 4.5}));
-  EXPECT_EQ(values(a.std(0)), (V{1.5, 1.5, 1.5}));
   EXPECT_EQ(values(a.argmax(1)), (V{2, 2}));
   EXPECT_EQ(values(a.argmin()), (V{0}));
-  EXPECT_EQ(values(a.any()), (V{1}));
-  EXPECT_EQ(values(a.all()), (V{0}));
-  EXPECT_EQ(values(a.trace()), (V{4}));
-  EXPECT_EQ(values(a.take(ints({4, 0}))), (V{4, 0}));
   EXPECT_THROW(zeros({0}, GetParam()).max(), ValueError);
   EXPECT_THROW(zeros({0}, GetParam()).ptp(), ValueError);
 }

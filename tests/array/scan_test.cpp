@@ -361,9 +361,15 @@ TEST_P(Scan, WhatWaitsIsRefusedInAGraph) {
   expect_contains(captured([&] { nonzero(a); }), {"nonzero: the host waits"});
   expect_contains(captured([&] { bincount(a); }), {"bincount: the host waits"});
   expect_contains(captured([&] { histogram(a); }), {"histogram: the host waits"});
-  Array sums;
-  cuda::Graph graph = cuda::Graph::capture(device, [&] { sums = cumsum(a); });
+  expect_contains(captured([&] { unique(a); }), {"unique: the host waits"});
+  expect_contains(captured([&] { digitize(a, a); }), {"digitize: the host waits"});
+  Array sums, sorted;
+  cuda::Graph graph = cuda::Graph::capture(device, [&] {
+    sums = cumsum(a);
+    sorted = sort(a(Slice(none, none, -1)));
+  });
   graph.launch();
+  expect_equal(sorted, a, "sort in a graph");
   EXPECT_EQ(sums.to_vector<int64_t>(), (Ints{0, 1, 3, 6, 10, 15, 21, 28, 36, 45}));
 }
 

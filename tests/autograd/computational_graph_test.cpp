@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>

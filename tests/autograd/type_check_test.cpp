@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <numeric>
 #include <sstream>
 #include <thread>
 
@@ -260,95 +259,11 @@ TEST(TypeCheck, FunctionsKeepTheHalves) {
   }
 }
 
-// Rows of the tutorial ------------------------------------------------------------------------
-
-TEST(TypeCheckTutorial, TUT_26_Texts) {
-  EXPECT_EQ(failure(types_of({{1, 2, 3}})[0].ndim() == 2),
-            "Expect: in_types[0].ndim == 2\nActual: 3 != 2");
-}
-
-TEST(TypeCheckTutorial, TUT_27_Dtype) {
-  const TypeInfoTuple in = types_of({{2}}, Dtype::kFloat32);
-  EXPECT_EQ(failure(in[0].dtype() == dtype::float64),
-            "Expect: in_types[0].dtype == float64\nActual: float32 != float64");
-  EXPECT_EQ(failure(in[0].dtype().kind() == "f"), "");
-}
-
-TEST(TypeCheckTutorial, TUT_28_Arithmetic) {
-  const TypeInfoTuple in = types_of({{3}, {1}});
-  EXPECT_EQ(failure(in[0].shape(0) == in[1].shape(0) * 4),
-            "Expect: in_types[0].shape[0] == in_types[1].shape[0] * 4\nActual: 3 != 4");
-}
-
-TEST(TypeCheckTutorial, TUT_29_NamedValue) {
-  const TypeInfoTuple in = types_of({{3}});
-  EXPECT_EQ(failure(in[0].shape(0) == tc::Variable(4, "in_size")),
-            "Expect: in_types[0].shape[0] == in_size\nActual: 3 != 4");
-  EXPECT_EQ(failure(in[0].shape(0) == 4), "Expect: in_types[0].shape[0] == 4\nActual: 3 != 4");
-}
-
-TEST(TypeCheckTutorial, TUT_30_Call) {
-  const auto sum = tc::Variable(
-      [](const Shape& s) { return std::accumulate(s.begin(), s.end(), int64_t(0)); }, "sum");
-  const TypeInfoTuple in = types_of({{3, 4}});
-  EXPECT_EQ(failure(sum(in[0].shape()) == 10),
-            "Expect: sum(in_types[0].shape) == 10\nActual: 7 != 10");
-  EXPECT_EQ(failure(sum(in[0].shape()) == 7), "");
+TEST(TypeCheck, FunctionsAreCalledWhenAnExpressionIs) {
   const auto larger = tc::Variable([](int64_t a, int64_t b) { return std::max(a, b); }, "larger");
-  EXPECT_EQ(larger(in[0].shape(0) + 1, 9).str(), "larger(in_types[0].shape[0] + 1, 9)");
-  EXPECT_EQ(larger(in[0].shape(0) + 1, 9).eval(), 9);
-}
-
-TEST(TypeCheckTutorial, TUT_31_ErrorOfOnesOwn) {
   const TypeInfoTuple in = types_of({{3, 4}});
-  const Shape shape = in[0].shape().eval();
-  const TypeInfo type = in[0].eval();
-  const int64_t extent = in[0].shape(0).eval();
-  EXPECT_EQ(shape, type.shape());
-  EXPECT_EQ(extent, 3);
-  EXPECT_EQ(failure_of([] { throw InvalidType("Shape is expected to be ...", "Shape is ..."); }),
-            "Expect: Shape is expected to be ...\nActual: Shape is ...");
-}
-
-TEST(TypeCheckTutorial, TUT_32_Order) {
-  const auto check = [](const TypeInfoTuple& in) {
-    return failure_of([&] {
-      expect(in.size() == 2);
-      const auto [x, y] = in.unpack<2>();
-      expect(x.dtype() == dtype::float32, x.ndim() == 3, x.shape(1) == 2);
-    });
-  };
-  EXPECT_EQ(check(types_of({{}})), "Expect: in_types.size == 2\nActual: 1 != 2");
-  EXPECT_EQ(check(types_of({{}, {}})), "Expect: in_types[0].ndim == 3\nActual: 0 != 3");
-  EXPECT_EQ(check(types_of({{1, 3, 1}, {}})), "Expect: in_types[0].shape[1] == 2\nActual: 3 != 2");
-  EXPECT_EQ(check(types_of({{1, 2, 1}, {}})), "");
-  const TypeInfoTuple none({}, "out_types");  // an index is not lazy
-  EXPECT_EQ(failure_of([&] { expect(none.size() == 2, none[0].ndim() == 3); }),
-            "Expect: out_types.size > 0\nActual: 0 <= 0");
-}
-
-// MulAdd of the tutorial with the check it would have there.
-struct MulAdd : Function {
-  void check_type_forward(const TypeInfoTuple& in) const override {
-    expect(in.size() == 3);
-    const auto [x, y, z] = in.unpack<3>();
-    expect(x.dtype() == y.dtype(), y.dtype() == z.dtype(), x.shape() == y.shape(),
-           y.shape() == z.shape());
-  }
-  Arrays forward(const Arrays& in) override { return {in[0] * in[1] + in[2]}; }
-  Arrays backward(const Arrays& in, const Arrays& gw) override {
-    return {in[1] * gw[0], in[0] * gw[0], gw[0]};
-  }
-};
-
-TEST(TypeCheckTutorial, TUT_19_MulAddComparesShapes) {
-  const Variable x(array({1.0, 2.0})), y(array({3.0, 4.0})), z(array({5.0, 6.0}));
-  EXPECT_EQ(call(MulAdd(), x, y, z).data().to_vector<double>(), (std::vector<double>{8, 14}));
-  EXPECT_EQ(failure_of([&] {
-              call(MulAdd(), x, y, Variable(zeros({2, 1})));
-            }),
-            "Invalid operation is performed in: MulAdd (Forward)\n\n"
-            "Expect: in_types[1].shape == in_types[2].shape\nActual: (2,) != (2, 1)");
+  EXPECT_EQ(failure(larger(in[0].shape(0) + 1, 9) == 4),
+            "Expect: larger(in_types[0].shape[0] + 1, 9) == 4\nActual: 9 != 4");
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // Array operations on one GPU that are bound by memory, against a device copy, and the host cost of
 // a small one, against an empty kernel. Vectors of ids, and the gradient of their table.
-#include <cstdio>
 
 #include "catena/catena.h"
 #include "catena/core/backend.h"

@@ -1,6 +1,6 @@
 // Training steps on one GPU, eager and replayed as one CUDA graph, against what their launches or
 // their matrix products alone take.
-#include <cstdio>
+#include <functional>
 
 #include "catena/array/creation.h"
 #include "catena/autograd/parameter.h"
@@ -36,6 +36,10 @@ struct Bench {
   void update(catena::Dtype dtype);
   void network(const std::string& title, const std::string& network, int64_t batch,
                const std::string& rule, bool tf32, catena::Dtype dtype, const Goals& goals);
+  // A step of a row's name and limit, and a graph of the step that can be captured.
+  void eager_and_replayed(Row row, const Goals& goals, const Sampling& sampling,
+                          catena::Optimizer& optimizer, const std::function<void()>& step,
+                          const std::function<void()>& captured);
   // The matrix products of a step called back to back, then the update's pass over memory.
   double products_us(const std::vector<int64_t>& widths, int64_t batch, bool tf32, double update,
                      const Sampling& sampling) const;
@@ -92,6 +96,24 @@ void Bench::chain() {
              .goal = 170});
 }
 
+void Bench::eager_and_replayed(Row row, const Goals& goals, const Sampling& sampling,
+                               catena::Optimizer& optimizer, const std::function<void()>& step,
+                               const std::function<void()>& captured) {
+  const std::string name = row.name;
+  row.unit = "us";
+  row.name = name + ", eager";
+  row.value = wall_time(sampling, device, step).median * 1e6;
+  row.goal = goals.eager;
+  table.row(row);
+  for (int i = 0; i < 3; ++i) captured();
+  optimizer.prepare_for_capture();
+  catena::cuda::Graph graph = catena::cuda::Graph::capture(device, captured);
+  row.name = name + ", replayed";
+  row.value = wall_time(sampling, device, [&] { graph.launch(); }).median * 1e6;
+  row.goal = goals.replayed;
+  table.row(row);
+}
+
 void Bench::mnist(const std::string& rule, int64_t batch, bool tf32, const Goals& goals) {
   set_precision(tf32);
   MnistStep mnist(device, batch);
@@ -100,28 +122,13 @@ void Bench::mnist(const std::string& rule, int64_t batch, bool tf32, const Goals
   const Sampling sampling{20, runs, calls};
   const double limit = products_us(mnist.widths(), batch, tf32,
                                    update_bytes(rule, mnist.model().parameter_count()), sampling);
-  const std::string name = "MNIST step, batch " + std::to_string(batch) + ", " + rule;
-  const std::string limit_name = "8 products + one pass";
-  const double eager = wall_time(sampling, device, [&] { mnist.step(*optimizer); }).median * 1e6;
-  table.row({.name = name + ", eager",
-             .precision = name_of(tf32),
-             .value = eager,
-             .unit = "us",
-             .limit = limit,
-             .limit_name = limit_name,
-             .goal = goals.eager});
-  for (int i = 0; i < 3; ++i) mnist.step_at_cursor(*optimizer);
-  optimizer->prepare_for_capture();
-  catena::cuda::Graph graph =
-      catena::cuda::Graph::capture(device, [&] { mnist.step_at_cursor(*optimizer); });
-  const double replayed = wall_time(sampling, device, [&] { graph.launch(); }).median * 1e6;
-  table.row({.name = name + ", replayed",
-             .precision = name_of(tf32),
-             .value = replayed,
-             .unit = "us",
-             .limit = limit,
-             .limit_name = limit_name,
-             .goal = goals.replayed});
+  eager_and_replayed(
+      {.name = "MNIST step, batch " + std::to_string(batch) + ", " + rule,
+       .precision = name_of(tf32),
+       .limit = limit,
+       .limit_name = "8 products + one pass"},
+      goals, sampling, *optimizer, [&] { mnist.step(*optimizer); },
+      [&] { mnist.step_at_cursor(*optimizer); });
 }
 
 void Bench::linear_stack() {
@@ -167,26 +174,13 @@ void Bench::update(catena::Dtype dtype) {
 void Bench::network(const std::string& title, const std::string& network, int64_t batch,
                     const std::string& rule, bool tf32, catena::Dtype dtype, const Goals& goals) {
   set_precision(tf32);
-  NetworkStep step(network, device, batch, dtype);
+  NetworkStep network_step(network, device, batch, dtype);
   const auto optimizer = make_rule(rule);
-  optimizer->setup(step.model());
-  const Sampling sampling{10, quick ? 3 : 7, 20};
-  const std::string name = title + ", batch " + std::to_string(batch) + ", " + rule,
-                    precision = tf32 ? name_of(tf32) : catena::name(dtype);
-  const double eager = wall_time(sampling, device, [&] { step.step(*optimizer); }).median;
-  table.row({.name = name + ", eager",
-             .precision = precision,
-             .value = eager * 1e6,
-             .unit = "us",
-             .goal = goals.eager});
-  optimizer->prepare_for_capture();
-  catena::cuda::Graph graph = catena::cuda::Graph::capture(device, [&] { step.step(*optimizer); });
-  const double replayed = wall_time(sampling, device, [&] { graph.launch(); }).median;
-  table.row({.name = name + ", replayed",
-             .precision = precision,
-             .value = replayed * 1e6,
-             .unit = "us",
-             .goal = goals.replayed});
+  optimizer->setup(network_step.model());
+  const auto step = [&] { network_step.step(*optimizer); };
+  eager_and_replayed({.name = title + ", batch " + std::to_string(batch) + ", " + rule,
+                      .precision = tf32 ? name_of(tf32) : catena::name(dtype)},
+                     goals, {10, quick ? 3 : 7, 20}, *optimizer, step, step);
 }
 
 int body(int argc, char** argv) {

@@ -5,7 +5,6 @@
 // the case has to read and write once. On a GPU the cases of 10^3 elements have a second row, ",
 // host": the host's time for a call beside as many launches of an empty kernel as the call makes.
 #include <algorithm>
-#include <cstdio>
 #include <functional>
 
 #include "catena/catena.h"

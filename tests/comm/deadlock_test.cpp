@@ -1,5 +1,6 @@
 // Calls that wait for each other in a circle: found at the call that closes it, over threads. Over
-// processes: tests/mpi/deadlocks.cpp.
+// processes: tests/mpi/deadlocks.cpp; groups, collectives and parts of jobs:
+// diagnosis/deadlock_test.cpp.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -40,18 +41,6 @@ TEST(ThreadsDeadlock, TwoRanksThatReceiveFromEachOther) {
   EXPECT_LT(o.seconds, 1.5) << "waits are looked at after two seconds";
 }
 
-TEST(ThreadsDeadlock, ARingOfSends) {
-  const Outcome o = outcome_of(3, [](Communicator& comm) {
-    comm.send(some(comm), (comm.rank() + 1) % 3);
-    comm.recv(some(comm), (comm.rank() + 2) % 3);
-  });
-  for (const std::string& text : o.texts)
-    expect_contains(text, {"rank 0 waited in send #1 float32[4] to rank 1",
-                           "rank 1 waited in send #1 float32[4] to rank 2",
-                           "rank 2 waited in send #1 float32[4] to rank 0"});
-  EXPECT_LT(o.seconds, 1.5) << "waits are looked at after two seconds";
-}
-
 // It ends the others as well, who would not wait for each other.
 TEST(ThreadsDeadlock, DoesNotWaitForRanksThatCompute) {
   const Outcome o = outcome_of(3, [](Communicator& comm) {
@@ -61,26 +50,6 @@ TEST(ThreadsDeadlock, DoesNotWaitForRanksThatCompute) {
   });
   for (const std::string& text : o.texts) expect_contains(text, {"deadlock", "rank 0 waited in"});
   EXPECT_LT(o.seconds, 1.8);
-}
-
-TEST(ThreadsDeadlock, OfGroups) {
-  const Outcome o = outcome_of(
-      2, [](Communicator& comm) { comm.group([&] { comm.recv(some(comm), 1 - comm.rank()); }); });
-  for (const std::string& text : o.texts)
-    expect_contains(text, {"rank 0 waited in recv #1", "rank 1 waited in recv #1"});
-}
-
-TEST(ThreadsDeadlock, OfAMessageAndACollective) {
-  const Outcome o = outcome_of(3, [](Communicator& comm) {
-    if (comm.rank() == 0)
-      comm.recv(some(comm), 1);
-    else if (comm.rank() == 1)
-      comm.all_reduce(some(comm));
-    else
-      std::this_thread::sleep_for(milliseconds(300));
-  });
-  expect_contains(o.texts[0], {"rank 0 waited in recv #1", "rank 1 waited in all_reduce #1"});
-  expect_contains(o.texts[1], {"rank 0 waited in recv #1", "rank 1 waited in all_reduce #1"});
 }
 
 // Orders without a deadlock, with late ranks, many times.
@@ -107,17 +76,6 @@ TEST(ThreadsDeadlock, IsNotFoundInOrdersThatEnd) {
     }
   });
   for (const std::string& text : o.texts) EXPECT_EQ(text, "");
-}
-
-TEST(ThreadsDeadlock, OfAPartNamesTheRanksOfTheJob) {
-  const Outcome o = outcome_of(4, [](Communicator& comm) {
-    const CommunicatorPtr part = comm.split(comm.rank() / 2);
-    if (comm.rank() >= 2) part->recv(some(comm), 1 - part->rank());
-    comm.barrier();
-  });
-  for (const std::string& text : o.texts)
-    expect_contains(text, {"rank 0 waited in recv #1",
-                           " (ranks of a part of the job: 0, 1 are ranks 2, 3 of the job)"});
 }
 
 }  // namespace

@@ -96,11 +96,7 @@ TEST(ExampleErrorsTest, GraphsNeedOneGpu) {
   const SmallData data;
   const TempFolder out;
   const Words common{"--data", data.path(), "--out", out.path(), "--graph"};
-  const auto with_graph = [&](const std::string& name) {
-    Words words{program(name)};
-    words.insert(words.end(), common.begin(), common.end());
-    return words;
-  };
+  const auto with_graph = [&](const std::string& name) { return with({program(name)}, common); };
   Words on_cpu = with_graph("train_mnist");
   on_cpu.insert(on_cpu.end(), {"--gpu", "-1"});
   expect_refused(on_cpu, {"--graph", "need a GPU", "cpu:0"});

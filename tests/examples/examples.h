@@ -26,6 +26,16 @@ using Words = std::vector<std::string>;
 
 inline std::string program(const std::string& name) { return std::string(PROGRAMS "/") + name; }
 
+inline Words with(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+#ifdef CATENA_RUN
+inline Words on_ranks(int ranks, const Words& own) {
+  return with({CATENA_RUN, "-n", std::to_string(ranks), "--cpu"}, own);
+}
+#endif
+
 struct Finished {
   int status = -1;  // exit code, or 128 + signal; 124 after the time limit
   std::string out, err;

@@ -40,10 +40,9 @@ TEST(GanExample, GoesOnAsIfItHadNotEnded) {
   const SmallData data;
   const TempFolder folder;
   const auto train = [&](const std::string& out, const Words& more) {
-    Words words{program("train_gan"), "--device=cpu", "--data=" + data.path(),
-                "--batchsize=100",    "--warmup=2",   "--out=" + (folder / out)};
-    words.insert(words.end(), more.begin(), more.end());
-    const Finished result = run(words);
+    const Finished result = run(with({program("train_gan"), "--device=cpu", "--data=" + data.path(),
+                                      "--batchsize=100", "--warmup=2", "--out=" + (folder / out)},
+                                     more));
     EXPECT_EQ(result.status, 0) << result.all();
   };
   train("whole", {"--epoch=3"});
@@ -63,19 +62,14 @@ TEST(GanExample, GoesOnAsIfItHadNotEnded) {
 TEST(GanExample, TrainsOnTwoRanks) {
   const SmallData data;
   const TempFolder folder;
-  Words words{CATENA_RUN, "-n", "2", "--cpu"};
-  const Words own = short_run(data, folder / "out");
-  words.insert(words.end(), own.begin(), own.end());
-  expect_a_gan(run(words), folder / "out");
+  expect_a_gan(run(on_ranks(2, short_run(data, folder / "out"))), folder / "out");
 }
 
 TEST(GanExample, TrainsWithOneNetworkOnEachRank) {
   const SmallData data;
   const TempFolder folder;
-  Words words{CATENA_RUN, "-n", "2", "--cpu"};
   const Words own = short_run(data, folder / "out", "train_gan_split");
-  words.insert(words.end(), own.begin(), own.end());
-  expect_a_gan(run(words), folder / "out");
+  expect_a_gan(run(on_ranks(2, own)), folder / "out");
   EXPECT_EQ(run(own).status, 1) << "it is for two ranks";
 }
 #endif

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 
 #include "catena/array/creation.h"
 #include "catena/array/io.h"
@@ -98,10 +97,9 @@ TEST(ImagenetExample, SideHeadsCountLess) {
 }
 
 Words train(const std::string& out, const Words& more) {
-  Words words{program("train_imagenet"), "--device=cpu", "--batchsize=2", "--epoch=1",
-              "--loaderjob=2",           "--out=" + out};
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
+  return with({program("train_imagenet"), "--device=cpu", "--batchsize=2", "--epoch=1",
+               "--loaderjob=2", "--out=" + out},
+              more);
 }
 
 TEST(ImagenetExample, TrainsOnMadePictures) {
@@ -117,11 +115,9 @@ TEST(ImagenetExample, TrainsOnMadePictures) {
 #ifdef CATENA_RUN
 TEST(ImagenetExample, TrainsOnRanks) {
   const TempFolder out;
-  Words words{CATENA_RUN, "-n", "2", "--cpu"};
   Words one = train(out / "out", {"--synthetic=4"});
   one.erase(one.begin() + 1);
-  words.insert(words.end(), one.begin(), one.end());
-  const Finished result = run(words);
+  const Finished result = run(on_ranks(2, one));
   EXPECT_EQ(result.status, 0) << result.all();
   EXPECT_TRUE(std::filesystem::exists(out / "out/model.npz"));
 }
@@ -147,9 +143,7 @@ class Pictures {
   std::string list() const { return folder_ / "list"; }
   std::string operator/(const std::string& name) const { return folder_ / name; }
   Finished compute_mean(const Words& more) const {
-    Words words{program("compute_mean"), list(), "--root", folder_.path()};
-    words.insert(words.end(), more.begin(), more.end());
-    return run(words);
+    return run(with({program("compute_mean"), list(), "--root", folder_.path()}, more));
   }
 
  private:

@@ -62,21 +62,10 @@ TEST(LaunchedExampleTest, SlicesGiveOneModelOnAnyNumberOfRanks) {
   const SmallData data;
   const TempFolder out;
   const auto train = [&](int ranks, const std::string& folder, const Words& more) {
-    Words words{CATENA_RUN,
-                "-n",
-                std::to_string(ranks),
-                "--cpu",
-                program("train_mnist_distributed"),
-                "--data",
-                data.path(),
-                "--out",
-                out / folder,
-                "--epoch",
-                "1",
-                "--dropout",
-                "0.3"};
-    words.insert(words.end(), more.begin(), more.end());
-    return run(words);
+    return run(
+        with({CATENA_RUN, "-n", std::to_string(ranks), "--cpu", program("train_mnist_distributed"),
+              "--data", data.path(), "--out", out / folder, "--epoch", "1", "--dropout", "0.3"},
+             more));
   };
   for (const int ranks : {1, 2, 4})
     expect_trained(train(ranks, std::to_string(ranks), {"--slices", "8"}));

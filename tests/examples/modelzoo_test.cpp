@@ -26,9 +26,7 @@ using modelzoo::ModelType;
 
 Words evaluation(const std::string& dataset, const std::string& type, const std::string& model,
                  const Words& more = {}) {
-  Words words{program("evaluate_caffe_net"), dataset, type, model, "--loaderjob=2"};
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
+  return with({program("evaluate_caffe_net"), dataset, type, model, "--loaderjob=2"}, more);
 }
 
 std::string problem(const Words& words) {
@@ -217,11 +215,8 @@ TEST_F(ModelzooExample, EvaluatesOnAGpu) {
 #ifdef CATENA_RUN
 // Four ranks share five pictures two by two: some have none of a batch.
 TEST_F(ModelzooExample, RanksEvaluateAsOneProcess) {
-  Words words{CATENA_RUN, "-n", "4", "--cpu"};
-  const Words rest =
-      evaluation(arrays(), "caffenet", model(), {"--mean=128,128,128", "--batchsize=2"});
-  words.insert(words.end(), rest.begin(), rest.end());
-  const Finished result = run(words);
+  const Finished result = run(on_ranks(
+      4, evaluation(arrays(), "caffenet", model(), {"--mean=128,128,128", "--batchsize=2"})));
   expect_near(found_in(result), plain_.expected());
   expect_contains(result.out, {"5 pictures, of which 0"});
 }

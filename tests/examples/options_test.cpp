@@ -2,8 +2,6 @@
 // earlier versions are accepted; a checkpoint knows its batch size and its seed.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "catena/core/device.h"
 #include "error_text.h"
 #include "examples.h"
@@ -120,9 +118,9 @@ TEST(ExampleOptions, ResumeRefusesAnotherBatchSizeOrSeed) {
     const TempFolder folder;
     const std::string path = folder / "checkpoint.npz";
     const auto train = [&](const Words& more) {
-      Words words{program(name), "--device=cpu", "--data=" + data.path(), "--out=" + folder.path()};
-      words.insert(words.end(), more.begin(), more.end());
-      return run(words);
+      return run(
+          with({program(name), "--device=cpu", "--data=" + data.path(), "--out=" + folder.path()},
+               more));
     };
     const Finished first = train({"-e1", "-b25", "--seed=3"});
     EXPECT_EQ(first.status, 0) << first.all();

@@ -43,9 +43,7 @@ TEST(ParallelExamples, AWrongScheduleIsNamed) {
 
 TEST(ParallelExamples, TakeDevicesBatchSizeAndSeed) {
   const auto losses = [](const Words& more) {
-    Words words{program("pipeline_one_process"), "1f1b", "2"};
-    words.insert(words.end(), more.begin(), more.end());
-    const Finished result = run(words);
+    const Finished result = run(with({program("pipeline_one_process"), "1f1b", "2"}, more));
     EXPECT_EQ(result.status, 0) << result.all();
     return losses_in(result);
   };

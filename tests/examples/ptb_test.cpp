@@ -2,9 +2,7 @@
 // regular in it, over ranks as in one process, and says what is wrong with a text.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <set>
 
 #include "catena/array/io.h"
 #include "catena/array/math.h"
@@ -46,17 +44,10 @@ struct How {
 };
 
 Words train(const Text& text, const std::string& out, const How& how = {}) {
-  Words words{program("train_ptb"),
-              "--device=cpu",
-              "--unit=16",
-              "--batchsize=4",
-              "--window=5",
-              "--data=" + text.path(),
-              "--out=" + out,
-              std::string("--epoch=") + how.epochs,
-              std::string("--dropout=") + how.dropout};
-  words.insert(words.end(), how.more.begin(), how.more.end());
-  return words;
+  return with({program("train_ptb"), "--device=cpu", "--unit=16", "--batchsize=4", "--window=5",
+               "--data=" + text.path(), "--out=" + out, std::string("--epoch=") + how.epochs,
+               std::string("--dropout=") + how.dropout},
+              how.more);
 }
 
 double perplexity(const Finished& result) {
@@ -158,9 +149,8 @@ TEST(PtbExample, RanksTrainAsOneProcess) {
   const Text text;
   const TempFolder out;
   const How exact{.epochs = "2", .dropout = "0"};
-  Words two{CATENA_RUN, "-n", "2", "--cpu"};
-  for (const std::string& word : train(text, out / "two", exact)) two.push_back(word);
-  EXPECT_NEAR(perplexity(run(train(text, out / "one", exact))), perplexity(run(two)), 0.011);
+  EXPECT_NEAR(perplexity(run(train(text, out / "one", exact))),
+              perplexity(run(on_ranks(2, train(text, out / "two", exact)))), 0.011);
   const auto a = load_npz(out / "one/model.npz"), b = load_npz(out / "two/model.npz");
   for (const auto& [name, array] : a) {
     if (name == "h" || name == "c") continue;  // of the rank's own streams
@@ -172,9 +162,8 @@ TEST(PtbExample, RanksTrainAsOneProcess) {
 TEST(PtbExample, SaysWhatIsWrongWithATextOrAnOption) {
   const TempFolder folder;
   const auto problem = [&](const std::string& data, const Words& more = {}) {
-    Words words{program("train_ptb"), "--data", data, "--out", folder / "out"};
-    words.insert(words.end(), more.begin(), more.end());
-    const Finished result = run(words);
+    const Finished result =
+        run(with({program("train_ptb"), "--data", data, "--out", folder / "out"}, more));
     EXPECT_NE(result.status, 0) << result.all();
     return result.err;
   };

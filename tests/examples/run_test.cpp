@@ -95,10 +95,14 @@ TEST_P(ResumeTest, TwoEpochsAndThreeEqualFive) {
 }
 INSTANTIATE_TEST_SUITE_P(Rules, ResumeTest, ::testing::Values("sgd", "adam", "adamw"));
 
+class ExamplesTest : public ::testing::Test {
+ protected:
+  const TempFolder folder;
+};
+
 // Weights stay in float32; products round their operands, so that the model is another one than
 // without.
-TEST(ExamplesTest, AutocastTrainsFloat32Weights) {
-  const TempFolder folder;
+TEST_F(ExamplesTest, AutocastTrainsFloat32Weights) {
   const std::string with = folder / "with", without = folder / "without";
   expect_trained(run(train("train_mnist", with, {"--epoch", "2", "--autocast"})));
   expect_trained(run(train("train_mnist", without, {"--epoch", "2"})));
@@ -108,15 +112,14 @@ TEST(ExamplesTest, AutocastTrainsFloat32Weights) {
 }
 
 // The averages of its normalizations are part of the model and of the checkpoint.
-TEST(ExamplesTest, ResidualNetworkResumes) {
+TEST_F(ExamplesTest, ResidualNetworkResumes) {
   const SmallData few(50, 20);
-  const TempFolder folder;
   const std::string whole = folder / "whole", parts = folder / "parts";
   const auto train = [&](const std::string& out, const std::string& epochs, const Words& more) {
-    Words words{program("train_mnist"), "--device=cpu", "--model=resnet",   "--batchsize=20",
-                "--data=" + few.path(), "--out=" + out, "--epoch=" + epochs};
-    words.insert(words.end(), more.begin(), more.end());
-    expect_trained(run(words));
+    expect_trained(
+        run(with({program("train_mnist"), "--device=cpu", "--model=resnet", "--batchsize=20",
+                  "--data=" + few.path(), "--out=" + out, "--epoch=" + epochs},
+                 more)));
   };
   train(whole, "2", {});
   train(parts, "1", {});
@@ -128,8 +131,7 @@ TEST(ExamplesTest, ResidualNetworkResumes) {
     EXPECT_TRUE(model.contains(name)) << name;
 }
 
-TEST(ExamplesTest, LeNetHasTwoConvolutionsAndTwoLinearLayers) {
-  const TempFolder folder;
+TEST_F(ExamplesTest, LeNetHasTwoConvolutionsAndTwoLinearLayers) {
   const Words options{"--epoch", "1", "--model", "lenet", "--dropout", "0.5"};
   expect_trained(run(train("train_mnist", folder / "out", options)));
   const auto model = load_npz(folder / "out/model.npz");
@@ -146,8 +148,7 @@ TEST(ExamplesTest, LeNetHasTwoConvolutionsAndTwoLinearLayers) {
 }
 
 // The labels say which quarter of the image is bright: a network of the right shape finds that.
-TEST(ExamplesTest, LeNetLearns) {
-  const TempFolder folder;
+TEST_F(ExamplesTest, LeNetLearns) {
   const std::string data = folder / "data";
   std::filesystem::create_directory(data);
   write_quarters(data);
@@ -157,8 +158,7 @@ TEST(ExamplesTest, LeNetLearns) {
   EXPECT_EQ(result.last_line(), "test accuracy 1.0000") << result.all();
 }
 
-TEST(ExamplesTest, UnitsAreTheHiddenSizeOfTheMlp) {
-  const TempFolder folder;
+TEST_F(ExamplesTest, UnitsAreTheHiddenSizeOfTheMlp) {
   expect_trained(run(train("train_mnist", folder / "a", {"--epoch", "1", "--unit", "30"})));
   const auto a = load_npz(folder / "a/model.npz");
   EXPECT_EQ(a.at("l1/W").shape(), (Shape{30, 784}));
@@ -168,17 +168,15 @@ TEST(ExamplesTest, UnitsAreTheHiddenSizeOfTheMlp) {
   EXPECT_EQ(load_npz(folder / "b/model.npz").at("second/l3/W").shape(), (Shape{60, 30}));
 }
 
-TEST(ExamplesTest, ResidualNetworkTrainsOnReplicas) {
+TEST_F(ExamplesTest, ResidualNetworkTrainsOnReplicas) {
   const SmallData few(50, 20);
-  const TempFolder folder;
   expect_trained(
       run({program("train_mnist_data_parallel"), "--data", few.path(), "--out", folder / "out",
            "--model", "resnet", "--schedule", "cosine", "--batchsize", "20", "--epoch", "1"}));
 }
 
-TEST(ExamplesTest, AnEarlierRunIsNotOverwrittenUnasked) {
+TEST_F(ExamplesTest, AnEarlierRunIsNotOverwrittenUnasked) {
   const SmallData few(50, 20);
-  const TempFolder folder;
   const Words words{
       program("train_mnist"), "--data", few.path(), "--out", folder / "out", "--epoch", "1",
       "--optimizer",          "sgd"};
@@ -194,8 +192,7 @@ TEST(ExamplesTest, AnEarlierRunIsNotOverwrittenUnasked) {
   expect_trained(run(again));
 }
 
-TEST(ExamplesTest, ResumeNeedsACheckpoint) {
-  const TempFolder folder;
+TEST_F(ExamplesTest, ResumeNeedsACheckpoint) {
   const Finished result = run(train("train_mnist", folder / "new", {"--resume"}));
   EXPECT_EQ(result.status, 1);
   for (const std::string& text : {"--resume: there is no '" + (folder / "new/checkpoint.npz"),
@@ -204,8 +201,7 @@ TEST(ExamplesTest, ResumeNeedsACheckpoint) {
 }
 
 // A checkpoint that is damaged, of another rule, or of another model is refused and left as it is.
-TEST(ExamplesTest, ResumeNeedsItsOwnCheckpoint) {
-  const TempFolder folder;
+TEST_F(ExamplesTest, ResumeNeedsItsOwnCheckpoint) {
   const std::string out = folder / "out", path = out + "/checkpoint.npz";
   const auto expect_refused = [&](const std::string& name, const Words& more, const Words& texts) {
     const std::string before = read_file(path);
@@ -235,8 +231,7 @@ TEST(ExamplesTest, ResumeNeedsItsOwnCheckpoint) {
   expect_refused("train_mnist", {"--optimizer", "sgd"}, {path, "it is cut"});
 }
 
-TEST(ExamplesTest, WritesModelCheckpointAndLog) {
-  const TempFolder folder;
+TEST_F(ExamplesTest, WritesModelCheckpointAndLog) {
   const std::string out = folder / "a/b";  // made with its parents
   expect_trained(run(train("train_mnist", out, {"--epoch", "2"})));
   EXPECT_EQ(load_npz(out + "/model.npz").at("l1/W").shape(), (Shape{1000, 784}));
@@ -245,39 +240,17 @@ TEST(ExamplesTest, WritesModelCheckpointAndLog) {
     EXPECT_NE(log.find(key), std::string::npos) << key << "\n" << log;
 }
 
-TEST(ExamplesTest, ReadsGzippedAndPlainFilesAlike) {
-  const TempFolder folder;
-  const std::string plain = folder / "plain";
-  std::filesystem::create_directory(plain);
-  for (const std::string part : {"train", "t10k"}) {
-    const std::string images = part + "-images-idx3-ubyte", labels = part + "-labels-idx1-ubyte";
-    write_gzipped(plain + "/" + labels + ".gz", read_file(data() / labels));
-    gzFile file = gzopen((data() / (images + ".gz")).c_str(), "rb");
-    std::string bytes(1 << 20, '\0');
-    const int count = gzread(file, bytes.data(), unsigned(bytes.size()));
-    gzclose(file);
-    ASSERT_GT(count, 16);
-    write_file(plain + "/" + images, bytes.substr(0, size_t(count)));
-  }
-  expect_trained(run(train("train_mnist", folder / "a", {"--epoch", "1"})));
-  expect_trained(run(train("train_mnist", folder / "b", {"--data", plain, "--epoch", "1"})));
-  expect_equal_files(folder / "a/model.npz", folder / "b/model.npz");
-}
-
-TEST(ExamplesTest, ModelParallel) {
-  const TempFolder folder;
+TEST_F(ExamplesTest, ModelParallel) {
   expect_trained(run(train("train_mnist_model_parallel", folder / "out",
                            {"--epoch", "1", "--device", "cpu:0,cpu:1", "--dropout", "0.5"})));
 }
 
-TEST(ExamplesTest, DataParallel) {
-  const TempFolder folder;
+TEST_F(ExamplesTest, DataParallel) {
   expect_trained(run(train("train_mnist_data_parallel", folder / "out",
                            {"--epoch", "1", "--device", "cpu:0,cpu:1,cpu:2"})));
 }
 
-TEST(ExamplesTest, DistributedWithoutALauncherIsOneRank) {
-  const TempFolder folder;
+TEST_F(ExamplesTest, DistributedWithoutALauncherIsOneRank) {
   ::setenv("CATENA_DEVICE", "cpu", 1);
   expect_trained(run(train("train_mnist_distributed", folder / "out", {"--epoch", "1"})));
   ::unsetenv("CATENA_DEVICE");
@@ -306,7 +279,7 @@ class TinyDisk {
 };
 
 // Model and checkpoint take 7 MB each with SGD: both fit, a second checkpoint beside them does not.
-TEST(ExamplesTest, AFullDiskLeavesTheOldCheckpoint) {
+TEST_F(ExamplesTest, AFullDiskLeavesTheOldCheckpoint) {
   const TinyDisk disk("18m");
   if (!disk.mounted())
     GTEST_SKIP() << "SKIPPED: cannot mount a small file system here: " << disk.reason();

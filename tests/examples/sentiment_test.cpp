@@ -237,9 +237,7 @@ TEST(SentimentExample, CountsNodesAndRoots) {
 }
 
 Words train(const std::string& out, const Words& more = {}) {
-  Words words{program("train_sentiment"), "--device=cpu", "--out=" + out};
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
+  return with({program("train_sentiment"), "--device=cpu", "--out=" + out}, more);
 }
 
 double number_behind(const std::string& text, const std::string& before) {
@@ -275,11 +273,9 @@ TEST(SentimentExample, TrainsOnFiles) {
 TEST(SentimentExample, RanksTrainAsOneProcess) {
   const TempFolder folder;
   const Words few{"--trees=90", "--epoch=2", "--epocheval=1"};  // a last batch of 15
-  Words many{CATENA_RUN, "-n", "3", "--cpu"};
-  Words rest = train(folder / "many", few);
-  rest.erase(rest.begin() + 1);
-  many.insert(many.end(), rest.begin(), rest.end());
-  const Finished one = run(train(folder / "one", few)), three = run(many);
+  Words many = train(folder / "many", few);
+  many.erase(many.begin() + 1);
+  const Finished one = run(train(folder / "one", few)), three = run(on_ranks(3, many));
   ASSERT_EQ(one.status, 0) << one.all();
   ASSERT_EQ(three.status, 0) << three.all();
   const auto a = load_npz(folder / "one/model.npz"), b = load_npz(folder / "many/model.npz");

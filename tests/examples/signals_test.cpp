@@ -14,11 +14,6 @@ namespace {
 
 constexpr const char* kEndless = "--epoch=1000000";
 
-Words with(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
 // train_mnist on few images, and its folder.
 class Signals : public ::testing::Test {
  protected:

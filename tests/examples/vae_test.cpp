@@ -15,10 +15,9 @@ namespace catena::test {
 namespace {
 
 Words train(const SmallData& data, const std::string& out, const Words& more = {}) {
-  Words words{program("train_vae"), "--device=cpu",          "--unit=20",   "--dimz=3",
-              "--batchsize=50",     "--data=" + data.path(), "--out=" + out};
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
+  return with({program("train_vae"), "--device=cpu", "--unit=20", "--dimz=3", "--batchsize=50",
+               "--data=" + data.path(), "--out=" + out},
+              more);
 }
 
 std::string read_header(const std::string& path) {
@@ -74,10 +73,7 @@ TEST(VaeExample, GoesOnAsIfItHadNotEnded) {
 TEST(VaeExample, RunsOnRanks) {
   const SmallData data;
   const TempFolder out;
-  Words words{CATENA_RUN, "-n", "3", "--cpu"};
-  const Words one = train(data, out / "out", {"--epoch=2"});
-  words.insert(words.end(), one.begin(), one.end());
-  const Finished result = run(words);
+  const Finished result = run(on_ranks(3, train(data, out / "out", {"--epoch=2"})));
   EXPECT_EQ(result.status, 0) << result.all();
   EXPECT_EQ(read_header(out / "out/samples.pgm"), "P5 224 224 255");
 }

@@ -31,11 +31,9 @@ class Word2vecExample : public ::testing::TestWithParam<std::tuple<const char*, 
  protected:
   Word2vecExample() { write_file(folder_ / "text.txt", two_topics(500)); }
   Words train(const std::string& out, const Words& more = {}) const {
-    Words words{
-        program("train_word2vec"),          "--device=cpu", "--unit=16", "--window=2", "--epoch=20",
-        "--data=" + (folder_ / "text.txt"), "--out=" + out};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
+    return with({program("train_word2vec"), "--device=cpu", "--unit=16", "--window=2", "--epoch=20",
+                 "--data=" + (folder_ / "text.txt"), "--out=" + out},
+                more);
   }
   TempFolder folder_;
 };
@@ -96,13 +94,12 @@ TEST_F(Word2vecRuns, RanksTrainAsOneProcess) {
     return load(out + "/vectors.npy");
   };
   const Words few{"--epoch=1"};
-  Words ranks{CATENA_RUN, "-n", "3", "--cpu"};
   Words one = train(folder_ / "one"), three = train(folder_ / "three");
   for (Words* words : {&one, &three})
     for (std::string& word : *words)
       if (word == "--epoch=20") word = few[0];
-  ranks.insert(ranks.end(), three.begin(), three.end());
-  const Array a = vectors_of(one, folder_ / "one"), b = vectors_of(ranks, folder_ / "three");
+  const Array a = vectors_of(one, folder_ / "one"),
+              b = vectors_of(on_ranks(3, three), folder_ / "three");
   EXPECT_EQ(testing::difference(a, b, 1e-3, 1e-4), "");
 }
 #endif
@@ -110,10 +107,10 @@ TEST_F(Word2vecRuns, RanksTrainAsOneProcess) {
 TEST_F(Word2vecRuns, SayWhatIsWrong) {
   write_file(folder_ / "short.txt", "a b c\n");
   const auto problem = [&](const Words& more) {
-    Words words{program("train_word2vec"), "--device=cpu", "--out=" + (folder_ / "out"),
-                "--data=" + (folder_ / "short.txt")};
-    words.insert(words.end(), more.begin(), more.end());
-    const Finished result = run(words);
+    const Finished result =
+        run(with({program("train_word2vec"), "--device=cpu", "--out=" + (folder_ / "out"),
+                  "--data=" + (folder_ / "short.txt")},
+                 more));
     EXPECT_NE(result.status, 0) << result.all();
     return result.err;
   };

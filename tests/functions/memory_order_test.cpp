@@ -4,6 +4,7 @@
 
 #include "catena/functions/array.h"
 #include "catena/functions/connection/convolution_2d.h"
+#include "catena/functions/connection/deconvolution_2d.h"
 #include "catena/functions/noise.h"
 #include "catena/functions/normalization.h"
 #include "functions/functions_test_util.h"
@@ -33,6 +34,32 @@ TEST_P(MemoryOrders, FunctionsKeepIt) {
   EXPECT_TRUE(is_last(F::concat({x, other}, 0).data()));
   EXPECT_TRUE(is_last(F::cast(x, Dtype::kFloat64).data()));
   EXPECT_TRUE(is_last(F::copy(x, cpu(1)).data()));
+}
+
+// Those that have layouts of their own for images keep it in their results and gradients, and C
+// order as well.
+TEST_P(MemoryOrders, FunctionsOfImagesKeepIt) {
+  const auto parameter = [&](const Shape& shape) {
+    return draw(shape, 0.5, 1.5, 4, Dtype::kFloat32);
+  };
+  const Array W = parameter({8, 8, 3, 3}), g = parameter({8}), b = parameter({8});
+  const std::pair<const char*, std::function<Variable(const Variable&)>> functions[] = {
+      {"convolution", [&](const Variable& x) { return F::convolution_2d(x, W); }},
+      {"deconvolution", [&](const Variable& x) { return F::deconvolution_2d(x, W); }},
+      {"batch", [&](const Variable& x) { return F::batch_normalization(x, g, b); }},
+      {"group", [&](const Variable& x) { return F::group_normalization(x, 2, g, b); }},
+      {"instance", [&](const Variable& x) { return F::instance_normalization(x, g, b); }},
+      {"response", [&](const Variable& x) { return F::local_response_normalization(x); }}};
+  for (const auto& [name, f] : functions) {
+    const Variable last(images()), first(images().contiguous());
+    for (const Variable& x : {last, first}) {
+      const Variable y = f(x);
+      y.set_grad(ones_like(y.data()));
+      y.backward();
+    }
+    EXPECT_TRUE(is_last(f(last).data()) && is_last(last.grad())) << name;
+    EXPECT_TRUE(f(first).data().is_contiguous() && first.grad().is_contiguous()) << name;
+  }
 }
 
 // Also the sum of gradients of a variable that is used several times.

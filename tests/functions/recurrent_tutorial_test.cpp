@@ -1,5 +1,5 @@
 // The recurrent language model of Chainer's tutorial, trained by whole and by truncated
-// backpropagation through time; the names are those of the inventory's rows.
+// backpropagation through time.
 #include "catena/functions/connection/embed_id.h"
 #include "catena/functions/connection/linear.h"
 #include "catena/functions/loss/softmax_cross_entropy.h"
@@ -50,7 +50,7 @@ class RecurrentTutorial : public OnDevice {
 CATENA_ON_DEVICES(RecurrentTutorial);
 
 // The loss of a sentence of any length, back through all of it.
-TEST_P(RecurrentTutorial, TUT_09_LanguageModel) {
+TEST_P(RecurrentTutorial, LearnsSentencesOfAnyLength) {
   const auto loss_of = [&](const std::vector<Array>& words) {
     Variable h = initial_state(), loss;
     for (size_t i = 0; i + 1 < words.size(); ++i) {
@@ -90,7 +90,7 @@ TEST_P(RecurrentTutorial, TUT_09_LanguageModel) {
 }
 
 // What is before the last cut is freed: every part of 30 steps needs the memory of the first.
-TEST_P(RecurrentTutorial, TUT_10_TruncatedBackpropagation) {
+TEST_P(RecurrentTutorial, FreesWhatIsBeforeTheLastCut) {
   const std::vector<Array> words = sentence(301);
   Variable h = initial_state(), loss;
   std::vector<double> losses;

@@ -1,6 +1,5 @@
 // The methods of Variable: each is the function of the same name, and takes what Array's takes.
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "catena/autograd/function_node.h"

@@ -340,53 +340,35 @@ TEST(Optimizer, AccumulatesGradientsOfReplicas) {
   EXPECT_THROW(sgd.accumulate_grads(Arrays(3)), ValueError);
 }
 
-TEST(Optimizer, StatesResumeBitForBit) {
-  const auto train = [](Optimizer& optimizer, Model& model, int64_t from, int64_t to) {
-    for (int64_t t = from; t <= to; ++t) {
-      set_gradients(model.parameters(), t);
-      optimizer.update();
-    }
-  };
-  Model whole;
-  Adam once(0.01);
-  once.setup(whole);
-  once.set_beta1(0.8);
-  train(once, whole, 1, 10);
-
-  Model first;
-  Adam a(0.01);
-  a.setup(first);
+// That steps go on with the same bits is tested for each rule in rules_test.cpp.
+TEST(Optimizer, StatesBringTheirNumbersAndChangeNothingWhereTheyDoNotFit) {
+  Model model;
+  Adam a(0.01), b(1.0);
+  a.setup(model);
   a.set_beta1(0.8);
-  train(a, first, 1, 4);
+  set_gradients(model.parameters(), 1);
+  a.update();
   std::map<std::string, Array> saved;
   for (const auto& [name, array] : a.state()) saved[name] = array.copy();
   EXPECT_TRUE(saved.count("m/l1/W") && saved.count("v/l2/b") && saved.count("t") &&
               saved.count("alpha"));
-  Model second = first;
-  Adam b(1.0);
+  Model second = model;
   b.setup(second);
   b.prepare_for_capture();
   b.load_state(saved);
-  EXPECT_EQ(b.t(), 4);
+  EXPECT_EQ(b.t(), 1);
   EXPECT_EQ(b.alpha(), 0.01);
   EXPECT_EQ(b.beta1(), 0.8);
-  train(b, second, 5, 10);
-  EXPECT_EQ(all_values(second.parameters()), all_values(whole.parameters()));
 
   saved.erase("m/l1/W");
   saved["v/l1/W"] = zeros({2}, dtype::float32);
   saved["more"] = zeros({2});
-  try {
-    b.load_state(saved);
-    FAIL();
-  } catch (const IoError& e) {
-    const std::string text = e.what();
-    for (const char* part :
-         {"missing: m/l1/W", "v/l1/W: expected (5, 3) float32, got (2,)", "unknown: more"}) {
-      EXPECT_NE(text.find(part), std::string::npos) << text;
-    }
-  }
-  EXPECT_EQ(b.t(), 10);  // nothing was changed
+  set_gradients(second.parameters(), 2);
+  b.update();
+  expect_contains(
+      error_of<IoError>([&] { b.load_state(saved); }),
+      {"missing: m/l1/W", "v/l1/W: expected (5, 3) float32, got (2,)", "unknown: more"});
+  EXPECT_EQ(b.t(), 2);
 }
 
 // Adds its inputs, recording itself.

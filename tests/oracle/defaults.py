@@ -222,8 +222,7 @@ def deviation(init, shape=(300, 200)):
 
 
 def initializers():
-    """Deviations; shapes of weights are (300, 200), those of convolutions (60, 30, 3, 3)."""
-    lecun = lambda fan_in: torch.tensor(1 / math.sqrt(fan_in))     # Chainer's wscale is 1
+    """Deviations of weights of shape (300, 200)."""
     return {
         "Uniform": torch.tensor(0.05 / math.sqrt(3)), "Normal": torch.tensor(0.05),
         "LeCunNormal": deviation(lambda w: nn.init.kaiming_normal_(w, nonlinearity="linear")),
@@ -231,10 +230,6 @@ def initializers():
         "GlorotNormal": deviation(nn.init.xavier_normal_), "GlorotUniform": deviation(nn.init.xavier_uniform_),
         "HeNormal": deviation(nn.init.kaiming_normal_), "HeUniform": deviation(nn.init.kaiming_uniform_),
         "Orthogonal": deviation(nn.init.orthogonal_) * 1.1,        # Chainer's scale
-        "Linear": lecun(200), "Convolution2D": lecun(30 * 9), "Convolution1D": lecun(30 * 9),
-        "Deconvolution2D": lecun(60 * 9), "EmbedID": deviation(lambda w: nn.Embedding(300, 200).weight.detach()),
-        "LSTM.upward": lecun(200), "LSTM.lateral": lecun(300), "NStepLSTM.Wx": lecun(200),
-        "NStepLSTM.Wh": lecun(300),
     }
 
 

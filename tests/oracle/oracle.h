@@ -23,6 +23,9 @@ struct Value {
   bool none() const { return kind == Kind::kNone; }
 };
 
+// An integer, "newaxis", "..." or [start, stop, step] as an index.
+Index index_of(const Value& value);
+
 // A view of one of the case's memory blocks.
 struct View {
   size_t block = 0;

@@ -10,13 +10,6 @@ std::optional<int64_t> bound(const Value& v) {
   return v.none() ? std::nullopt : std::optional<int64_t>(v.integer);
 }
 
-// An integer, "newaxis", "..." or [start, stop, step].
-Index index_of(const Value& v) {
-  if (v.kind == Value::Kind::kInteger) return v.integer;
-  if (v.kind == Value::Kind::kText) return v.text == "..." ? Index(ellipsis) : Index(newaxis);
-  return Slice(bound(v.list.at(0)), bound(v.list.at(1)), v.list.at(2).integer);
-}
-
 std::vector<Index> indices_of(const Value& list) {
   std::vector<Index> indices;
   for (const Value& v : list.list) indices.push_back(index_of(v));
@@ -84,6 +77,12 @@ Array source_of(const Call& c, const Array& view, const Value& step) {
 }
 
 }  // namespace
+
+Index index_of(const Value& v) {
+  if (v.kind == Value::Kind::kInteger) return v.integer;
+  if (v.kind == Value::Kind::kText) return v.text == "..." ? Index(ellipsis) : Index(newaxis);
+  return Slice(bound(v.list.at(0)), bound(v.list.at(1)), v.list.at(2).integer);
+}
 
 void add_views(Routines& r) {
   r["at"] = [](const Call& c) { return Results{c.array(0).at(indices_of(c.parameter("index")))}; };

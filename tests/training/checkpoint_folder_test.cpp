@@ -87,8 +87,12 @@ void add_large(serializers::Checkpoint& state, Communicator& comm, int rank, con
 
 // Writing -----------------------------------------------------------------------------------------
 
-TEST(CheckpointFolder, GivesBackEverything) {
+class CheckpointFolders : public ::testing::Test {
+ protected:
   const TempFolder folder;
+};
+
+TEST_F(CheckpointFolders, GivesBackEverything) {
   Session first(3), second(1);
   first.count = 12;
   first.note = "";
@@ -106,8 +110,7 @@ TEST(CheckpointFolder, GivesBackEverything) {
   EXPECT_EQ(values_of(second.model), values_of(first.model));
 }
 
-TEST(CheckpointFolder, GivesBackLossScaleHyperParametersAndGroups) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, GivesBackLossScaleHyperParametersAndGroups) {
   struct Scaled : Session {
     explicit Scaled(double scale) {
       adam.add_group("biases", {"*/b"}, {.rate = 0.5});
@@ -133,8 +136,7 @@ TEST(CheckpointFolder, GivesBackLossScaleHyperParametersAndGroups) {
   EXPECT_EQ(numbers(second).at("loss_scale/value"), 1024);
 }
 
-TEST(CheckpointFolder, KeepsTheNewestAndReplacesTheSameStep) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, KeepsTheNewestAndReplacesTheSameStep) {
   Session run;
   CheckpointFolder checkpoints(folder.path(), nullptr, {.keep = 2});
   for (const int64_t step : {1, 2, 3, 3, 5}) {
@@ -156,7 +158,7 @@ TEST(CheckpointFolder, KeepsTheNewestAndReplacesTheSameStep) {
   EXPECT_EQ(folder.entries(), 1) << "somebody else's";
 }
 
-TEST(CheckpointFolder, RanksWaitForTheFirstThatHasNotEnded) {
+TEST_F(CheckpointFolders, RanksWaitForTheFirstThatHasNotEnded) {
   const Ending ended{.state = CheckpointWriter::State::kEnded}, late;
   EXPECT_EQ(first_late({ended, ended}), -1);
   EXPECT_EQ(first_late({ended, ended, late}), 2);
@@ -164,8 +166,7 @@ TEST(CheckpointFolder, RanksWaitForTheFirstThatHasNotEnded) {
   EXPECT_EQ(first_late({late, ended}), 0);
 }
 
-TEST(CheckpointFolder, ArraysMayGrowBetweenSaves) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, ArraysMayGrowBetweenSaves) {
   std::map<std::string, Array> arrays{{"x", zeros({2})}};
   serializers::Checkpoint state;
   state.add("arrays", arrays);
@@ -179,8 +180,7 @@ TEST(CheckpointFolder, ArraysMayGrowBetweenSaves) {
 }
 
 // A time in nanoseconds, say.
-TEST(CheckpointFolder, StepsMayBeLarge) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, StepsMayBeLarge) {
   Session run;
   CheckpointFolder checkpoints(folder.path(), nullptr, {.keep = 3});
   const std::vector<int64_t> steps = {7, 1764000000000000000, INT64_MAX};
@@ -189,8 +189,7 @@ TEST(CheckpointFolder, StepsMayBeLarge) {
   EXPECT_EQ(checkpoints.load(run.state), INT64_MAX);
 }
 
-TEST(CheckpointFolder, AFileOrAPipeWithTheNameOfAStepIsSomebodyElses) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, AFileOrAPipeWithTheNameOfAStepIsSomebodyElses) {
   Session run;
   CheckpointFolder checkpoints(folder.path());
   checkpoints.save(run.state, 7);
@@ -200,8 +199,7 @@ TEST(CheckpointFolder, AFileOrAPipeWithTheNameOfAStepIsSomebodyElses) {
   EXPECT_EQ(checkpoints.load(run.state), 7);
 }
 
-TEST(CheckpointFolder, NamesThatAnIndexCannotHoldAreRefused) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, NamesThatAnIndexCannotHoldAreRefused) {
   Net net(dtype::float32);
   for (const char* name : {"new\nline", "not \xff UTF-8", "bell\a"}) {
     serializers::Checkpoint state;
@@ -212,8 +210,7 @@ TEST(CheckpointFolder, NamesThatAnIndexCannotHoldAreRefused) {
 }
 
 // Every tensor is written once, in about equal shares.
-TEST(CheckpointFolder, RanksShareTheWriting) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, RanksShareTheWriting) {
   comm::run_threads(4, [&](Communicator& comm) {
     const DeviceScope scope(comm.device());
     random::default_state(comm.device()).seed(1);
@@ -230,8 +227,7 @@ TEST(CheckpointFolder, RanksShareTheWriting) {
   });
 }
 
-TEST(CheckpointFolder, ASaveThatFindsAnotherOneRunningIsLeftOut) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, ASaveThatFindsAnotherOneRunningIsLeftOut) {
   Array large = zeros({kLarge}, {dtype::uint8, cpu(0)});
   serializers::Checkpoint state;
   state.add("large", large);
@@ -252,8 +248,7 @@ TEST(CheckpointFolder, ASaveThatFindsAnotherOneRunningIsLeftOut) {
   EXPECT_EQ(large[5].item<int64_t>(), 0);
 }
 
-TEST(CheckpointFolder, ReservingWaitsForTheSaveThatReadsTheMemory) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, ReservingWaitsForTheSaveThatReadsTheMemory) {
   Array large = full({kLarge}, 3, {dtype::uint8, cpu(0)});
   serializers::Checkpoint state;
   state.add("large", large);
@@ -266,8 +261,7 @@ TEST(CheckpointFolder, ReservingWaitsForTheSaveThatReadsTheMemory) {
 }
 
 // A job that is started again goes on from the older one.
-TEST(CheckpointFolder, ASaveReplacesANewerOneThatIsDamaged) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, ASaveReplacesANewerOneThatIsDamaged) {
   Session run(2);
   CheckpointFolder checkpoints(folder.path());
   checkpoints.save(run.state, 1);
@@ -278,8 +272,7 @@ TEST(CheckpointFolder, ASaveReplacesANewerOneThatIsDamaged) {
   EXPECT_EQ(checkpoints.steps(), (std::vector<int64_t>{1, 2}));
 }
 
-TEST(CheckpointFolder, TheDestructorFinishesTheSave) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, TheDestructorFinishesTheSave) {
   Session run(2);
   { CheckpointFolder(folder.path()).save_async(run.state, 2); }
   EXPECT_EQ(CheckpointFolder(folder.path()).load(run.state), 2);
@@ -321,8 +314,7 @@ class SlowIndex {
   std::thread thread_;
 };
 
-TEST(CheckpointFolder, ASaveMayTakeLongerThanTheLimitForCalls) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, ASaveMayTakeLongerThanTheLimitForCalls) {
   const SlowIndex slow(folder, std::chrono::milliseconds(5000));
   comm::run_threads(3,
                     [&](Communicator& comm) {
@@ -336,8 +328,7 @@ TEST(CheckpointFolder, ASaveMayTakeLongerThanTheLimitForCalls) {
                     {.timeout = 3});
 }
 
-TEST(CheckpointFolder, NobodyWaitsForEverForADiskThatDoesNotAnswer) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, NobodyWaitsForEverForADiskThatDoesNotAnswer) {
   SlowIndex slow(folder, std::chrono::minutes(1));
   comm::run_threads(3, [&](Communicator& comm) {
     serializers::Checkpoint state;
@@ -359,8 +350,7 @@ TEST(CheckpointFolder, NobodyWaitsForEverForADiskThatDoesNotAnswer) {
 
 // Failures of writing -----------------------------------------------------------------------------
 
-TEST(CheckpointFolder, AFolderThatCannotBeMadeIsAnErrorOnAllRanks) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, AFolderThatCannotBeMadeIsAnErrorOnAllRanks) {
   write_file(folder / "file", "");
   comm::run_threads(2, [&](Communicator& comm) {
     Session run;
@@ -372,8 +362,7 @@ TEST(CheckpointFolder, AFolderThatCannotBeMadeIsAnErrorOnAllRanks) {
 }
 
 // Each rank in a working folder of its own, as on hosts that have the same path on disks of theirs.
-TEST(CheckpointFolder, AFolderThatTheRanksDoNotShareIsNamed) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, AFolderThatTheRanksDoNotShareIsNamed) {
   comm::run_threads(2, [&](Communicator& comm) {
     const std::string own = folder / std::to_string(comm.rank());
     fs::create_directory(own);
@@ -413,7 +402,7 @@ class ShortFiles {
   void (*handler_)(int);
 };
 
-TEST(CheckpointFolder, OneRankThatCannotWriteIsAnErrorOnAllAndTheOldOneStays) {
+TEST_F(CheckpointFolders, OneRankThatCannotWriteIsAnErrorOnAllAndTheOldOneStays) {
   for (const int failing : {0, 1, 2}) {
     const TempFolder folder;
     comm::run_threads(3, [&](Communicator& comm) {
@@ -450,8 +439,7 @@ TEST(CheckpointFolder, OneRankThatCannotWriteIsAnErrorOnAllAndTheOldOneStays) {
   }
 }
 
-TEST(CheckpointFolder, RanksWithOtherModelsAreNamed) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, RanksWithOtherModelsAreNamed) {
   comm::run_threads(2, [&](Communicator& comm) {
     F::Linear layer(3, 4 + comm.rank());
     serializers::Checkpoint state;
@@ -462,8 +450,7 @@ TEST(CheckpointFolder, RanksWithOtherModelsAreNamed) {
   });
 }
 
-TEST(CheckpointFolder, RanksThatSaveDifferentThingsAreNamed) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, RanksThatSaveDifferentThingsAreNamed) {
   comm::run_threads(3, [&](Communicator& comm) {
     const int rank = comm.rank();
     const bool is_last = rank == 2;
@@ -504,8 +491,7 @@ TEST(CheckpointFolder, RanksThatSaveDifferentThingsAreNamed) {
   });
 }
 
-TEST(CheckpointFolder, RanksThatLoadDifferentStepsAreNamed) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, RanksThatLoadDifferentStepsAreNamed) {
   comm::run_threads(2, [&](Communicator& comm) {
     Session run(1);
     CheckpointFolder checkpoints(folder.path(), &comm);
@@ -547,8 +533,7 @@ void remove_unfinished(const TempFolder& folder, const std::string& file = "") {
   }
 }
 
-TEST(CheckpointFolder, ASecondOneThatSavesAtTheSameTimeIsNamed) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, ASecondOneThatSavesAtTheSameTimeIsNamed) {
   comm::run_threads(2, [&](Communicator& comm) {
     Session run(1);
     Array large = zeros({kLarge}, {dtype::uint8, cpu(0)});
@@ -571,8 +556,7 @@ TEST(CheckpointFolder, ASecondOneThatSavesAtTheSameTimeIsNamed) {
 }
 
 // What a process that was killed leaves has no owner.
-TEST(CheckpointFolder, ASaveWhoseProcessIsGoneIsReplaced) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, ASaveWhoseProcessIsGoneIsReplaced) {
   const std::string unfinished = folder / ".step-000000000001.0123.tmp";
   fs::create_directory(unfinished);
   write_file(unfinished + "/.owner", "process 1 on elsewhere");
@@ -582,8 +566,7 @@ TEST(CheckpointFolder, ASaveWhoseProcessIsGoneIsReplaced) {
 }
 
 // It was killed while a process that it had forked lives on, a loader of data perhaps.
-TEST(CheckpointFolder, ASaveWhoseProcessIsGoneIsNotKeptByItsChildren) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, ASaveWhoseProcessIsGoneIsNotKeptByItsChildren) {
   const std::string unfinished = folder / ".step-000000000001.0123.tmp";
   fs::create_directory(unfinished);
   int children[2];
@@ -610,16 +593,14 @@ TEST(CheckpointFolder, ASaveWhoseProcessIsGoneIsNotKeptByItsChildren) {
 }
 
 // Nobody else can lock it and so keep this user from saving.
-TEST(CheckpointFolder, OthersCannotOpenTheOwnersFile) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, OthersCannotOpenTheOwnersFile) {
   const SaveOwner owner(folder.path());
   EXPECT_EQ(fs::status(folder / ".owner").permissions(),
             fs::perms::owner_read | fs::perms::owner_write);
 }
 
 // By a program that knows nothing of owners, or where the file system has no locks.
-TEST(CheckpointFolder, ASaveWhoseFolderDisappearsEndsWithAnError) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, ASaveWhoseFolderDisappearsEndsWithAnError) {
   comm::run_threads(2, [&](Communicator& comm) {
     Session run(1);
     Array large = zeros({2 * kLarge}, {dtype::uint8, cpu(0)});
@@ -644,8 +625,7 @@ TEST(CheckpointFolder, ASaveWhoseFolderDisappearsEndsWithAnError) {
 
 // Rank 1 is gone before it has said that its part is there. It has five seconds for a sign of life,
 // not .timeout.
-TEST(CheckpointFolder, ARankThatIsGoneDoesNotHoldUpAJobThatHasFailed) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, ARankThatIsGoneDoesNotHoldUpAJobThatHasFailed) {
   const auto start = std::chrono::steady_clock::now();
   EXPECT_THROW(
       comm::run_threads(2,
@@ -695,7 +675,7 @@ void change_a_bit(const std::string& file) {
   write_file(file, bytes);
 }
 
-TEST(CheckpointFolder, ADamagedSliceIsNamedWithTheTensorAndTheOlderOneIsLoaded) {
+TEST_F(CheckpointFolders, ADamagedSliceIsNamedWithTheTensorAndTheOlderOneIsLoaded) {
   Damaged damaged;
   change_a_bit(damaged.file);
   expect_contains(damaged.error(), {damaged.file.c_str(), "is damaged", "'adam/", "checksum",
@@ -707,7 +687,7 @@ TEST(CheckpointFolder, ADamagedSliceIsNamedWithTheTensorAndTheOlderOneIsLoaded) 
   EXPECT_EQ(damaged.run.adam.t(), 2);
 }
 
-TEST(CheckpointFolder, WhereAllSlicesAreDamagedNothingIsLoaded) {
+TEST_F(CheckpointFolders, WhereAllSlicesAreDamagedNothingIsLoaded) {
   Damaged damaged;
   change_a_bit(damaged.file);
   change_a_bit(newest_folder(damaged.folder, 1) + "/rank-00000.slices");
@@ -724,8 +704,7 @@ TEST(CheckpointFolder, WhereAllSlicesAreDamagedNothingIsLoaded) {
 }
 
 // Only the rank that reads the damaged share sees it.
-TEST(CheckpointFolder, AllRanksLeaveOutWhatOneFindsDamaged) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, AllRanksLeaveOutWhatOneFindsDamaged) {
   comm::run_threads(3, [&](Communicator& comm) {
     Session run(1);
     CheckpointFolder checkpoints(folder.path(), &comm);
@@ -744,7 +723,7 @@ TEST(CheckpointFolder, AllRanksLeaveOutWhatOneFindsDamaged) {
   });
 }
 
-TEST(CheckpointFolder, WhatIsWrongIsNamedAndTheOlderOneIsLoaded) {
+TEST_F(CheckpointFolders, WhatIsWrongIsNamedAndTheOlderOneIsLoaded) {
   const auto change_index = [](const Damaged& damaged, const auto& change) {
     std::string text = read_file(damaged.newest + "/index.json");
     change(text);
@@ -779,7 +758,7 @@ TEST(CheckpointFolder, WhatIsWrongIsNamedAndTheOlderOneIsLoaded) {
   }
 }
 
-TEST(CheckpointFolder, ACheckpointUnderTheNameOfAnotherStepIsNamedAndTheOlderOneIsLoaded) {
+TEST_F(CheckpointFolders, ACheckpointUnderTheNameOfAnotherStepIsNamedAndTheOlderOneIsLoaded) {
   Damaged damaged;
   fs::rename(damaged.newest, newest_folder(damaged.folder, 3));
   expect_contains(error_of<IoError>([&] { damaged.checkpoints.load(damaged.run.state, 3); }),
@@ -787,7 +766,7 @@ TEST(CheckpointFolder, ACheckpointUnderTheNameOfAnotherStepIsNamedAndTheOlderOne
   damaged.expect_older();
 }
 
-TEST(CheckpointFolder, WhereNoneIsWholeAllAreListed) {
+TEST_F(CheckpointFolders, WhereNoneIsWholeAllAreListed) {
   Damaged damaged;
   fs::remove(damaged.newest + "/complete");
   fs::remove(newest_folder(damaged.folder, 1) + "/index.json");
@@ -800,8 +779,7 @@ TEST(CheckpointFolder, WhereNoneIsWholeAllAreListed) {
                   {"there is no checkpoint", "step-000000000009"});
 }
 
-TEST(CheckpointFolder, AllTensorsThatDoNotFitAreListedAndNothingIsLoaded) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, AllTensorsThatDoNotFitAreListedAndNothingIsLoaded) {
   Session saved(2);
   CheckpointFolder checkpoints(folder.path());
   checkpoints.save(saved.state, 2);
@@ -828,8 +806,7 @@ TEST(CheckpointFolder, AllTensorsThatDoNotFitAreListedAndNothingIsLoaded) {
 }
 
 // Of plain entries too: those of other ranks would go on.
-TEST(CheckpointFolder, EntriesOfAnotherFormAreListedAndNothingIsLoaded) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, EntriesOfAnotherFormAreListedAndNothingIsLoaded) {
   comm::run_threads(2, [&](Communicator& comm) {
     Session saved(2);
     Array array = zeros({3}, {dtype::float32, cpu(0)});
@@ -858,8 +835,7 @@ TEST(CheckpointFolder, EntriesOfAnotherFormAreListedAndNothingIsLoaded) {
   });
 }
 
-TEST(CheckpointFolder, NumbersOfAnotherOptimizerAreListedAndNothingIsLoaded) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, NumbersOfAnotherOptimizerAreListedAndNothingIsLoaded) {
   Session saved(2), run(1);
   optimizers::add_loss_scale(saved.adam, {.initial = 1024});
   CheckpointFolder checkpoints(folder.path());
@@ -889,8 +865,7 @@ class WithoutPrivileges {
   const bool is_root_;
 };
 
-TEST(CheckpointFolder, AFolderThatCannotBeReadOrWrittenDoesNotPassForAnEmptyOne) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, AFolderThatCannotBeReadOrWrittenDoesNotPassForAnEmptyOne) {
   Session run(1);
   CheckpointFolder checkpoints(folder.path());
   checkpoints.save(run.state, 1);
@@ -919,8 +894,7 @@ TEST(CheckpointFolder, AFolderThatCannotBeReadOrWrittenDoesNotPassForAnEmptyOne)
 
 // What cannot be read is not damaged: the older one is not taken, whose next save would remove the
 // newer one.
-TEST(CheckpointFolder, WhatCannotBeReadIsAnErrorOnAllRanksAndNoOlderOneIsLoaded) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, WhatCannotBeReadIsAnErrorOnAllRanksAndNoOlderOneIsLoaded) {
   comm::run_threads(3, [&](Communicator& comm) {
     Session run(1);
     CheckpointFolder checkpoints(folder.path(), &comm);
@@ -951,8 +925,7 @@ TEST(CheckpointFolder, WhatCannotBeReadIsAnErrorOnAllRanksAndNoOlderOneIsLoaded)
 }
 
 // A check of an entry, of a program's own type of error, on one rank.
-TEST(CheckpointFolder, ACheckOfAnEntryThatThrowsOnOneRankIsAnErrorOfAll) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, ACheckOfAnEntryThatThrowsOnOneRankIsAnErrorOfAll) {
   comm::run_threads(2, [&](Communicator& comm) {
     const DeviceScope scope(comm.device());
     random::default_state(comm.device()).seed(1);
@@ -973,8 +946,7 @@ TEST(CheckpointFolder, ACheckOfAnEntryThatThrowsOnOneRankIsAnErrorOfAll) {
   });
 }
 
-TEST(CheckpointFolder, AnErrorOfOneRankIsAnErrorOfAll) {
-  const TempFolder folder;
+TEST_F(CheckpointFolders, AnErrorOfOneRankIsAnErrorOfAll) {
   comm::run_threads(2, [&](Communicator& comm) {
     Session run(1);
     CheckpointFolder checkpoints(folder.path(), &comm);
@@ -992,7 +964,7 @@ TEST(CheckpointFolder, AnErrorOfOneRankIsAnErrorOfAll) {
   });
 }
 
-TEST(CheckpointFolder, RefusesWrongArguments) {
+TEST_F(CheckpointFolders, RefusesWrongArguments) {
   Session run;
   expect_contains(error_of<ValueError>([] { CheckpointFolder folder(""); }), {"path is empty"});
   expect_contains(error_of<ValueError>([] { CheckpointFolder f("a", nullptr, {.keep = 0}); }),
@@ -1006,9 +978,8 @@ TEST(CheckpointFolder, RefusesWrongArguments) {
 // GPUs --------------------------------------------------------------------------------------------
 
 // Copies to page-locked memory run beside what follows, which waits before it writes.
-TEST(CheckpointFolder, OfAGpuHasTheValuesOfItsMoment) {
+TEST_F(CheckpointFolders, OfAGpuHasTheValuesOfItsMoment) {
   CATENA_NEEDS_GPU();
-  const TempFolder folder;
   const Device gpu("cuda:0");
   Array large = zeros({32 << 20}, {dtype::float32, gpu});
   serializers::Checkpoint state;

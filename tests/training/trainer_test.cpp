@@ -32,8 +32,12 @@ std::vector<std::string> columns(const Row& row) {
   return names;
 }
 
-TEST(Trainer, MakesARowAnEpoch) {
+class Trainers : public ::testing::Test {
+ protected:
   const TempFolder out;
+};
+
+TEST_F(Trainers, MakesARowAnEpoch) {
   OneProcess run({.epochs = 3, .out = out / "new"});
   run.trainer.observe("lr", [&] { return run.optimizer.lr(); });
   std::vector<double> losses;
@@ -57,7 +61,7 @@ TEST(Trainer, MakesARowAnEpoch) {
   EXPECT_TRUE(run.model.training());
 }
 
-TEST(Trainer, WithoutAFolderWritesNothing) {
+TEST_F(Trainers, WithoutAFolderWritesNothing) {
   OneProcess run({.epochs = 1});
   EXPECT_FALSE(run.trainer.has_checkpoint());
   run.trainer.run();
@@ -69,8 +73,7 @@ TEST(Trainer, WithoutAFolderWritesNothing) {
                   {"Trainer::resume: there is no folder", "set .out"});
 }
 
-TEST(Trainer, MakesNeitherRowsNorCheckpointsUnasked) {
-  const TempFolder out;
+TEST_F(Trainers, MakesNeitherRowsNorCheckpointsUnasked) {
   OneProcess run({.epochs = 1, .out = out.path(), .report = {}, .snapshot = {}});
   run.trainer.run();
   EXPECT_EQ(run.trainer.iteration(), 5);
@@ -79,8 +82,7 @@ TEST(Trainer, MakesNeitherRowsNorCheckpointsUnasked) {
   EXPECT_EQ(out.entries(), 0);
 }
 
-TEST(Trainer, ResumesBitForBit) {
-  const TempFolder out;
+TEST_F(Trainers, ResumesBitForBit) {
   OneProcess whole({.epochs = 3, .out = out / "whole"});
   whole.trainer.run();
   {
@@ -109,8 +111,7 @@ TEST(Trainer, ResumesBitForBit) {
   EXPECT_EQ(numbers_of(third.model), numbers_of(whole.model));
 }
 
-TEST(Trainer, EndsAndResumesInTheMiddleOfAnEpoch) {
-  const TempFolder out;
+TEST_F(Trainers, EndsAndResumesInTheMiddleOfAnEpoch) {
   OneProcess whole({.iterations = 12, .out = out / "whole", .report = {.iterations = 4}});
   whole.trainer.run();
   EXPECT_EQ(whole.trainer.iteration(), 12);
@@ -127,8 +128,7 @@ TEST(Trainer, EndsAndResumesInTheMiddleOfAnEpoch) {
   EXPECT_EQ(numbers_of(second.model), numbers_of(whole.model));
 }
 
-TEST(Trainer, RowsCoverWhatWasBeforeTheResume) {
-  const TempFolder out;
+TEST_F(Trainers, RowsCoverWhatWasBeforeTheResume) {
   OneProcess whole({.epochs = 1, .out = out / "whole", .snapshot = {.iterations = 3}});
   whole.trainer.run();
   OneProcess first({.epochs = 1, .out = out / "parts", .snapshot = {.iterations = 3}});
@@ -142,8 +142,7 @@ TEST(Trainer, RowsCoverWhatWasBeforeTheResume) {
   EXPECT_EQ(second.trainer.value("train_accuracy"), whole.trainer.value("train_accuracy"));
 }
 
-TEST(Trainer, ResumesFromCheckpointsOfEarlierVersions) {
-  const TempFolder out;
+TEST_F(Trainers, ResumesFromCheckpointsOfEarlierVersions) {
   OneProcess first({.epochs = 1, .out = out.path()});
   first.trainer.run();
   NamedArrays kept;
@@ -158,7 +157,7 @@ TEST(Trainer, ResumesFromCheckpointsOfEarlierVersions) {
   EXPECT_EQ(second.trainer.iteration(), 10);
 }
 
-TEST(Trainer, CallsExtensionsWhenTheyAreDue) {
+TEST_F(Trainers, CallsExtensionsWhenTheyAreDue) {
   OneProcess run({.epochs = 4});
   std::string calls;
   run.trainer.extend({.epochs = 2}, [&](Trainer& t) { calls += message("e", t.epoch(), " "); });
@@ -173,8 +172,7 @@ TEST(Trainer, CallsExtensionsWhenTheyAreDue) {
   EXPECT_EQ(calls, "i6 e2 i12 i18 e4 ");
 }
 
-TEST(Trainer, KeepsTheBestModel) {
-  const TempFolder out;
+TEST_F(Trainers, KeepsTheBestModel) {
   std::vector<double> next{0.2, 0.5, std::nan(""), 0.4};
   std::vector<double> at_best;
   const auto prepare = [&](OneProcess& run) {
@@ -210,8 +208,7 @@ TEST(Trainer, KeepsTheBestModel) {
 }
 
 // The snapshot of the last update is due before the last row is, which has a record.
-TEST(Trainer, CheckpointsHoldTheRecordOfTheLastRow) {
-  const TempFolder out;
+TEST_F(Trainers, CheckpointsHoldTheRecordOfTheLastRow) {
   const std::map<int64_t, double> qualities{{5, 0.5}, {8, 0.9}, {10, 0.7}, {12, 0.1}};
   const auto run_until = [&](int64_t iterations, bool resume) {
     OneProcess run({.iterations = iterations, .out = out.path(), .snapshot = {.iterations = 4}});
@@ -227,8 +224,7 @@ TEST(Trainer, CheckpointsHoldTheRecordOfTheLastRow) {
 }
 
 // A run that begins anew where another one has left its files would replace them.
-TEST(Trainer, DoesNotOverwriteAnEarlierRunUnasked) {
-  const TempFolder out;
+TEST_F(Trainers, DoesNotOverwriteAnEarlierRunUnasked) {
   const TrainerOptions options{.epochs = 1, .out = out.path()};
   {
     OneProcess first(options);
@@ -257,8 +253,7 @@ TEST(Trainer, DoesNotOverwriteAnEarlierRunUnasked) {
 }
 
 // Rows of an attempt that came to no checkpoint are nothing that a restart could go on from.
-TEST(Trainer, ARestartOverwritesWhatAnAttemptWithoutCheckpointsHasLeft) {
-  const TempFolder out;
+TEST_F(Trainers, ARestartOverwritesWhatAnAttemptWithoutCheckpointsHasLeft) {
   const TrainerOptions options{.epochs = 1, .out = out.path()};
   OneProcess(options).trainer.run();
   setenv("CATENA_RESTART", "1", 1);
@@ -270,8 +265,7 @@ TEST(Trainer, ARestartOverwritesWhatAnAttemptWithoutCheckpointsHasLeft) {
   EXPECT_THROW(OneProcess(options).trainer.run(), ValueError) << "of another run";
 }
 
-TEST(Trainer, OverRanksAllRefuseToOverwrite) {
-  const TempFolder out;
+TEST_F(Trainers, OverRanksAllRefuseToOverwrite) {
   const TrainerOptions options{.epochs = 1, .out = out.path(), .silent = true};
   comm::run_threads(2, [&](Communicator& comm) { OneRank(comm, 6, options).trainer.run(); });
   comm::run_threads(2, [&](Communicator& comm) {
@@ -282,7 +276,7 @@ TEST(Trainer, OverRanksAllRefuseToOverwrite) {
 }
 
 // It rewound the iterator of training after each row, so that epoch 1 came again and again.
-TEST(Trainer, RefusesTestBatchesThatDoNotEnd) {
+TEST_F(Trainers, RefusesTestBatchesThatDoNotEnd) {
   OneProcess run({.epochs = 3});
   expect_contains(
       error_of<ValueError>([&] { run.trainer.evaluate_on(run.batches, score_of(run.model)); }),
@@ -295,7 +289,7 @@ TEST(Trainer, RefusesTestBatchesThatDoNotEnd) {
                   {"the score is an empty function"});
 }
 
-TEST(Trainer, StopsBeforeItBegins) {
+TEST_F(Trainers, StopsBeforeItBegins) {
   OneProcess run({.epochs = 2});
   run.trainer.stop();
   run.trainer.run();
@@ -304,7 +298,7 @@ TEST(Trainer, StopsBeforeItBegins) {
   EXPECT_EQ(run.trainer.epoch(), 2);
 }
 
-TEST(Trainer, RefusesExtensionsThatCannotWork) {
+TEST_F(Trainers, RefusesExtensionsThatCannotWork) {
   OneProcess run({.epochs = 1});
   expect_contains(error_of<ValueError>([&] { run.trainer.extend({}, [](Trainer&) {}); }),
                   {"the trigger is not set", ".rows"});
@@ -331,8 +325,7 @@ TEST(Trainer, RefusesExtensionsThatCannotWork) {
       {"set one of .epochs and .iterations"});
 }
 
-TEST(Trainer, ALossThatIsNotFiniteEndsTheRun) {
-  const TempFolder out;
+TEST_F(Trainers, ALossThatIsNotFiniteEndsTheRun) {
   OneProcess run({.epochs = 5, .out = out.path()});
   run.trainer.extend({.epochs = 2},
                      [&](Trainer&) { run.factor = std::numeric_limits<double>::quiet_NaN(); });
@@ -350,8 +343,7 @@ TEST(Trainer, ALossThatIsNotFiniteEndsTheRun) {
   EXPECT_NO_THROW(all_the_same.trainer.run());
 }
 
-TEST(Trainer, ALossThatIsNotFiniteBetweenRowsDoesNotReplaceACheckpoint) {
-  const TempFolder out;
+TEST_F(Trainers, ALossThatIsNotFiniteBetweenRowsDoesNotReplaceACheckpoint) {
   OneProcess run({.epochs = 5, .out = out.path(), .snapshot = {.iterations = 1}});
   run.trainer.extend({.iterations = 3}, [&](Trainer&) { run.factor = std::nan(""); });
   expect_contains(
@@ -364,8 +356,7 @@ TEST(Trainer, ALossThatIsNotFiniteBetweenRowsDoesNotReplaceACheckpoint) {
   EXPECT_NO_THROW(again.trainer.run());
 }
 
-TEST(Trainer, ALossThatIsNotFiniteOnOneRankDoesNotReplaceACheckpoint) {
-  const TempFolder out;
+TEST_F(Trainers, ALossThatIsNotFiniteOnOneRankDoesNotReplaceACheckpoint) {
   comm::run_threads(2, [&](Communicator& comm) {
     OneRank rank(comm, 5,
                  {.epochs = 5, .out = out.path(), .snapshot = {.iterations = 1}, .silent = true});
@@ -377,8 +368,7 @@ TEST(Trainer, ALossThatIsNotFiniteOnOneRankDoesNotReplaceACheckpoint) {
   });
 }
 
-TEST(Trainer, RefusesWhatCannotWork) {
-  const TempFolder out;
+TEST_F(Trainers, RefusesWhatCannotWork) {
   expect_contains(error_of<ValueError>([] { OneProcess({}); }),
                   {".epochs is 0", "set one above 0"});
   expect_contains(error_of<ValueError>([] { OneProcess({.epochs = 1, .metrics = {}}); }),
@@ -403,8 +393,7 @@ TEST(Trainer, RefusesWhatCannotWork) {
 // Ranks -------------------------------------------------------------------------------------------
 
 // With 4 ranks and batches of 5 the last batch of an epoch, of 3, leaves one without samples.
-TEST(Trainer, RanksTrainAsOneProcess) {
-  const TempFolder out;
+TEST_F(Trainers, RanksTrainAsOneProcess) {
   OneProcess one({.epochs = 2});
   one.trainer.run();
   const std::vector<double> expected = numbers_of(one.model);
@@ -427,9 +416,8 @@ TEST(Trainer, RanksTrainAsOneProcess) {
 }
 
 // Checkpoints do not depend on which rank holds which state.
-TEST(Trainer, ResumesWithStatesSpreadOverOtherRanks) {
+TEST_F(Trainers, ResumesWithStatesSpreadOverOtherRanks) {
   using parallel::Sharding;
-  const TempFolder out;
   OneProcess whole({.epochs = 4});
   whole.trainer.run();
   const auto go_on = [&](int ranks, int64_t epochs, Sharding sharding) {
@@ -447,7 +435,7 @@ TEST(Trainer, ResumesWithStatesSpreadOverOtherRanks) {
 }
 
 // Of which ranks have parts between two updates.
-TEST(Trainer, TestsAndSavesParametersThatAreSpreadOverRanks) {
+TEST_F(Trainers, TestsAndSavesParametersThatAreSpreadOverRanks) {
   using parallel::Sharding;
   const auto trained = [](Sharding sharding) {
     const TempFolder out;
@@ -465,8 +453,7 @@ TEST(Trainer, TestsAndSavesParametersThatAreSpreadOverRanks) {
     EXPECT_TRUE(allclose(array, spread.at(name), 1e-5, 1e-6)) << name;
 }
 
-TEST(Trainer, ADamagedLogIsAnErrorOfAllRanks) {
-  const TempFolder out;
+TEST_F(Trainers, ADamagedLogIsAnErrorOfAllRanks) {
   const TrainerOptions options{.epochs = 1, .out = out.path(), .silent = true};
   comm::run_threads(2, [&](Communicator& comm) { OneRank(comm, 6, options).trainer.run(); });
   write_file(out / "log.json", "[{\"epoch\": 1, ");
@@ -477,8 +464,7 @@ TEST(Trainer, ADamagedLogIsAnErrorOfAllRanks) {
   });
 }
 
-TEST(Trainer, FaultsComeToAllRanks) {
-  const TempFolder out;
+TEST_F(Trainers, FaultsComeToAllRanks) {
   comm::run_threads(3, [&](Communicator& comm) {
     OneRank rank(comm, 6, {.epochs = 2, .out = out.path(), .silent = true});
     expect_contains(error_of<IoError>([&] { rank.trainer.resume(); }), {"there is no '"});
@@ -492,8 +478,7 @@ TEST(Trainer, FaultsComeToAllRanks) {
   EXPECT_FALSE(std::filesystem::exists(out / "checkpoint.npz"));
 }
 
-TEST(Trainer, RanksThatComeApartSaveNothing) {
-  const TempFolder out;
+TEST_F(Trainers, RanksThatComeApartSaveNothing) {
   comm::run_threads(2, [&](Communicator& comm) {
     OneRank rank(comm, 6, {.epochs = 1, .out = out.path(), .silent = true});
     rank.trainer.extend({.epochs = 1}, [&](Trainer& t) {

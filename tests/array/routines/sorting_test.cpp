@@ -7,7 +7,6 @@
 
 #include "array/sorting_samples.h"
 #include "catena/array/math.h"
-#include "catena/core/graph.h"
 #include "error_text.h"
 
 namespace catena {
@@ -186,20 +185,6 @@ TEST_P(Sorting, OrderStatisticsAtTheEdges) {
   EXPECT_ERROR(DtypeError, "cannot be interpolated",
                quantile(zeros({3}, {Dtype::kBool, device}), 0.5));
   EXPECT_ERROR(IndexError, "median: axis 2", median(zeros({3}, {device}), {2}));
-}
-
-TEST_P(Sorting, WhatWaitsIsRefusedInAGraph) {
-  if (device.is_cpu()) GTEST_SKIP() << "SKIPPED: graphs are captured on GPUs";
-  const Array a = arange(10, {Dtype::kFloat32, device});
-  const auto captured = [&](const std::function<void()>& step) {
-    return thrown_text<Error>([&] { cuda::Graph::capture(device, step); });
-  };
-  expect_contains(captured([&] { unique(a); }), {"unique: the host waits"});
-  expect_contains(captured([&] { digitize(a, a); }), {"digitize: the host waits"});
-  Array sorted;
-  cuda::Graph graph = cuda::Graph::capture(device, [&] { sorted = sort(flip(a)); });
-  graph.launch();
-  expect_equal(sorted, a, "sort in a graph");
 }
 
 CATENA_ON_DEVICES(Sorting);

@@ -11,13 +11,6 @@ namespace {
 
 class Convolution : public OnDevice {};
 
-TEST_P(Convolution, KeepsTheLayout) {
-  const Array x = draw({2, 3, 5, 6}), W = draw({4, 3, 3, 2});
-  EXPECT_TRUE(
-      F::convolution_2d(F::channels_last(x), W).data().transpose({0, 2, 3, 1}).is_contiguous());
-  EXPECT_TRUE(F::convolution_2d(x, W).data().is_contiguous());
-}
-
 // Other errors are in the function's record.
 TEST_P(Convolution, RefusesWhatDoesNotFit) {
   EXPECT_THROW(F::convolution_2d(draw({2, 3, 5, 6}, -1, 1, 0, Dtype::kFloat32), draw({4, 3, 3, 2})),

@@ -1,8 +1,6 @@
-// What the records of deconvolution_2d do not say: it is the adjoint of convolution_2d, sizes of
-// results, memory order, the layer.
+// What the records of deconvolution_2d do not say: sizes of results, the layer.
 #include "catena/functions/connection/deconvolution_2d.h"
 
-#include "catena/functions/connection/convolution_2d.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {
@@ -11,47 +9,6 @@ namespace {
 using F::DeconvolutionOptions;
 
 class Deconvolution : public OnDevice {};
-
-// <conv(y, W), x> = <y, deconv(x, W)> for each window, and each size that it fits.
-TEST_P(Deconvolution, IsTheAdjointOfConvolution) {
-  struct Case {
-    Shape image, W;
-    F::ConvolutionOptions options;
-  };
-  const std::vector<Case> cases = {
-      {{2, 3, 5, 6}, {4, 3, 3, 2}, {}},
-      {{2, 3, 7, 6}, {4, 3, 3, 3}, {.stride = {2, 3}, .pad = {1, 2}}},
-      {{2, 3, 8, 7}, {4, 3, 3, 3}, {.stride = {2, 3}, .pad = {1, 2}}},
-      {{1, 2, 8, 7}, {3, 2, 3, 2}, {.pad = 1, .dilation = {2, 3}}},
-      {{2, 4, 5, 5}, {6, 2, 3, 3}, {.pad = 1, .groups = 2}},
-      {{1, 1, 6, 8}, {1, 1, 3, 3}, {.stride = 2, .cover_all = true}},
-  };
-  for (const Case& c : cases) {
-    SCOPED_TRACE(message(c.image, " ", c.W));
-    const Array y = draw(c.image, -1, 1, 1), W = draw(c.W, -1, 1, 2);
-    const Array forward = F::convolution_2d(y, W, c.options).data();
-    const Array x = draw(forward.shape(), -1, 1, 3);
-    const F::Extent2D outsize(c.image[2], c.image[3]);
-    for (const Array& layout : {x, F::channels_last(x)}) {
-      const Array back = F::deconvolution_2d(layout, W,
-                                             {.stride = c.options.stride,
-                                              .pad = c.options.pad,
-                                              .dilation = c.options.dilation,
-                                              .groups = c.options.groups,
-                                              .outsize = outsize})
-                             .data();
-      ASSERT_EQ(back.shape(), c.image);
-      EXPECT_NEAR(sum(forward * x).item<double>(), sum(y * back).item<double>(), 1e-12);
-    }
-  }
-}
-
-TEST_P(Deconvolution, KeepsTheLayout) {
-  const Array x = draw({2, 3, 4, 5}), W = draw({3, 4, 3, 3});
-  EXPECT_TRUE(F::deconvolution_2d(x, W).data().is_contiguous());
-  EXPECT_TRUE(
-      F::deconvolution_2d(F::channels_last(x), W).data().transpose({0, 2, 3, 1}).is_contiguous());
-}
 
 // As upsampling by 2 of networks that draw images has it.
 TEST_P(Deconvolution, SizesOfResults) {

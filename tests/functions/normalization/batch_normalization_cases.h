@@ -3,7 +3,6 @@
 
 #include "catena/functions/normalization.h"
 #include "catena/functions/normalization/batch_normalization.h"
-#include "functions/common/axes.h"
 #include "functions/functions_test_util.h"
 
 namespace catena::testing::normalization {
@@ -38,14 +37,6 @@ inline Array batch_mean(const Case& c, const Array& x) {
 inline Array batch_var(const Case& c, const Array& x) { return var(x, c.axes).reshape(c.channels); }
 inline double values_a_channel(const Case& c) {
   return double(element_count(c.x)) / double(element_count(c.channels));
-}
-
-// The same elements with the channels last in memory.
-inline Array with_channels_last(const Case& c, const Array& x) {
-  Axes order{0};
-  for (int i = 1 + c.channels.ndim(); i < x.ndim(); ++i) order.push_back(i);
-  for (int i = 1; i <= c.channels.ndim(); ++i) order.push_back(i);
-  return x.transpose(order).copy().transpose(functions::inverse_order(order));
 }
 
 class NormalizationOnDevice : public OnDevice {

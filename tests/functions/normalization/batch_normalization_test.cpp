@@ -19,18 +19,6 @@ using F::NormalizationOptions;
 
 class BatchNormalization : public NormalizationOnDevice {};
 
-TEST_P(BatchNormalization, KeepsTheLayout) {
-  const Case c = cases()[2];
-  const Array last = with_channels_last(c, batch(c)), g = gamma(c), b = beta(c);
-  const Variable x(last);
-  const Variable y = F::batch_normalization(x, g, b);
-  EXPECT_EQ(y.data().strides(), last.strides());
-  y.set_grad(batch(c, 4));
-  y.backward();
-  EXPECT_EQ(x.grad().strides(), last.strides());
-  EXPECT_TRUE(F::batch_normalization(batch(c), g, b).data().is_contiguous());
-}
-
 TEST_P(BatchNormalization, ArraysAreConstantsAsResidualsToo) {
   const Array x = draw({4, 3}), ones3 = ones({3}, {x.dtype(), x.device()}),
               zeros3 = zeros({3}, {x.dtype(), x.device()});

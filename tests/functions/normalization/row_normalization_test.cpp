@@ -1,7 +1,6 @@
 // The layers of layer, root-mean-square, group and instance normalization, and what their records
 // and that of local response normalization cannot say: memory order, large means, capture.
 #include "catena/array/manipulation.h"
-#include "catena/array/memory_order.h"
 #include "catena/core/graph.h"
 #include "catena/functions/connection/convolution_2d.h"
 #include "catena/functions/normalization/group_normalization.h"
@@ -181,28 +180,6 @@ TEST_P(RowNormalization, LargeMeansSpoilNothing) {
     expected.set_grad(gy.astype(k64));
     expected.backward({.create_graph = recorded});
     EXPECT_EQ(testing::difference(x.grad().astype(k64), near.grad(), 1e-5, 1e-5), "") << recorded;
-  }
-}
-
-TEST_P(RowNormalization, ImagesKeepTheirMemoryOrder) {
-  const MemoryOrder last({0, 2, 3, 1});
-  const Array first = draw({2, 8, 3, 5}, -2, 3), g = gamma({8}), b = beta({8}),
-              gy = draw({2, 8, 3, 5}, -1, 1, 6);
-  const std::function<Variable(const Variable&)> functions[] = {
-      [&](const Variable& v) { return F::group_normalization(v, 2, g, b); },
-      [&](const Variable& v) { return F::instance_normalization(v, g, b); },
-      [&](const Variable& v) { return F::local_response_normalization(v, 5, 1, 0.2); }};
-  for (const auto& f : functions) {
-    const Variable x(first), images(F::channels_last(first));
-    const Variable y = f(x), z = f(images);
-    y.set_grad(gy);
-    y.backward();
-    z.set_grad(F::channels_last(gy));
-    z.backward();
-    EXPECT_TRUE(z.data().is_dense() && z.data().order() == last);
-    EXPECT_TRUE(images.grad().is_dense() && images.grad().order() == last);
-    EXPECT_EQ(testing::difference(z.data(), y.data(), 1e-12, 1e-12), "");
-    EXPECT_EQ(testing::difference(images.grad(), x.grad(), 1e-12, 1e-12), "");
   }
 }
 

@@ -1,8 +1,6 @@
 // Element-wise mathematics, reductions and products.
 #include "catena/functions/math.h"
 
-#include <limits>
-
 #include "oracle/functions/functions.h"
 
 namespace catena::oracle {

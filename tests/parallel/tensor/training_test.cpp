@@ -150,8 +150,10 @@ Trained one_process_by(Rule optimizer, double clip_norm = 0, int skipped = -1) {
   return trained;
 }
 
+optimizers::Adam adam() { return optimizers::Adam(0.01); }
+
 Trained one_process(double clip_norm = 0, int skipped = -1) {
-  return one_process_by(optimizers::Adam(0.01), clip_norm, skipped);
+  return one_process_by(adam(), clip_norm, skipped);
 }
 
 void expect_joined(Communicator& comm, const std::string& path, const Array& own,
@@ -195,18 +197,16 @@ TEST(TensorTraining, EqualsOneProcess) {
   EXPECT_LT(expected.losses.back(), 0.8 * expected.losses.front());
   for (const int ranks : kRankCounts) {
     SCOPED_TRACE(message(ranks, " ranks"));
-    run_alike(ranks, [&](Communicator& comm) {
-      const CommunicatorPtr alone = comm.split(comm.rank());
-      optimizers::Adam optimizer(0.01);
-      auto net = split_net(comm);
-      train(net, optimizer, *alone, comm, expected);
-    });
-    run_alike(ranks, [&](Communicator& comm) {
-      const CommunicatorPtr alone = comm.split(comm.rank());
-      optimizers::Adam optimizer(0.01);
-      auto net = sequence_net(comm);
-      train(net, optimizer, *alone, comm, expected);
-    });
+    const auto train_net = [&](auto make) {
+      run_alike(ranks, [&](Communicator& comm) {
+        const CommunicatorPtr alone = comm.split(comm.rank());
+        optimizers::Adam optimizer = adam();
+        auto net = make(comm);
+        train(net, optimizer, *alone, comm, expected);
+      });
+    };
+    train_net(split_net);
+    train_net(sequence_net);
   }
 }
 
@@ -341,132 +341,7 @@ TEST(TensorTraining, LambAndLarsTakeTheNormsOfWholeParameters) {
   expect_norms_of_parameters([] { return optimizers::LARS(0.5, {.trust = 0.02}); });
 }
 
-// Pipelines ---------------------------------------------------------------------------------------
-
-void fill(pipeline::Sequence& model, Communicator& comm, bool sequence) {
-  if (sequence) {
-    auto net = sequence_net(comm);
-    model.add("embed", std::move(net.embed)).add("block", std::move(net.block));
-    model.add("head", std::move(net.head));
-  } else {
-    auto net = split_net(comm);
-    model.add("embed", std::move(net.embed)).add("block", std::move(net.block));
-    model.add("head", std::move(net.head));
-  }
-}
-
-void train_pipeline(const Grid& grid, pipeline::Schedule schedule, const Trained& expected,
-                    bool sequence, bool recompute = false) {
-  random::default_state(grid.comm().device()).seed(kSeed + uint64_t(grid.replica()));
-  pipeline::Sequence model;
-  fill(model, grid.tensor(), sequence);
-  pipeline::PipelineOptions options{.seed = 5};
-  if (recompute) options.recompute = {0, 1};
-  pipeline::Pipeline pipeline(model, {{0, 2}}, std::move(schedule), grid, options);
-  pipeline.setup([] { return optimizers::Adam(0.01); });
-  const auto [begin, end] = shard(kTokens, grid.replica(), grid.data().size());
-  for (int step = 0; step < kSteps; ++step) {
-    const auto [ids, labels] = tokens_of(step);
-    const Slice own(begin, end);
-    const Device here = grid.comm().device();
-    pipeline.step(ids(own).to(here), labels(own).to(here), [&](const Variable& y, const Array& t) {
-      return F::vocab_parallel_softmax_cross_entropy(y, t, grid.tensor());
-    });
-    EXPECT_NEAR(pipeline.loss(), expected.losses[size_t(step)], 1e-10) << "step " << step;
-  }
-  for (const auto& [path, p] : model.named_parameters()) {
-    const int stage = path.rfind("head", 0) == 0 ? 1 : 0;
-    if (!pipeline.has_stage(stage)) continue;
-    expect_joined(grid.tensor(), path, p.grad(), expected.gradients.at(path), "gradient of ");
-    expect_joined(grid.tensor(), path, p.data(), expected.values.at(path), "value of ");
-  }
-}
-
-TEST(TensorTraining, PipelinesOfReplicasEqualOneProcess) {
-  const Trained expected = one_process();
-  const GridShape shape{.data = 2, .pipeline = 2, .tensor = 2};
-  const pipeline::Schedule schedules[] = {
-      pipeline::gpipe(2, 3), pipeline::one_forward_one_backward(2, 3), pipeline::zero_bubble(2, 3)};
-  for (const auto& schedule : schedules) {
-    for (const bool sequence : {false, true}) {
-      SCOPED_TRACE(message(schedule.name, ", sequence ", sequence));
-      comm::run_threads(8, [&](Communicator& comm) {
-        train_pipeline(Grid(comm, shape), schedule, expected, sequence);
-      });
-    }
-  }
-}
-
-TEST(TensorTraining, StagesMayBeComputedAgain) {
-  const Trained expected = one_process();
-  comm::run_threads(4, [&](Communicator& comm) {
-    train_pipeline(Grid(comm, {.pipeline = 2, .tensor = 2}),
-                   pipeline::one_forward_one_backward(2, 4), expected, true, true);
-  });
-}
-
-// Ranks that share a stage drop the same elements, whatever seed each was given.
-TEST(TensorTraining, RanksOfAStageDropAlike) {
-  comm::run_threads(4, [](Communicator& comm) {
-    const Grid grid(comm, {.pipeline = 2, .tensor = 2});
-    random::default_state(comm.device()).seed(kSeed);
-    auto net = split_net(grid.tensor());
-    pipeline::Sequence model;
-    model.add("embed", std::move(net.embed));
-    model.add([](const Variable& h) { return F::dropout(h, 0.5); });
-    model.add("block", std::move(net.block)).add("head", std::move(net.head));
-    pipeline::Pipeline pipeline(model, {{0, 3}}, pipeline::one_forward_one_backward(2, 3), grid,
-                                {.seed = 5 + uint64_t(comm.rank())});
-    pipeline.setup([] { return optimizers::Adam(0.01); });
-    for (int step = 0; step < 3; ++step) {
-      const auto [ids, labels] = tokens_of(step);
-      pipeline.step(ids.to(comm.device()), labels.to(comm.device()),
-                    [&](const Variable& y, const Array& t) {
-                      return F::vocab_parallel_softmax_cross_entropy(y, t, grid.tensor());
-                    });
-    }
-    for (const auto& [path, p] : model.named_parameters())
-      if (cut_of(path) == kWhole) expect_whole(grid.tensor(), p.data(), path);
-  });
-}
-
-// What a step says in which one rank of the last stage throws.
-std::string error_of_step(const Grid& grid) {
-  const Communicator& comm = grid.comm();
-  random::default_state(comm.device()).seed(kSeed);
-  pipeline::Sequence model;
-  fill(model, grid.tensor(), false);
-  pipeline::Pipeline pipeline(model, {{0, 2}}, pipeline::gpipe(2, 3), grid);
-  pipeline.setup([] { return optimizers::Adam(0.01); });
-  const std::pair<Array, Array> tokens = tokens_of(0);
-  const auto loss = [&](const Variable& y, const Array& t) {
-    CATENA_CHECK(ValueError, comm.rank() != 3, "this rank is out of order");
-    return F::vocab_parallel_softmax_cross_entropy(y, t, grid.tensor());
-  };
-  return error_of<Error>([&] {
-    pipeline.step(tokens.first.to(comm.device()), tokens.second.to(comm.device()), loss);
-    pipeline.loss();
-  });
-}
-
-// The others end while the rank that threw goes on.
-TEST(TensorTraining, ARankThatThrowsEndsThoseOfItsStage) {
-  std::atomic<int> ended{0};
-  const auto program = [&](Communicator& comm) {
-    const Grid grid(comm, {.pipeline = 2, .tensor = 2});
-    const std::string error = error_of_step(grid);
-    expect_contains(error, {"this rank is out of order"});
-    ++ended;
-    if (comm.rank() != 3) return expect_contains(error, {"threw on rank 3"});
-    for (int i = 0; i < 500 && ended < 4; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    EXPECT_EQ(ended, 4) << "others wait for this rank";
-  };
-  comm::run_threads(4, program, {.timeout = 20});
-}
-
-// Overflows
-// ----------------------------------------------------------------------------------------
+// Overflows ---------------------------------------------------------------------------------------
 
 constexpr int kOverflow = 3;  // the step
 
@@ -535,24 +410,41 @@ TEST(TensorTraining, OverflowsAreSharedBehindALossScaleAndOnce) {
   });
 }
 
-struct StepsTogether {
+// Pipelines ---------------------------------------------------------------------------------------
+
+void fill(pipeline::Sequence& model, Communicator& comm, bool sequence) {
+  if (sequence) {
+    auto net = sequence_net(comm);
+    model.add("embed", std::move(net.embed)).add("block", std::move(net.block));
+    model.add("head", std::move(net.head));
+  } else {
+    auto net = split_net(comm);
+    model.add("embed", std::move(net.embed)).add("block", std::move(net.block));
+    model.add("head", std::move(net.head));
+  }
+}
+
+struct PipelineRun {
+  bool sequence = false, recompute = false;
   double clip_norm = 0, loss_scale = 0;
 };
 
-// A pipeline over a grid that clips, or has a loss scale, and one overflow then.
-void train_together(const Grid& grid, const StepsTogether& run, const Trained& expected) {
+// Trains a pipeline over a grid. With a loss scale a slice overflows in one step.
+template <class MakeRule>
+void train_pipeline(const Grid& grid, pipeline::Schedule schedule, const Trained& expected,
+                    const MakeRule& make_rule, const PipelineRun& run = {}) {
   const Device here = grid.comm().device();
   random::default_state(here).seed(kSeed + uint64_t(grid.replica()));
   pipeline::Sequence model;
-  fill(model, grid.tensor(), false);
+  fill(model, grid.tensor(), run.sequence);
   Overflow overflow;
   const std::shared_ptr<double> slope = overflow.slope;
-  const Parameter extra = overflow.s;
+  pipeline::PipelineOptions options{.clip_norm = run.clip_norm, .sliced = {overflow.s}, .seed = 5};
+  if (run.recompute) options.recompute = {0, 1};
   model.add("overflow", std::move(overflow));
-  pipeline::Pipeline pipeline(model, {{0, 2}}, pipeline::one_forward_one_backward(2, 3), grid,
-                              {.clip_norm = run.clip_norm, .sliced = {extra}, .seed = 5});
+  pipeline::Pipeline pipeline(model, {{0, 2}}, std::move(schedule), grid, options);
   pipeline.setup([&] {
-    optimizers::Adam rule(0.01);
+    auto rule = make_rule();
     if (run.loss_scale > 0) optimizers::add_loss_scale(rule, {.initial = run.loss_scale});
     return rule;
   });
@@ -566,15 +458,98 @@ void train_together(const Grid& grid, const StepsTogether& run, const Trained& e
     });
     EXPECT_NEAR(pipeline.loss(), expected.losses[size_t(step)], 1e-10) << "step " << step;
   }
-  for (int stage = 0; stage < 2; ++stage) {
-    if (!pipeline.has_stage(stage)) continue;
-    EXPECT_EQ(pipeline.optimizer(stage).t(), run.loss_scale > 0 ? kSteps - 1 : kSteps);
-  }
   for (const auto& [path, p] : model.named_parameters()) {
     const int stage = path.rfind("head", 0) == 0 ? 1 : 0;
     if (path == "overflow/s" || !pipeline.has_stage(stage)) continue;
+    EXPECT_EQ(pipeline.optimizer(stage).t(), run.loss_scale > 0 ? kSteps - 1 : kSteps);
+    if (run.clip_norm == 0 && run.loss_scale == 0)
+      expect_joined(grid.tensor(), path, p.grad(), expected.gradients.at(path), "gradient of ");
     expect_joined(grid.tensor(), path, p.data(), expected.values.at(path), "value of ");
   }
+}
+
+TEST(TensorTraining, PipelinesOfReplicasEqualOneProcess) {
+  const Trained expected = one_process();
+  const GridShape shape{.data = 2, .pipeline = 2, .tensor = 2};
+  const pipeline::Schedule schedules[] = {
+      pipeline::gpipe(2, 3), pipeline::one_forward_one_backward(2, 3), pipeline::zero_bubble(2, 3)};
+  for (const auto& schedule : schedules) {
+    for (const bool sequence : {false, true}) {
+      SCOPED_TRACE(message(schedule.name, ", sequence ", sequence));
+      comm::run_threads(8, [&](Communicator& comm) {
+        train_pipeline(Grid(comm, shape), schedule, expected, adam, {.sequence = sequence});
+      });
+    }
+  }
+}
+
+TEST(TensorTraining, StagesMayBeComputedAgain) {
+  const Trained expected = one_process();
+  comm::run_threads(4, [&](Communicator& comm) {
+    train_pipeline(Grid(comm, {.pipeline = 2, .tensor = 2}),
+                   pipeline::one_forward_one_backward(2, 4), expected, adam,
+                   {.sequence = true, .recompute = true});
+  });
+}
+
+// Ranks that share a stage drop the same elements, whatever seed each was given.
+TEST(TensorTraining, RanksOfAStageDropAlike) {
+  comm::run_threads(4, [](Communicator& comm) {
+    const Grid grid(comm, {.pipeline = 2, .tensor = 2});
+    random::default_state(comm.device()).seed(kSeed);
+    auto net = split_net(grid.tensor());
+    pipeline::Sequence model;
+    model.add("embed", std::move(net.embed));
+    model.add([](const Variable& h) { return F::dropout(h, 0.5); });
+    model.add("block", std::move(net.block)).add("head", std::move(net.head));
+    pipeline::Pipeline pipeline(model, {{0, 3}}, pipeline::one_forward_one_backward(2, 3), grid,
+                                {.seed = 5 + uint64_t(comm.rank())});
+    pipeline.setup(adam);
+    for (int step = 0; step < 3; ++step) {
+      const auto [ids, labels] = tokens_of(step);
+      pipeline.step(ids.to(comm.device()), labels.to(comm.device()),
+                    [&](const Variable& y, const Array& t) {
+                      return F::vocab_parallel_softmax_cross_entropy(y, t, grid.tensor());
+                    });
+    }
+    for (const auto& [path, p] : model.named_parameters())
+      if (cut_of(path) == kWhole) expect_whole(grid.tensor(), p.data(), path);
+  });
+}
+
+// What a step says in which one rank of the last stage throws.
+std::string error_of_step(const Grid& grid) {
+  const Communicator& comm = grid.comm();
+  random::default_state(comm.device()).seed(kSeed);
+  pipeline::Sequence model;
+  fill(model, grid.tensor(), false);
+  pipeline::Pipeline pipeline(model, {{0, 2}}, pipeline::gpipe(2, 3), grid);
+  pipeline.setup(adam);
+  const std::pair<Array, Array> tokens = tokens_of(0);
+  const auto loss = [&](const Variable& y, const Array& t) {
+    CATENA_CHECK(ValueError, comm.rank() != 3, "this rank is out of order");
+    return F::vocab_parallel_softmax_cross_entropy(y, t, grid.tensor());
+  };
+  return error_of<Error>([&] {
+    pipeline.step(tokens.first.to(comm.device()), tokens.second.to(comm.device()), loss);
+    pipeline.loss();
+  });
+}
+
+// The others end while the rank that threw goes on.
+TEST(TensorTraining, ARankThatThrowsEndsThoseOfItsStage) {
+  std::atomic<int> ended{0};
+  const auto program = [&](Communicator& comm) {
+    const Grid grid(comm, {.pipeline = 2, .tensor = 2});
+    const std::string error = error_of_step(grid);
+    expect_contains(error, {"this rank is out of order"});
+    ++ended;
+    if (comm.rank() != 3) return expect_contains(error, {"threw on rank 3"});
+    for (int i = 0; i < 500 && ended < 4; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_EQ(ended, 4) << "others wait for this rank";
+  };
+  comm::run_threads(4, program, {.timeout = 20});
 }
 
 TEST(TensorTraining, PipelinesClipByTheNormOfAllSlices) {
@@ -585,7 +560,8 @@ TEST(TensorTraining, PipelinesClipByTheNormOfAllSlices) {
         GridShape{.data = 2, .pipeline = 2, .tensor = 2}}) {
     SCOPED_TRACE(message(shape.data, " x 2 x ", shape.tensor));
     comm::run_threads(shape.data * 2 * shape.tensor, [&](Communicator& comm) {
-      train_together(Grid(comm, shape), {.clip_norm = clip_norm}, expected);
+      train_pipeline(Grid(comm, shape), pipeline::one_forward_one_backward(2, 3), expected, adam,
+                     {.clip_norm = clip_norm});
     });
   }
 }
@@ -594,26 +570,8 @@ TEST(TensorTraining, PipelinesByLambTakeTheNormsOfWholeParameters) {
   const auto make_rule = [] { return optimizers::LAMB(0.02); };
   const Trained expected = one_process_by(make_rule());
   comm::run_threads(8, [&](Communicator& comm) {
-    const Grid grid(comm, {.data = 2, .pipeline = 2, .tensor = 2});
-    const Device here = comm.device();
-    random::default_state(here).seed(kSeed + uint64_t(grid.replica()));
-    pipeline::Sequence model;
-    fill(model, grid.tensor(), false);
-    pipeline::Pipeline pipeline(model, {{0, 2}}, pipeline::gpipe(2, 3), grid, {.seed = 5});
-    pipeline.setup(make_rule);
-    const auto [begin, end] = shard(kTokens, grid.replica(), grid.data().size());
-    for (int step = 0; step < kSteps; ++step) {
-      const auto [ids, labels] = tokens_of(step);
-      const Slice own(begin, end);
-      pipeline.step(ids(own).to(here), labels(own).to(here),
-                    [&](const Variable& y, const Array& t) {
-                      return F::vocab_parallel_softmax_cross_entropy(y, t, grid.tensor());
-                    });
-    }
-    for (const auto& [path, p] : model.named_parameters()) {
-      if (!pipeline.has_stage(path.rfind("head", 0) == 0 ? 1 : 0)) continue;
-      expect_joined(grid.tensor(), path, p.data(), expected.values.at(path), "value of ");
-    }
+    train_pipeline(Grid(comm, {.data = 2, .pipeline = 2, .tensor = 2}), pipeline::gpipe(2, 3),
+                   expected, make_rule);
   });
 }
 
@@ -624,7 +582,8 @@ TEST(TensorTraining, PipelinesSkipWhereASliceOverflows) {
                                    GridShape{.data = 2, .pipeline = 2, .tensor = 2}}) {
       SCOPED_TRACE(message(shape.data, " x 2 x ", shape.tensor, ", clip ", clip_norm));
       comm::run_threads(shape.data * 2 * shape.tensor, [&](Communicator& comm) {
-        train_together(Grid(comm, shape), {.clip_norm = clip_norm, .loss_scale = 64}, expected);
+        train_pipeline(Grid(comm, shape), pipeline::one_forward_one_backward(2, 3), expected, adam,
+                       {.clip_norm = clip_norm, .loss_scale = 64});
       });
     }
   }
