@@ -2,6 +2,7 @@
 #include "backends/cuda/loss/loss.h"
 
 #include "backends/common/family.h"
+#include "backends/cuda/loss/grid_sum_scratch.h"
 #include "backends/cuda/runtime/glue.h"
 #include "catena/kernels/loss.h"
 
@@ -16,18 +17,6 @@ SampleArgs samples_of(const Array& x, const Array& t) {
   s.classes = x.shape()[1];
   s.inner = x.shape()[2];
   return s;
-}
-
-// Gives scratch memory to a reduction of several blocks. The storage may be released when the
-// kernel is queued, because later users of the memory follow it in the stream.
-StoragePtr add_scratch(SampleArgs& s, int blocks, Device device, const Launch& launch) {
-  if (blocks == 1) return {};
-  const size_t tally_bytes = static_cast<size_t>(blocks) * sizeof(Tally);
-  StoragePtr scratch = allocate(device, tally_bytes + sizeof(unsigned));
-  s.tallies = static_cast<Tally*>(scratch->data);
-  s.finished_blocks = reinterpret_cast<unsigned*>(static_cast<char*>(scratch->data) + tally_bytes);
-  CATENA_CUDA_CHECK(cudaMemsetAsync(s.finished_blocks, 0, sizeof(unsigned), launch.stream));
-  return scratch;
 }
 
 CrossEntropyArgs arguments(const CrossEntropyCall& call) {
@@ -48,7 +37,7 @@ void cross_entropy(const CrossEntropyCall& call) {
   args.aligned = aligned16(args.samples.x);
   const Launch launch = launch_for(*call.x);
   const int blocks = sample_blocks(args.samples, launch);
-  const StoragePtr scratch = add_scratch(args.samples, blocks, call.x->device(), launch);
+  const StoragePtr scratch = add_scratch(args.samples.scratch, blocks, call.x->device(), launch);
   launch_cross_entropy(float_code("softmax_cross_entropy", call.x->dtype()), args, blocks, launch);
   check_launch("softmax_cross_entropy");
 }
@@ -74,7 +63,7 @@ void accuracy(const AccuracyCall& call) {
   args.ignore_label = ignore_label;
   const Launch launch = launch_for(x);
   const int blocks = sample_blocks(args, launch);
-  const StoragePtr scratch = add_scratch(args, blocks, x.device(), launch);
+  const StoragePtr scratch = add_scratch(args.scratch, blocks, x.device(), launch);
   launch_accuracy(float_code("accuracy", x.dtype()), args, result.raw_data(), blocks, launch);
   check_launch("accuracy");
 }
