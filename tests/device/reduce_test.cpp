@@ -274,24 +274,10 @@ TEST(ArgReduceKernels, FirstExtremeAndNan) {
         const ReducePlan plan =
             plan_reduce({a.shape(), a.strides(), out.strides(), c.axes, 4, 8, 16,
                          reinterpret_cast<uintptr_t>(a.raw_data()), c.multiprocessors, true});
-        ArgReduceArgs args{};
+        ReduceArgs args = plan.args;
         args.input = a.raw_data();
         args.output = out.raw_data();
-        args.outputs = plan.args.outputs;
-        args.reduced = plan.args.reduced;
-        args.per_split = plan.args.per_split;
-        args.stride = plan.args.reduced_stride[0];
-        std::copy(std::begin(plan.args.kept_stride), std::end(plan.args.kept_stride),
-                  args.kept_stride);
-        std::copy(std::begin(plan.args.result_stride), std::end(plan.args.result_stride),
-                  args.result_stride);
-        std::copy(std::begin(plan.args.kept), std::end(plan.args.kept), args.kept);
-        args.blocks = plan.args.blocks;
-        args.kept_dims = plan.args.kept_dims;
-        args.splits = plan.args.splits;
-        args.group_shift = plan.args.group_shift;
         args.maximum = maximum;
-        args.vectors = plan.args.vectors;
         std::vector<char> workspace(plan.partial_bytes);
         args.partial = workspace.data();
         emulated::arg_float32(plan.kernel, plan.blocks, unsigned(plan.args.splits), &args);
