@@ -38,8 +38,8 @@ int accumulator_bytes(Dtype output) {
 ReducePlan plan_of(const Array& input, const Array& output, uint32_t axes, int accumulator_bytes,
                    bool positions) {
   return plan_reduce({input.shape(), input.strides(), output.strides(), axes,
-                      static_cast<int>(input.itemsize()), static_cast<int>(output.itemsize()),
-                      accumulator_bytes, reinterpret_cast<uintptr_t>(input.raw_data()),
+                      static_cast<int>(input.itemsize()), accumulator_bytes,
+                      reinterpret_cast<uintptr_t>(input.raw_data()),
                       gpu::device_info(input.device().index()).multiprocessors, positions});
 }
 
