@@ -72,7 +72,7 @@ bool adds_by_rows(const ScatterAddCall& call, Element type, const ScatterArgs& a
   const Array& target = call.target;
   const int64_t most = int64_t(1) << 31, slice_bytes = args.inner * target.itemsize();
   if (!is_float(target.dtype()) || args.outer != 1 || slice_bytes % 16 != 0) return false;
-  if (!aligned16(args.target) || !aligned16(args.values)) return false;
+  if (!aligned16(args.target, args.values)) return false;
   if (args.extent >= most || args.positions.count >= most) return false;
   if (call.accumulate && args.extent > 64 * args.positions.count) return false;
   if (target.itemsize() == 2) return scatter_wants_sorted(type, false, args);

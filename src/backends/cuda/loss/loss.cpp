@@ -27,8 +27,8 @@ CrossEntropyArgs arguments(const CrossEntropyCall& call) {
   args.normalize = call.normalize;
   args.lse = call.lse->raw_data();
   args.count = call.count->raw_data();
-  args.counted = call.counted ? call.counted->raw_data() : nullptr;
-  args.loss = call.loss ? call.loss->raw_data() : nullptr;
+  args.counted = data_of(call.counted);
+  args.loss = data_of(call.loss);
   return args;
 }
 
@@ -48,9 +48,9 @@ void cross_entropy_grad(const CrossEntropyGradCall& call) {
   CrossEntropyArgs args = arguments(forward);
   args.gloss = gloss.raw_data();
   args.gx = gx.raw_data();
-  args.factors = factors ? factors->raw_data() : nullptr;
-  args.spread = spread ? spread->raw_data() : nullptr;
-  args.aligned = aligned16(args.samples.x) && aligned16(args.gx);
+  args.factors = data_of(factors);
+  args.spread = data_of(spread);
+  args.aligned = aligned16(args.samples.x, args.gx);
   launch_cross_entropy_grad(float_code("softmax_cross_entropy_grad", gx.dtype()), args,
                             launch_for(gx));
   check_launch("softmax_cross_entropy_grad");

@@ -31,7 +31,7 @@ Product product_of(const MatmulCall& call) {
   p.a = matrix_of(*call.a);
   p.b = matrix_of(*call.b);
   p.c = matrix_of(c);
-  p.bias = call.bias ? call.bias->raw_data() : nullptr;
+  p.bias = data_of(call.bias);
   p.relu = call.activation == Activation::kRelu;
   p.accumulate = call.accumulate;
   return p;
