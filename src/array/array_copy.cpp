@@ -139,8 +139,7 @@ Scalar Array::item() const {
   check_defined(*this);
   CATENA_CHECK(ShapeError, size() == 1, "expected an array of one element, got shape ", shape());
   const Array host = to_cpu();
-  return visit_dtype(dtype(), [&](auto tag) -> Scalar {
-    using T = typename decltype(tag)::type;
+  return visit_dtype(dtype(), [&]<class T>(TypeTag<T>) -> Scalar {
     return Scalar(*static_cast<const T*>(host.raw_data()));
   });
 }

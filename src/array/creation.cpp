@@ -419,8 +419,7 @@ Array array(const Literal& literal, const ArrayOptions& options) {
   if (dtype == Dtype::kFloat64) dtype = default_float();
   dtype = options.dtype.value_or(dtype);
   const Array host = Array::uninitialized(flat.shape, dtype, cpu(0));
-  visit_dtype(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_dtype(dtype, [&]<class T>(TypeTag<T>) {
     T* out = host.data<T>();
     for (const Literal* number : flat.numbers) {
       check_fits(number->value(), dtype);

@@ -160,8 +160,7 @@ std::string parse_float(std::string_view word, Dtype d, char* element) {
   } else if (error != std::errc()) {
     return message("is not a valid ", d);
   }
-  visit_float("parse_number", d, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_float("parse_number", d, [&]<class T>(TypeTag<T>) {
     const T stored = static_cast<T>(value);
     std::memcpy(element, &stored, sizeof stored);
   });
@@ -178,8 +177,7 @@ Digits shortest_digits(double value, Dtype d) {
 }
 
 double read_float(const char* element, Dtype d) {
-  return visit_float("read_float", d, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  return visit_float("read_float", d, [&]<class T>(TypeTag<T>) {
     T value;
     std::memcpy(&value, element, sizeof value);
     return static_cast<double>(static_cast<compute_t<T>>(value));
@@ -189,8 +187,7 @@ double read_float(const char* element, Dtype d) {
 std::string shortest_text(const char* element, Dtype d) {
   if (d == Dtype::kBool) return *element ? "True" : "False";
   if (is_float(d)) return float_text(read_float(element, d), d);
-  return visit_dtype(d, [&](auto tag) -> std::string {
-    using T = typename decltype(tag)::type;
+  return visit_dtype(d, [&]<class T>(TypeTag<T>) -> std::string {
     if constexpr (std::is_integral_v<T>) {
       T value;
       std::memcpy(&value, element, sizeof value);
@@ -255,8 +252,7 @@ void append_number(const char* who, const Conversion& c, const char* element, Dt
       append_printf(c.options, "", c.letter, value, out);
     return;
   }
-  visit_dtype(d, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_dtype(d, [&]<class T>(TypeTag<T>) {
     if constexpr (std::is_integral_v<T>) {
       T value;
       std::memcpy(&value, element, sizeof value);
@@ -276,8 +272,7 @@ std::string parse_number(std::string_view word, Dtype d, char* element) {
   if (word.size() > 1 && word[0] == '+' && word[1] != '-') word.remove_prefix(1);
   if (d == Dtype::kBool) return parse_bool(word, element);
   if (is_float(d)) return parse_float(word, d, element);
-  return visit_dtype(d, [&](auto tag) -> std::string {
-    using T = typename decltype(tag)::type;
+  return visit_dtype(d, [&]<class T>(TypeTag<T>) -> std::string {
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
       return parse_integer<T>(word, d, element);
     else

@@ -8,7 +8,6 @@
 
 #include "catena/core/config.h"
 #include "catena/core/error.h"
-#include "core/cpu_pool.h"
 
 namespace catena {
 namespace {

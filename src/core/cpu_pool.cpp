@@ -1,5 +1,4 @@
-#include "core/cpu_pool.h"
-
+// The caching allocator of host memory, by classes of sizes. See cpu_backend.h.
 #include <sys/mman.h>
 
 #include <array>

@@ -115,8 +115,7 @@ Dtype float_result(Dtype d) {
 }
 
 double round_to(Dtype d, double value) {
-  return visit_float("round_to", d, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  return visit_float("round_to", d, [&]<class T>(TypeTag<T>) {
     return static_cast<double>(static_cast<compute_t<T>>(static_cast<T>(value)));
   });
 }

@@ -81,8 +81,7 @@ IntegerInfo iinfo(Dtype d) {
 namespace {
 
 double value_of(Dtype d, uint64_t bits) {
-  return visit_float("finfo", d, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  return visit_float("finfo", d, [&]<class T>(TypeTag<T>) {
     T value;
     std::memcpy(static_cast<void*>(&value), &bits, sizeof value);
     return static_cast<double>(static_cast<compute_t<T>>(value));

@@ -11,8 +11,7 @@ namespace catena {
 
 // The number in storage type d, in the low bytes of a 64-bit word.
 inline uint64_t scalar_bits(const Scalar& value, Dtype d) {
-  return visit_dtype(d, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  return visit_dtype(d, [&]<class T>(TypeTag<T>) {
     const T number = value.to<T>();
     uint64_t bits = 0;
     std::memcpy(&bits, &number, sizeof(T));

@@ -4,12 +4,19 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "core/trace_calls.h"
 #include "core/trace_record.h"
 
 namespace catena::tracing {
 namespace {
+
+bool asks_for_work(Category category) {
+  return category == Category::kFunction || category == Category::kBackward ||
+         category == Category::kCommunication || category == Category::kUpdate;
+}
 
 const char* category_name(Category category) {
   switch (category) {
@@ -50,6 +57,64 @@ std::string own_host() {
 }
 
 }  // namespace
+
+// Calls of the host by time: those whose work a device does.
+class HostCalls {
+ public:
+  struct Call {
+    std::string name;  // as the thread's texts have it
+    int64_t bytes = -1;
+  };
+  // The functions, backwards, updates and calls of communicators of one thread: its events in the
+  // order of sorted_events(), and its texts.
+  void add_thread(const std::vector<EventRecord>& events, const std::vector<std::string>& texts) {
+    Changes changes;
+    struct Open {
+      int64_t end;
+      int call;
+    };
+    std::vector<Open> open;
+    const auto close_until = [&](int64_t time) {
+      while (!open.empty() && open.back().end <= time) {
+        const int64_t end = open.back().end;
+        open.pop_back();
+        changes.emplace_back(end, open.empty() ? -1 : open.back().call);
+      }
+    };
+    for (const EventRecord& event : events) {
+      if (!asks_for_work(event.category)) continue;
+      close_until(event.begin);
+      open.push_back({event.end, static_cast<int>(calls_.size())});
+      calls_.push_back({texts[event.name], event.bytes});
+      changes.emplace_back(event.begin, open.back().call);
+    }
+    close_until(INT64_MAX);
+    threads_.push_back(std::move(changes));
+  }
+  // The innermost call at that time; null when there is none, and when several threads are in one,
+  // as it is then not known whose the work is.
+  const Call* at(int64_t time) const {
+    const Call* found = nullptr;
+    for (const Changes& changes : threads_) {
+      const auto next = std::upper_bound(changes.begin(), changes.end(), time,
+                                         [](int64_t wanted, const std::pair<int64_t, int>& change) {
+                                           return wanted < change.first;
+                                         });
+      const int call = next == changes.begin() ? -1 : (next - 1)->second;
+      if (call < 0) continue;
+      if (found) return nullptr;
+      found = &calls_[static_cast<size_t>(call)];
+    }
+    return found;
+  }
+
+ private:
+  // From a time on, until that of the next; -1: no call.
+  using Changes = std::vector<std::pair<int64_t, int>>;
+
+  std::vector<Call> calls_;
+  std::vector<Changes> threads_;
+};
 
 TraceWriter::TraceWriter(const ProcessRecord& process, int64_t now)
     : process_(process),

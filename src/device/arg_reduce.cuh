@@ -41,7 +41,7 @@ CATENA_FN Candidate best_of_group(Candidate x, int shift, bool maximum) {
   return x;
 }
 
-CATENA_FN void store_position(const ArgReduceArgs& a, int64_t output, int64_t position) {
+CATENA_FN void store_position(const ReduceArgs& a, int64_t output, int64_t position) {
   int64_t offset = 0;
   uint32_t rest = uint32_t(output);
   for (int d = 0; d < a.kept_dims; ++d) {
@@ -92,14 +92,13 @@ struct Best {
   }
 };
 
-CATENA_FN int split_count(const ArgReduceArgs& a, int64_t begin) {
+CATENA_FN int split_count(const ReduceArgs& a, int64_t begin) {
   return int(begin + a.per_split < a.reduced ? a.per_split : a.reduced - begin);
 }
 
 // One thread's share of the `count` elements of an output in one split.
 template <bool kMaximum>
-CATENA_FN Best best_of_range(const ArgReduceArgs& a, const char* p, int count, int lane,
-                             int group) {
+CATENA_FN Best best_of_range(const ReduceArgs& a, const char* p, int count, int lane, int group) {
   Best x = {0, -1};
   int r = lane;
   if (a.vectors) {
@@ -122,7 +121,9 @@ CATENA_FN Best best_of_range(const ArgReduceArgs& a, const char* p, int count, i
     }
     r = vectors * kArgVector + lane;
   }
-  const auto element = [&](int at) { return *reinterpret_cast<const Input*>(p + at * a.stride); };
+  const auto element = [&](int at) {
+    return *reinterpret_cast<const Input*>(p + at * a.reduced_stride[0]);
+  };
   if (x.position < 0 && r < count) x.start(r, element(r));
 #pragma unroll 1
   for (; r < count; r += kArgInFlight * group) {
@@ -138,7 +139,7 @@ CATENA_FN Best best_of_range(const ArgReduceArgs& a, const char* p, int count, i
 }
 
 CATENA_KERNEL __launch_bounds__(kReduceThreads)
-    catena_arg_reduce(const __grid_constant__ ArgReduceArgs a) {
+    catena_arg_reduce(const __grid_constant__ ReduceArgs a) {
   wait_for_previous_kernel();
   const int group = 1 << a.group_shift, lane = threadIdx.x & (group - 1);
   const int64_t output =
@@ -155,7 +156,7 @@ CATENA_KERNEL __launch_bounds__(kReduceThreads)
     const char* p = static_cast<const char*>(a.input) + offset;
     const int64_t begin = int64_t(blockIdx.y) * a.per_split;
     const int count = split_count(a, begin);
-    p += begin * a.stride;
+    p += begin * a.reduced_stride[0];
     const Best best = a.maximum ? best_of_range<true>(a, p, count, lane, group)
                                 : best_of_range<false>(a, p, count, lane, group);
     x = best.candidate(begin);
@@ -171,14 +172,14 @@ CATENA_KERNEL __launch_bounds__(kReduceThreads)
 
 // The rows `first`, first + height, ... of kOutputs adjacent columns.
 template <int kOutputs, bool kMaximum>
-CATENA_FN void best_of_columns(const ArgReduceArgs& a, const char* p, int count, int first,
-                               int height, Best* best) {
+CATENA_FN void best_of_columns(const ReduceArgs& a, const char* p, int count, int first, int height,
+                               Best* best) {
 #pragma unroll 1
   for (int r = first; r < count; r += kArgInFlight * height) {
     ArgVector<kOutputs> loaded[kArgInFlight];
 #pragma unroll
     for (int u = 0; u < kArgInFlight; ++u)
-      if (r + u * height < count) loaded[u].load(p + (r + u * height) * a.stride);
+      if (r + u * height < count) loaded[u].load(p + (r + u * height) * a.reduced_stride[0]);
     if (r == first) {
 #pragma unroll
       for (int v = 0; v < kOutputs; ++v) best[v].start(r, loaded[0].value[v]);
@@ -194,7 +195,7 @@ CATENA_FN void best_of_columns(const ArgReduceArgs& a, const char* p, int count,
 }
 
 template <int kOutputs>
-CATENA_FN void store_columns(const ArgReduceArgs& a, int64_t output, char* to,
+CATENA_FN void store_columns(const ReduceArgs& a, int64_t output, char* to,
                              const Candidate* found) {
   if (a.splits > 1) {
     Candidate* partial = static_cast<Candidate*>(a.partial) + blockIdx.y * a.outputs + output;
@@ -220,7 +221,7 @@ CATENA_FN void store_columns(const ArgReduceArgs& a, int64_t output, char* to,
 // A block has 2^group_shift threads along the columns, kOutputs columns each, and the other threads
 // along the axis.
 template <int kOutputs>
-CATENA_FN void arg_columns(const ArgReduceArgs& a) {
+CATENA_FN void arg_columns(const ReduceArgs& a) {
   __shared__ Candidate shared[kReduceThreads];
   const int width = 1 << a.group_shift, lane = threadIdx.x & (width - 1);
   const int height = kReduceThreads >> a.group_shift, first = threadIdx.x >> a.group_shift;
@@ -241,7 +242,7 @@ CATENA_FN void arg_columns(const ArgReduceArgs& a) {
   for (int v = 0; v < kOutputs; ++v) best[v].position = -1;
   const int64_t begin = int64_t(blockIdx.y) * a.per_split;
   if (inside) {
-    const char* p = static_cast<const char*>(a.input) + offset + begin * a.stride;
+    const char* p = static_cast<const char*>(a.input) + offset + begin * a.reduced_stride[0];
     const int count = split_count(a, begin);
     if (a.maximum)
       best_of_columns<kOutputs, true>(a, p, count, first, height, best);
@@ -267,7 +268,7 @@ CATENA_FN void arg_columns(const ArgReduceArgs& a) {
 
 // The innermost kept dimension is contiguous.
 CATENA_KERNEL __launch_bounds__(kReduceThreads)
-    catena_arg_reduce_columns(const __grid_constant__ ArgReduceArgs a) {
+    catena_arg_reduce_columns(const __grid_constant__ ReduceArgs a) {
   wait_for_previous_kernel();
   if (a.vectors)
     arg_columns<kArgVector>(a);
@@ -276,7 +277,7 @@ CATENA_KERNEL __launch_bounds__(kReduceThreads)
 }
 
 CATENA_KERNEL __launch_bounds__(kReduceThreads)
-    catena_arg_reduce_finish(const __grid_constant__ ArgReduceArgs a) {
+    catena_arg_reduce_finish(const __grid_constant__ ReduceArgs a) {
   wait_for_previous_kernel();
   const int group = 1 << a.group_shift, lane = threadIdx.x & (group - 1);
   const int64_t output =

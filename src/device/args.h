@@ -77,13 +77,15 @@ struct StridedArgs {
 
 // A reduction: output o = reduce over r of input(o, r). If splits > 1, partial results are written
 // to `partial` [split][output] and combined by the finishing kernel.
+// Of a reduction, or of the search for the positions of extreme elements: vectors of 16 bytes then
+// hold adjacent elements of an output, or of columns.
 struct ReduceArgs {
   const void* input;
   void* output;
-  void* partial;
-  int64_t outputs;                      // number of results
-  int64_t reduced;                      // elements of each output
-  int64_t per_split;                    // of these, in one split
+  void* partial;      // [split][output]; of positions pairs of position (int64) and value
+  int64_t outputs;    // number of results
+  int64_t reduced;    // elements of each output
+  int64_t per_split;  // of these, in one split
   int64_t kept_stride[kReduceDims];     // input, innermost first
   int64_t result_stride[kReduceDims];   // output
   int64_t reduced_stride[kReduceDims];  // row kernel with vectors: [0] counts vectors
@@ -95,25 +97,8 @@ struct ReduceArgs {
   int32_t group_shift;  // rows: log2 of the threads that share an output; columns: width
   int32_t vectors;
   int32_t accumulate;
-  Divider blocks;  // columns: blocks along the innermost kept dimension; short: threads
-};
-
-struct ArgReduceArgs {
-  const void* input;
-  void* output;
-  void* partial;  // [split][output] pairs of position (int64) and value
-  int64_t outputs, reduced, per_split;
-  int64_t stride;  // along the reduced axis
-  int64_t kept_stride[kReduceDims];
-  int64_t result_stride[kReduceDims];
-  Divider kept[kReduceDims];
-  Divider blocks;  // columns: threads along the innermost kept dimension
-  int32_t kept_dims;
-  int32_t splits;
-  int32_t group_shift;
-  int32_t maximum;
-  // Aligned vectors of 16 bytes hold adjacent elements of an output, or of columns.
-  int32_t vectors;
+  int32_t maximum;  // positions: of the largest elements
+  Divider blocks;   // columns: blocks along the innermost kept dimension; short: threads
 };
 
 struct ArangeArgs {
@@ -172,7 +157,6 @@ static_assert(sizeof(RowsArgs<3>) == 352, "RowsArgs is laid out alike everywhere
 static_assert(sizeof(TiledArgs<3>) == 368, "TiledArgs is laid out alike everywhere");
 static_assert(sizeof(StridedArgs<3>) == 352, "StridedArgs is laid out alike everywhere");
 static_assert(sizeof(ReduceArgs) == 672, "ReduceArgs is laid out alike everywhere");
-static_assert(sizeof(ArgReduceArgs) == 424, "ArgReduceArgs is laid out alike everywhere");
 static_assert(sizeof(ArangeArgs) == 48, "ArangeArgs is laid out alike everywhere");
 static_assert(sizeof(UserArgs<2, 1>) == 88, "UserArgs is laid out alike everywhere");
 static_assert(sizeof(UserArgs<2>) == 912, "UserArgs is laid out alike everywhere");

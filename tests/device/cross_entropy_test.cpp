@@ -52,7 +52,7 @@ Result by_kernels(Float type, const Array& x, const Array& t, const Array& gloss
   const int blocks = gpu::sample_blocks(s, kLaunch);
   std::vector<gpu::Tally> tallies(static_cast<size_t>(blocks));
   unsigned finished = 0;
-  s.tallies = tallies.data(), s.finished_blocks = &finished;
+  s.scratch = {tallies.data(), &finished};
   args.normalize = true, args.aligned = aligned;
   args.lse = r.lse.raw_data(), args.count = r.count.raw_data(), args.loss = r.loss.raw_data();
   args.gloss = gloss.raw_data(), args.gx = r.gx.raw_data();

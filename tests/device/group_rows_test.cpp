@@ -1,9 +1,11 @@
-// The CUDA kernels of rows that shared memory holds, run on threads of the host, against plain
-// loops in double. Blocks have 128 threads there at most.
+// The CUDA kernels of rows that registers or shared memory hold, run on threads of the host,
+// against plain loops in double. Blocks have 128 threads there at most, those of plain rows 64:
+// rows of up to 1024 elements are plain.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <sstream>
@@ -12,25 +14,55 @@
 #include <vector>
 
 #include "backends/cuda/normalization/row_normalization.h"
-#include "device/row_memory.h"
+#include "device/guarded_memory.h"
+#include "kernels/row_normalization_case.h"
 
 namespace catena {
 namespace {
 
 using gpu::Float;
-using testing::expect_near;
-using testing::fill;
 
 template <class T>
 using Memory = testing::GuardedMemory<T>;
 
+template <class T>
+double wide(T v) {
+  if constexpr (sizeof(T) > sizeof(float))
+    return v;
+  else
+    return double(float(v));
+}
+
+// Random numbers in [low, high), rounded to T; returns what is there.
+template <class T>
+std::vector<double> fill(const Memory<T>& m, double low, double high, std::mt19937& random) {
+  std::uniform_real_distribution<double> draw(low, high);
+  std::vector<double> numbers;
+  for (int64_t i = 0; i < m.size(); ++i) {
+    m[i] = T(float(draw(random)));
+    numbers.push_back(wide(m[i]));
+  }
+  return numbers;
+}
+
+// `tolerance` times 1 + |expected|.
+template <class T>
+void expect_near(const char* what, const Memory<T>& found, const std::vector<double>& expected,
+                 double tolerance) {
+  EXPECT_TRUE(found.is_intact()) << what;
+  for (int64_t i = 0; i < found.size(); ++i) {
+    const double e = expected[size_t(i)];
+    ASSERT_NEAR(wide(found[i]), e, tolerance * (1 + std::abs(e))) << what << " " << i;
+  }
+}
+
 constexpr double kEps = 1e-3;
 
-enum class Way { kKept, kStrips, kLines };
+enum class Way { kPlain, kKept, kStrips, kLines };
 
 struct Case {
   int64_t samples = 2, channels = 4, area = 256, groups = 2;
-  bool gamma = true, beta = true, g_gamma = true, g_beta = true, accumulate = false;
+  bool gamma = true, beta = true, gx = true, g_gamma = true, g_beta = true, accumulate = false;
   bool centred = true;
   bool last = false;  // channels, in memory
   int offset = 0;     // elements that x begins behind a multiple of 16 bytes
@@ -38,55 +70,22 @@ struct Case {
   int multiprocessors = 1;
   int shared_memory = 100 << 10;
 
+  RowLayout layout() const { return {samples, 1, channels, area, groups}; }
   std::string text() const {
     std::ostringstream s;
     s << "(" << samples << ", " << channels << ", " << area << ") in " << groups << " groups"
-      << (gamma ? " gamma" : "") << (beta ? " beta" : "") << (g_gamma ? " g_gamma" : "")
-      << (g_beta ? " g_beta" : "") << (accumulate ? " accumulate" : "")
-      << (centred ? "" : " not centred") << (last ? " last" : "") << ", offset " << offset
-      << ", mean " << mean << ", " << multiprocessors << " multiprocessors, " << shared_memory
-      << " bytes";
+      << (gamma ? " gamma" : "") << (beta ? " beta" : "") << (gx ? " gx" : "")
+      << (g_gamma ? " g_gamma" : "") << (g_beta ? " g_beta" : "")
+      << (accumulate ? " accumulate" : "") << (centred ? "" : " not centred")
+      << (last ? " last" : "") << ", offset " << offset << ", mean " << mean << ", "
+      << multiprocessors << " multiprocessors, " << shared_memory << " bytes";
     return s.str();
-  }
-};
-
-// What the kernels should find, by definition.
-struct Reference {
-  std::vector<double> y, gx, g_gamma, g_beta, inverse, means;
-
-  Reference(const Case& c, const std::vector<double>& x, const std::vector<double>& gy,
-            const std::vector<double>& gamma, const std::vector<double>& beta)
-      : y(x.size()), gx(x.size()), g_gamma(gamma.size()), g_beta(gamma.size()) {
-    const size_t area = size_t(c.area), of_group = size_t(c.channels / c.groups);
-    const double m = double(of_group * area);
-    for (size_t row = 0; row < size_t(c.samples * c.groups); ++row) {
-      const auto each = [&](auto f) {
-        for (size_t k = 0; k < of_group * area; ++k)
-          f(row * of_group * area + k, (row * of_group + k / area) % size_t(c.channels));
-      };
-      double mean = 0, variance = 0, h = 0, hx = 0;
-      if (c.centred) each([&](size_t i, size_t) { mean += x[i] / m; });
-      each([&](size_t i, size_t) { variance += (x[i] - mean) * (x[i] - mean) / m; });
-      const double scale = 1 / std::sqrt(variance + kEps);
-      inverse.push_back(scale);
-      means.push_back(mean);
-      each([&](size_t i, size_t k) {
-        const double xhat = (x[i] - mean) * scale;
-        y[i] = xhat * gamma[k] + beta[k];
-        h += gamma[k] * gy[i] / m, hx += gamma[k] * gy[i] * xhat / m;
-        g_gamma[k] += gy[i] * xhat, g_beta[k] += gy[i];
-      });
-      each([&](size_t i, size_t k) {
-        const double xhat = (x[i] - mean) * scale;
-        gx[i] = scale * (gamma[k] * gy[i] - (c.centred ? h : 0) - xhat * hx);
-      });
-    }
   }
 };
 
 // The statistics as a forward kernel leaves them.
 template <class C>
-void set_statistics(const Memory<C>& to, const Case& c, const Reference& expected) {
+void set_statistics(const Memory<C>& to, const Case& c, const testing::RowReference& expected) {
   const int64_t rows = c.samples * c.groups;
   for (int64_t r = 0; r < rows; ++r) {
     to[r] = C(expected.inverse[size_t(r)]);
@@ -100,14 +99,18 @@ void set_statistics(const Memory<C>& to, const Case& c, const Reference& expecte
 bool launch_forward(Way way, Float code, const gpu::RowNormalizationArgs& args,
                     const gpu::Launch& launch) {
   if (way == Way::kKept) return gpu::launch_kept_rows(code, args, launch);
-  if (!gpu::has_strips(args)) return false;
-  gpu::launch_strips(code, args, launch);
+  if (way == Way::kPlain ? !gpu::has_plain_rows(code, args) : !gpu::has_strips(args)) return false;
+  (way == Way::kPlain ? gpu::launch_plain_rows : gpu::launch_strips)(code, args, launch);
   return true;
 }
 
 bool launch_gradient(Way way, Float code, const gpu::RowNormalizationArgs& args,
                      const gpu::RowParameterSums& sums, const gpu::Launch& launch) {
   switch (way) {
+    case Way::kPlain:
+      if (!gpu::has_plain_gradient(code, args)) return false;
+      gpu::launch_plain_gradient(code, args, sums, launch);
+      return true;
     case Way::kKept:
       if (!gpu::has_kept_gradient(code, args, launch)) return false;
       gpu::launch_kept_gradient(code, args, sums, launch);
@@ -122,6 +125,14 @@ bool launch_gradient(Way way, Float code, const gpu::RowNormalizationArgs& args,
       return true;
   }
   return false;
+}
+
+// Numbers for the sums of a gradient.
+int64_t partials_of(Way way, Float code, const gpu::RowNormalizationArgs& args,
+                    const gpu::Launch& launch) {
+  if (way == Way::kPlain) return gpu::plain_gradient_partials(args, launch);
+  if (way == Way::kLines) return gpu::line_gradient_partials(code, args, launch);
+  return 2 * args.samples * args.channels;
 }
 
 // Arrays of one case.
@@ -166,7 +177,7 @@ void check(Way way, const Case& c, Float code, double eps, double sums) {
   if (!c.gamma) gamma.assign(gamma.size(), 1);
   if (!c.beta) beta.assign(beta.size(), 0);
   fill(a.y, -1, 1, random), fill(a.gx, -1, 1, random);
-  Reference expected(c, x, gy, gamma, beta);
+  testing::RowReference expected(c.layout(), c.centred, kEps, x, gy, gamma, beta);
 
   gpu::RowNormalizationArgs args = a.args();
   const gpu::Launch launch{nullptr, c.multiprocessors, 0, false};
@@ -177,20 +188,18 @@ void check(Way way, const Case& c, Float code, double eps, double sums) {
     expect_near("y", a.y, expected.y, eps + sums);
     for (int64_t r = 0; r < c.samples * c.groups; ++r) {
       const double e = expected.inverse[size_t(r)];
-      EXPECT_NEAR(double(a.statistics[r]), e, sums * e) << r;
+      EXPECT_NEAR(double(a.statistics[r]), e, std::min(sums, 1e-5) * e) << r;
     }
   }
-  args.y = a.gx.data();
-  const auto partials =
-      a.numbers(way == Way::kLines ? gpu::line_gradient_partials(code, args, launch)
-                                   : 2 * c.samples * c.channels);
+  args.y = c.gx ? a.gx.data() : nullptr;
+  const auto partials = a.numbers(partials_of(way, code, args, launch));
   const bool has_partials = way == Way::kLines || c.g_gamma || c.g_beta;
   ASSERT_TRUE(
       launch_gradient(way, code, args,
                       {c.g_gamma ? a.g_gamma.data() : nullptr, c.g_beta ? a.g_beta.data() : nullptr,
                        c.accumulate, c.accumulate, has_partials ? partials.data() : nullptr},
                       launch));
-  expect_near("gx", a.gx, expected.gx, eps + sums);
+  if (c.gx) expect_near("gx", a.gx, expected.gx, eps + sums);
   const auto finish = [&](const char* what, bool wanted, const auto& found, std::vector<double>& e,
                           const std::vector<double>& before) {
     for (size_t k = 0; k < e.size(); ++k) {
@@ -213,6 +222,88 @@ void check_bfloat16(Way way, const Case& c) {
 }
 void check_all(Way way, const Case& c) {
   check_float32(way, c), check_float64(way, c), check_float16(way, c), check_bfloat16(way, c);
+}
+
+// A gamma for each element; threads of the host are slow, so there is one case for each property.
+TEST(PlainRowsOnHost, RowsOfAllKinds) {
+  // A pack, parts of a warp with and without packs to spare, a warp.
+  check_float32(Way::kPlain, {.samples = 2, .channels = 8, .area = 1, .groups = 1});
+  check_float16(Way::kPlain, {.samples = 40, .channels = 40, .area = 1, .groups = 1});
+  check_bfloat16(Way::kPlain, {.samples = 5, .channels = 264, .area = 1, .groups = 1});
+  check_bfloat16(Way::kPlain, {.samples = 2, .channels = 1024, .area = 1, .groups = 1});
+}
+
+TEST(PlainRowsOnHost, RowsOfSeveralWarps) {
+  check_float32(Way::kPlain, {.samples = 2, .channels = 520, .area = 1, .groups = 1});
+  Case few{.samples = 3, .channels = 1000, .area = 1, .groups = 1};
+  few.multiprocessors = 2;
+  check_float32(Way::kPlain, few);
+}
+
+TEST(PlainRowsOnHost, RowsThatAreChannels) {
+  const auto of_channels = [](int64_t samples, int64_t channels, int64_t area) {
+    return Case{.samples = samples, .channels = channels, .area = area, .groups = channels};
+  };
+  check_float32(Way::kPlain, of_channels(2, 3, 1000));  // several warps
+  Case c = of_channels(2, 5, 4);
+  c.accumulate = true;
+  check_float32(Way::kPlain, c);
+  c = of_channels(6, 1, 40);
+  c.gx = false;
+  check_float16(Way::kPlain, c);
+  c = of_channels(3, 2, 520);
+  c.centred = c.g_beta = false;
+  check_bfloat16(Way::kPlain, c);
+  c = of_channels(1, 3, 64);
+  c.gamma = c.beta = c.g_gamma = false, c.multiprocessors = 2;
+  check_bfloat16(Way::kPlain, c);
+}
+
+TEST(PlainRowsOnHost, EverythingIsOptional) {
+  const Case nine{.samples = 9, .channels = 64, .area = 1, .groups = 1, .centred = false};
+  Case c = nine;
+  c.beta = c.g_beta = false;
+  check_float32(Way::kPlain, c);
+  c = nine;
+  c.g_gamma = c.g_beta = false;
+  check_bfloat16(Way::kPlain, c);
+  c = {.samples = 3, .channels = 64, .area = 1, .groups = 1, .gamma = false, .gx = false};
+  c.accumulate = true;
+  check_float32(Way::kPlain, c);
+  c = {.samples = 3, .channels = 72, .area = 1, .groups = 1, .gamma = false, .g_gamma = false};
+  c.accumulate = true;
+  check_bfloat16(Way::kPlain, c);
+}
+
+TEST(PlainRowsOnHost, LargeMeans) {
+  check_float32(Way::kPlain, {.samples = 3, .channels = 24, .area = 1, .groups = 1, .mean = 1e4});
+  check_float32(Way::kPlain, {.samples = 2, .channels = 1000, .area = 1, .groups = 1, .mean = 1e4});
+}
+
+TEST(PlainRowsOnHost, OthersAreNotPlain) {
+  gpu::RowNormalizationArgs args{3, 1, 64, 1, 1};
+  args.aligned = true, args.parts = 1;
+  EXPECT_TRUE(gpu::has_plain_rows(Float::kBf16, args));
+  EXPECT_FALSE(gpu::has_plain_rows(Float::kF64, args));
+  const auto refuses = [&](auto change) {
+    gpu::RowNormalizationArgs other = args;
+    change(other);
+    return !gpu::has_plain_rows(Float::kBf16, other) &&
+           !gpu::has_plain_gradient(Float::kBf16, other);
+  };
+  EXPECT_TRUE(refuses([](auto& a) { a.aligned = false; }));
+  EXPECT_TRUE(refuses([](auto& a) { a.parts = 2; }));
+  EXPECT_TRUE(refuses([](auto& a) { a.channels = 60; }));
+  EXPECT_TRUE(refuses([](auto& a) { a.channels = 1032; }));
+  EXPECT_TRUE(refuses([](auto& a) { a.positions = 2; }));
+  EXPECT_TRUE(refuses([](auto& a) { a.inner = 8; }));
+  EXPECT_TRUE(refuses([](auto& a) { a.samples = (int64_t(1) << 30) + 1; }));
+  EXPECT_TRUE(refuses([](auto& a) { a.groups = 2; }));
+  args.inner = 1024, args.groups = 64;
+  EXPECT_TRUE(gpu::has_plain_gradient(Float::kBf16, args));
+  EXPECT_TRUE(refuses([](auto& a) { a.inner = 1032; }));
+  EXPECT_TRUE(refuses([](auto& a) { a.inner = 60; }));
+  EXPECT_TRUE(refuses([](auto& a) { a.groups = 32; }));
 }
 
 TEST(KeptRowsOnHost, AllDtypes) {

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "backends/cuda/runtime/device.h"
+#include "backends/cuda/runtime/streams.h"
 #include "catena/array/creation.h"
 #include "device/map_case.h"
 
@@ -18,6 +19,7 @@ const DeviceInfo& device_info(int) {
   info.multiprocessors = 2;
   return info;
 }
+cudaStream_t launch_stream(Device) { return nullptr; }
 }  // namespace catena::gpu
 
 namespace catena::jit {
@@ -46,7 +48,7 @@ Program g_program;
 MapLaunch call_of(std::initializer_list<MapOperand> operands, emulated::LaunchMap program) {
   g_emulated = program;
   g_launches = 0;
-  MapLaunch call{&g_program, 0, nullptr, static_cast<int>(operands.size()), {}};
+  MapLaunch call{&g_program, static_cast<int>(operands.size()), {}};
   std::copy(operands.begin(), operands.end(), call.operand);
   return call;
 }

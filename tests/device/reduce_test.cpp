@@ -68,25 +68,28 @@ void walk(const Array& a, const Array& out, F&& f) {
   }
 }
 
-template <class Out>
+// Runs a plan's kernels as the library launches them.
+void launch(ReducePlan plan, const Array& a, const Array& out, emulated::LaunchReduce kernels) {
+  ReduceArgs& args = plan.args;
+  args.input = a.raw_data();
+  args.output = out.raw_data();
+  std::vector<char> workspace(plan.partial_bytes);
+  args.partial = workspace.data();
+  kernels(plan.kernel, plan.blocks, unsigned(args.splits), &args);
+  if (args.splits == 1) return;
+  args.group_shift = plan.finish_shift;
+  kernels(kReduceFinish, plan.finish_blocks, 1, &args);
+}
+
 ReducePlan run(const Case& c, const Array& a, const Array& out, int accumulator,
                emulated::LaunchReduce kernels, double divisor = 1, bool accumulate = false) {
-  ReducePlan plan = plan_reduce({a.shape(), a.strides(), out.strides(), c.axes, int(a.itemsize()),
-                                 int(sizeof(Out)), accumulator,
-                                 reinterpret_cast<uintptr_t>(a.raw_data()), c.multiprocessors});
+  ReducePlan plan =
+      plan_reduce({a.shape(), a.strides(), out.strides(), c.axes, int(a.itemsize()), accumulator,
+                   reinterpret_cast<uintptr_t>(a.raw_data()), c.multiprocessors});
   EXPECT_TRUE(plan.fits);
-  plan.args.input = a.raw_data();
-  plan.args.output = out.raw_data();
   plan.args.divisor = divisor;
   plan.args.accumulate = accumulate;
-  std::vector<char> workspace(plan.partial_bytes);
-  plan.args.partial = workspace.data();
-  kernels(plan.kernel, plan.blocks, unsigned(plan.args.splits), &plan.args);
-  if (plan.args.splits > 1) {
-    ReducePlan finish = plan;
-    finish.args.group_shift = plan.finish_shift;
-    kernels(kReduceFinish, plan.finish_blocks, 1, &finish.args);
-  }
+  launch(plan, a, out, kernels);
   return plan;
 }
 
@@ -131,7 +134,7 @@ TEST(ReduceKernels, SumsInEveryLayout) {
     walk(a, out, [&](const char* p, int64_t place, const auto&) {
       expected[size_t(place)] += *reinterpret_cast<const float*>(p);
     });
-    const ReducePlan plan = run<float>(c, a, out, 4, emulated::sum_float32);
+    const ReducePlan plan = run(c, a, out, 4, emulated::sum_float32);
     kernels_seen |= 1 << plan.kernel;
     splits_seen += plan.args.splits > 1;
     // Small integers: exact in any order.
@@ -149,7 +152,7 @@ TEST(ReduceKernels, NarrowItemsUseWideVectors) {
     walk(a, out, [&](const char* p, int64_t place, const auto&) {
       expected[size_t(place)] += *reinterpret_cast<const int8_t*>(p);
     });
-    run<int64_t>(c, a, out, 8, emulated::sum_int8);
+    run(c, a, out, 8, emulated::sum_int8);
     for (size_t i = 0; i < expected.size(); ++i)
       ASSERT_EQ(out.data<int64_t>()[i], expected[i]) << text(c) << " result " << i;
   }
@@ -163,7 +166,7 @@ TEST(ReduceKernels, Maximum) {
       expected[size_t(place)] =
           std::max(expected[size_t(place)], *reinterpret_cast<const int16_t*>(p));
     });
-    run<int16_t>(c, a, out, 2, emulated::max_int16);
+    run(c, a, out, 2, emulated::max_int16);
     for (size_t i = 0; i < expected.size(); ++i)
       ASSERT_EQ(out.data<int16_t>()[i], expected[i]) << text(c) << " result " << i;
   }
@@ -176,8 +179,8 @@ TEST(ReduceKernels, ScaleAndAccumulate) {
       const Case c{shape, axes, 0, multiprocessors};
       const Array a = source(c, dtype::float32), plain = zeros(result_shape(c), dtype::float32),
                   out = full(result_shape(c), 3.0, dtype::float32);
-      run<float>(c, a, plain, 4, emulated::sum_float32);
-      run<float>(c, a, out, 4, emulated::sum_float32, 3, true);
+      run(c, a, plain, 4, emulated::sum_float32);
+      run(c, a, out, 4, emulated::sum_float32, 3, true);
       for (int64_t i = 0; i < out.size(); ++i)
         ASSERT_EQ(out.data<float>()[i], 3 + plain.data<float>()[i] / 3);
     }
@@ -187,7 +190,7 @@ TEST(ReduceKernels, ScaleAndAccumulate) {
 TEST(ReducePlan, SmallReductionsAreOneLaunch) {
   const Shape shape{100, 1000};
   const ReducePlan plan =
-      plan_reduce({shape, contiguous_strides(shape, 4), Strides{4000, 4}, 1, 4, 4, 4, 0, 132});
+      plan_reduce({shape, contiguous_strides(shape, 4), Strides{4000, 4}, 1, 4, 4, 0, 132});
   EXPECT_EQ(plan.kernel, kReduceColumns);
   EXPECT_EQ(plan.args.splits, 1);
   EXPECT_EQ(plan.partial_bytes, 0u);
@@ -196,19 +199,19 @@ TEST(ReducePlan, SmallReductionsAreOneLaunch) {
 
 TEST(ReducePlan, VectorsNeedAlignedMemoryAndWholeRows) {
   const auto vectors = [](int64_t columns, uintptr_t address) {
-    return plan_reduce({{100, columns}, {256, 4}, {0, 4}, 1, 4, 4, 4, address, 132}).args.vectors;
+    return plan_reduce({{100, columns}, {256, 4}, {0, 4}, 1, 4, 4, address, 132}).args.vectors;
   };
   EXPECT_TRUE(vectors(48, 0));
   EXPECT_FALSE(vectors(48, 4));
   EXPECT_FALSE(vectors(45, 0));
   for (const int64_t columns : {48, 45})  // of which all are added up
-    EXPECT_EQ(plan_reduce({{100, columns}, {256, 4}, {0, 0}, 3, 4, 4, 4, 0, 132}).args.vectors,
+    EXPECT_EQ(plan_reduce({{100, columns}, {256, 4}, {0, 0}, 3, 4, 4, 0, 132}).args.vectors,
               columns == 48);
 }
 
 TEST(ReducePlan, PositionsOfASplitHave32Bits) {
   const auto fits = [](int64_t size) {
-    return plan_reduce({{size}, {4}, {0}, 1, 4, 8, 16, 0, 1, true}).fits;
+    return plan_reduce({{size}, {4}, {0}, 1, 4, 16, 0, 1, true}).fits;
   };
   EXPECT_TRUE(fits(int64_t{1} << 30));
   EXPECT_FALSE(fits(int64_t{1} << 40));
@@ -219,7 +222,7 @@ TEST(ReducePlan, LargeReductionsFillTheDevice) {
     const Shape shape{16384, 16384};
     const ReducePlan plan =
         plan_reduce({shape, contiguous_strides(shape, 4),
-                     Strides{axes & 1 ? 0 : 4, axes & 2 ? 0 : 4}, axes, 4, 4, 4, 0, 132});
+                     Strides{axes & 1 ? 0 : 4, axes & 2 ? 0 : 4}, axes, 4, 4, 0, 132});
     // Splits of one result take tiles in turn: all of them run at once.
     const uint64_t blocks = plan.blocks * uint64_t(plan.args.splits);
     if (axes == 3)
@@ -236,7 +239,7 @@ TEST(ReducePlan, AwkwardAxesAreReadInVectors) {
     for (int d = 0; d < shape.ndim(); ++d) {
       if ((axes >> d) & 1) results[size_t(d)] = 0;
     }
-    return plan_reduce({shape, contiguous_strides(shape, 4), results, axes, 4, 4, 4, 0, 132});
+    return plan_reduce({shape, contiguous_strides(shape, 4), results, axes, 4, 4, 0, 132});
   };
   EXPECT_EQ(plan({1 << 20, 3, 64}, 2).kernel, kReduceShort);
   for (const uint32_t axes : {1u, 2u, 4u, 3u, 5u, 6u, 7u}) {
@@ -271,34 +274,11 @@ TEST(ArgReduceKernels, FirstExtremeAndNan) {
             position = at[size_t(axis)];
           }
         });
-        const ReducePlan plan =
-            plan_reduce({a.shape(), a.strides(), out.strides(), c.axes, 4, 8, 16,
+        ReducePlan plan =
+            plan_reduce({a.shape(), a.strides(), out.strides(), c.axes, 4, 16,
                          reinterpret_cast<uintptr_t>(a.raw_data()), c.multiprocessors, true});
-        ArgReduceArgs args{};
-        args.input = a.raw_data();
-        args.output = out.raw_data();
-        args.outputs = plan.args.outputs;
-        args.reduced = plan.args.reduced;
-        args.per_split = plan.args.per_split;
-        args.stride = plan.args.reduced_stride[0];
-        std::copy(std::begin(plan.args.kept_stride), std::end(plan.args.kept_stride),
-                  args.kept_stride);
-        std::copy(std::begin(plan.args.result_stride), std::end(plan.args.result_stride),
-                  args.result_stride);
-        std::copy(std::begin(plan.args.kept), std::end(plan.args.kept), args.kept);
-        args.blocks = plan.args.blocks;
-        args.kept_dims = plan.args.kept_dims;
-        args.splits = plan.args.splits;
-        args.group_shift = plan.args.group_shift;
-        args.maximum = maximum;
-        args.vectors = plan.args.vectors;
-        std::vector<char> workspace(plan.partial_bytes);
-        args.partial = workspace.data();
-        emulated::arg_float32(plan.kernel, plan.blocks, unsigned(plan.args.splits), &args);
-        if (plan.args.splits > 1) {
-          args.group_shift = plan.finish_shift;
-          emulated::arg_float32(kReduceFinish, plan.finish_blocks, 1, &args);
-        }
+        plan.args.maximum = maximum;
+        launch(plan, a, out, emulated::arg_float32);
         for (size_t i = 0; i < best.size(); ++i)
           ASSERT_EQ(out.data<int64_t>()[i], best[i].second) << text(c) << " result " << i;
       }

@@ -6,6 +6,7 @@
 #include "catena/core/config.h"
 #include "catena/testing.h"
 #include "kernels/normalization_case.h"
+#include "kernels/row_normalization_case.h"
 
 namespace catena {
 namespace {
@@ -21,11 +22,6 @@ struct Case {
   double offset = 0, spread = 2, eps = 1e-3;
 
   size_t size() const { return size_t(layout.rows() * layout.size()); }
-  size_t channel(size_t i) const { return i / size_t(layout.inner) % size_t(layout.channels); }
-  size_t row(size_t i) const {
-    const size_t sample = i / size_t(layout.channels * layout.inner * layout.positions);
-    return sample * size_t(layout.groups) + channel(i) / size_t(layout.channels / layout.groups);
-  }
   Dtype wide() const { return dtype == Dtype::kFloat64 ? dtype : Dtype::kFloat32; }
   double tolerance() const {
     testing::NormalizationCase c;
@@ -66,47 +62,23 @@ struct Data {
   Array statistics;
 };
 
-// Results by their definitions.
-struct Expected {
-  std::vector<double> y, gx, g_gamma, g_beta;
-
-  Expected(const Case& c, const Data& d)
-      : y(c.size()), gx(c.size()), g_gamma(size_t(c.layout.channels)), g_beta(g_gamma.size()) {
-    const size_t rows = size_t(c.layout.rows());
-    const double m = double(c.layout.size());
-    std::vector<double> mean(rows), var(rows), h_mean(rows), hx_mean(rows), xhat(c.size());
-    const auto& x = d.x.values;
-    const auto gamma = [&](size_t i) { return c.gamma ? d.gamma.values[c.channel(i)] : 1; };
-    const auto each = [&](auto f) {
-      for (size_t i = 0; i < x.size(); ++i) f(i, c.row(i), c.channel(i));
-    };
-    if (c.centred) each([&](size_t i, size_t r, size_t) { mean[r] += x[i] / m; });
-    each([&](size_t i, size_t r, size_t) { var[r] += (x[i] - mean[r]) * (x[i] - mean[r]) / m; });
-    const auto inverse = [&](size_t r) { return 1 / std::sqrt(var[r] + c.eps); };
-    each([&](size_t i, size_t r, size_t k) {
-      xhat[i] = (x[i] - mean[r]) * inverse(r);
-      y[i] = xhat[i] * gamma(i) + (c.beta ? d.beta.values[k] : 0);
-      h_mean[r] += gamma(i) * d.gy.values[i] / m;
-      hx_mean[r] += gamma(i) * d.gy.values[i] * xhat[i] / m;
-      g_gamma[k] += d.gy.values[i] * xhat[i];
-      g_beta[k] += d.gy.values[i];
-    });
-    each([&](size_t i, size_t r, size_t) {
-      gx[i] = inverse(r) *
-              (gamma(i) * d.gy.values[i] - (c.centred ? h_mean[r] : 0) - xhat[i] * hx_mean[r]);
-    });
-    for (size_t k = 0; c.accumulate && k < g_gamma.size(); ++k) {
-      g_gamma[k] += d.g_gamma.values[k];
-      g_beta[k] += d.g_beta.values[k];
-    }
+testing::RowReference expected(const Case& c, const Data& d) {
+  const size_t channels = size_t(c.layout.channels);
+  testing::RowReference e(c.layout, c.centred, c.eps, d.x.values, d.gy.values,
+                          c.gamma ? d.gamma.values : std::vector<double>(channels, 1),
+                          c.beta ? d.beta.values : std::vector<double>(channels, 0));
+  for (size_t k = 0; c.accumulate && k < channels; ++k) {
+    e.g_gamma[k] += d.g_gamma.values[k];
+    e.g_beta[k] += d.g_beta.values[k];
   }
-};
+  return e;
+}
 
 const Array* if_wanted(bool wanted, const Numbers& n) { return wanted ? &n.array : nullptr; }
 
 void check(Device device, const Case& c, uint32_t seed) {
   const Data d(c, device, seed);
-  const Expected e(c, d);
+  const auto e = expected(c, d);
   // x is written over: the gradient reads a copy.
   const Array x = testing::placed(d.x.array, c.aligned), &y = c.in_place ? x : d.y.array;
   kernels::row_normalization(

@@ -1,5 +1,4 @@
-#include "array/io/mapped_file.h"
-
+// Arrays in files that are mapped into memory.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -8,9 +7,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <string>
 #include <system_error>
 
 #include "array/io/npy.h"
+#include "catena/array/io.h"
 
 namespace catena {
 namespace io {
@@ -18,7 +19,24 @@ namespace {
 
 std::string mapping_text(int error_number) { return std::generic_category().message(error_number); }
 
-}  // namespace
+// Maps a whole regular file; the destructor unmaps it. IoErrors name the path and the system's
+// reason.
+class MappedFile {
+ public:
+  MappedFile(const std::string& path, MmapMode mode);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  char* data() const { return data_; }
+  uint64_t size() const { return size_; }
+
+ private:
+  std::string path_;
+  char* data_ = nullptr;
+  uint64_t size_ = 0;
+};
 
 MappedFile::MappedFile(const std::string& path, MmapMode mode) : path_(path) {
   const int access = mode == MmapMode::kReadWrite ? O_RDWR : O_RDONLY;
@@ -51,6 +69,7 @@ MappedFile::~MappedFile() {
   if (data_) ::munmap(data_, size_);
 }
 
+}  // namespace
 }  // namespace io
 
 Array load(const std::string& path, MmapMode mode) {

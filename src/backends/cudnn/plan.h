@@ -25,7 +25,7 @@ struct Pointers {
 };
 
 // The plan of the problem. The first call of any thread makes it, or takes the engine that an
-// earlier process chose (disk_plans.h), outside the graph that the thread may be capturing. A
+// earlier process chose (CATENA_CACHE_DIR), outside the graph that the thread may be capturing. A
 // tuned problem's plan is measured then, which waits for the thread's current stream. The GPU is
 // the thread's current device. The last thousands of plans are kept.
 std::shared_ptr<const Plan> plan_of(const Problem& problem, Handle& handle);

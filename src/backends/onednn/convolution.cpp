@@ -1,5 +1,4 @@
-#include "backends/onednn/convolution.h"
-
+// The providers "onednn" of the convolution slots.
 #include <omp.h>
 #include <pthread.h>
 
@@ -13,7 +12,6 @@
 #include "backends/onednn/plan.h"
 #include "catena/array/array.h"
 #include "catena/core/config.h"
-#include "catena/core/error.h"
 #include "catena/core/fork_mutex.h"
 #include "catena/kernels/convolution.h"
 
@@ -122,14 +120,6 @@ bool grad_w(const ConvolutionGradWCall& c) {
 }
 
 }  // namespace
-
-void check_version() {
-  const int loaded = dnnl_version()->major;
-  CATENA_CHECK(DeviceError, loaded == DNNL_VERSION_MAJOR, "oneDNN: the library loaded has version ",
-               loaded, ", the plug-in was built for version ", DNNL_VERSION_MAJOR,
-               "; build catena again");
-}
-
 }  // namespace catena::onednn
 
 CATENA_FAMILY(onednn, convolution) {

@@ -20,8 +20,7 @@ std::vector<Dtype> all_dtypes() {
 // Small whole numbers and, for floats, fractions; in the range of every dtype.
 Array samples(Dtype dtype, const Shape& shape) {
   Array a = Array::uninitialized(shape, dtype, cpu(0));
-  visit_dtype(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_dtype(dtype, [&]<class T>(TypeTag<T>) {
     for (int64_t i = 0; i < a.size(); ++i) {
       const double value = i % 60 + (is_float(dtype) ? 0.75 : 0.0);
       if constexpr (std::is_same_v<T, bool>)
@@ -41,8 +40,7 @@ double value_at(const Array& a, int64_t i) {
     i /= a.shape()[size_t(d)];
   }
   const char* address = static_cast<const char*>(a.raw_data()) + offset;
-  return visit_dtype(a.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  return visit_dtype(a.dtype(), [&]<class T>(TypeTag<T>) {
     return double(compute_t<T>(*reinterpret_cast<const T*>(address)));
   });
 }

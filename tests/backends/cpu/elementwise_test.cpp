@@ -29,8 +29,7 @@ std::vector<Dtype> all_dtypes() {
 Array samples(const ElementwiseInfo& op, Dtype dtype, const Shape& shape, unsigned seed) {
   std::mt19937 engine(seed);
   Array result = Array::uninitialized(shape, dtype, cpu(0));
-  visit_dtype(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_dtype(dtype, [&]<class T>(TypeTag<T>) {
     for (int64_t i = 0; i < result.size(); ++i) {
       const double u = std::uniform_real_distribution<double>(op.low, op.high)(engine);
       T value;
@@ -102,8 +101,7 @@ void expect_results(ElementwiseOp op, Dtype dtype, const std::vector<Array>& inp
                               : testing::int_references().contains(row.name))
       << "elementwise_reference.h lacks " << row.name;
   int failures = 0;
-  visit_dtype(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_dtype(dtype, [&]<class T>(TypeTag<T>) {
     [[maybe_unused]] const auto* float_reference = find(testing::float_references(), row.name);
     [[maybe_unused]] const auto* int_reference = find(testing::int_references(), row.name);
     for (int64_t i = 0; i < output.size() && failures < 3; ++i) {

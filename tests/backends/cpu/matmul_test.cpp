@@ -15,8 +15,7 @@ using Real = long double;
 Array random_matrix(Dtype dtype, const Shape& shape, unsigned seed) {
   std::mt19937 engine(seed);
   Array a = Array::uninitialized(shape, dtype, cpu(0));
-  visit_dtype(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_dtype(dtype, [&]<class T>(TypeTag<T>) {
     for (int64_t i = 0; i < a.size(); ++i) {
       if constexpr (std::is_same_v<T, bool>)
         a.data<T>()[i] = engine() % 4 == 0;
@@ -31,8 +30,7 @@ Real value_at(const Array& a, int64_t batch, int64_t i, int64_t j) {
   const int d = a.ndim() - 2;
   const int64_t offset = (d > 0 ? batch * a.strides()[0] : 0) + i * a.strides()[size_t(d)] +
                          j * a.strides()[size_t(d + 1)];
-  return visit_dtype(a.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  return visit_dtype(a.dtype(), [&]<class T>(TypeTag<T>) {
     return Real(
         compute_t<T>(*reinterpret_cast<const T*>(static_cast<const char*>(a.raw_data()) + offset)));
   });
@@ -77,8 +75,7 @@ void check(Dtype d, const Extents& e, int layout_a, int layout_b, int layout_c, 
         if (relu && sum < 0) sum = 0;
         if (accumulate) sum += value_at(old, s, i, j);
         Real wanted = sum;
-        visit_dtype(d, [&](auto tag) {
-          using T = typename decltype(tag)::type;
+        visit_dtype(d, [&]<class T>(TypeTag<T>) {
           if constexpr (std::is_same_v<T, bool>)
             wanted = sum != 0;
           else if constexpr (std::is_integral_v<T>)

@@ -18,8 +18,7 @@ using Real = long double;
 Array random_array(Dtype dtype, const Shape& shape, unsigned seed) {
   std::mt19937 engine(seed);
   Array a = Array::uninitialized(shape, dtype, cpu(0));
-  visit_dtype(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_dtype(dtype, [&]<class T>(TypeTag<T>) {
     for (int64_t i = 0; i < a.size(); ++i) {
       if constexpr (std::is_same_v<T, bool>)
         a.data<T>()[i] = engine() % 8 != 0;
@@ -36,8 +35,7 @@ Array random_array(Dtype dtype, const Shape& shape, unsigned seed) {
 Real value_at(const Array& a, std::span<const int64_t> position) {
   int64_t offset = 0;
   for (int d = 0; d < a.ndim(); ++d) offset += position[size_t(d)] * a.strides()[size_t(d)];
-  return visit_dtype(a.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  return visit_dtype(a.dtype(), [&]<class T>(TypeTag<T>) {
     return Real(
         compute_t<T>(*reinterpret_cast<const T*>(static_cast<const char*>(a.raw_data()) + offset)));
   });
@@ -101,8 +99,7 @@ void check(ReduceOp op, const Array& input, uint32_t axes, Dtype output_dtype) {
     const Real got = value_at(output, kept);
     Real wanted = e.value;
     if (is_int(output_dtype)) {  // wraps
-      visit_dtype(output_dtype, [&](auto tag) {
-        using T = typename decltype(tag)::type;
+      visit_dtype(output_dtype, [&]<class T>(TypeTag<T>) {
         if constexpr (std::is_integral_v<T>)
           wanted = Real(static_cast<T>(static_cast<uint64_t>(static_cast<__int128>(e.value))));
       });

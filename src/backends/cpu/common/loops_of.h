@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "backends/cpu/loops/levels.h"
 #include "backends/cpu/loops/tables.h"
 #include "catena/core/dtype.h"
 
@@ -16,34 +17,53 @@ inline CastLoop cast_of(Dtype from, Dtype to) {
   return cast;
 }
 
-// Of float or double.
-template <class C, class Tables>
-const auto& loops_of(const Tables& tables) {
+// The table of a family for this processor, or for the level that CATENA_CPU_ISA allows.
+template <class Tables>
+const Tables& loops_of_processor() {
+  static const Tables tables = [] {
+    [[maybe_unused]] const int level = level_of_tables();
+#ifdef CATENA_HAVE_ISA_v2
+    if (level == 2) return v2::make_loops<Tables>();
+#endif
+#ifdef CATENA_HAVE_ISA_v3
+    if (level == 3) return v3::make_loops<Tables>();
+#endif
+#ifdef CATENA_HAVE_ISA_v4
+    if (level == 4) return v4::make_loops<Tables>();
+#endif
+    return Tables{};
+  }();
+  return tables;
+}
+
+// The loops of a family for float or double.
+template <class Tables, class C>
+const auto& loops_of() {
   if constexpr (std::is_same_v<C, float>) {
-    return tables.of_float;
+    return loops_of_processor<Tables>().of_float;
   } else {
     static_assert(std::is_same_v<C, double>);
-    return tables.of_double;
+    return loops_of_processor<Tables>().of_double;
   }
 }
 
 // Of a float narrower than float32; DtypeError where there are none.
 template <class Tables>
-const auto& narrow_loops_of(const Tables& tables, Dtype dtype) {
+const auto& narrow_loops_of(Dtype dtype) {
   switch (dtype) {
-    case Dtype::kFloat16: return tables.of_half;
-    case Dtype::kBFloat16: return tables.of_brain;
+    case Dtype::kFloat16: return loops_of_processor<Tables>().of_half;
+    case Dtype::kBFloat16: return loops_of_processor<Tables>().of_brain;
     default: fail<DtypeError>("no loop of the CPU computes in ", dtype);
   }
 }
 
 // Of a floating dtype; DtypeError where there are none.
 template <class Tables>
-const auto& loops_of(const Tables& tables, Dtype dtype) {
+const auto& loops_of(Dtype dtype) {
   switch (dtype) {
-    case Dtype::kFloat32: return tables.of_float;
-    case Dtype::kFloat64: return tables.of_double;
-    default: return narrow_loops_of(tables, dtype);
+    case Dtype::kFloat32: return loops_of_processor<Tables>().of_float;
+    case Dtype::kFloat64: return loops_of_processor<Tables>().of_double;
+    default: return narrow_loops_of<Tables>(dtype);
   }
 }
 

@@ -16,13 +16,6 @@
 #include "catena/core/dtype_info.h"
 
 namespace catena::host {
-
-const DirectConvolutionTables& direct_convolution_tables() {
-  static const DirectConvolutionTables tables =
-      CATENA_LOOPS_OF_PROCESSOR(DirectConvolutionTables, fill_direct_convolution);
-  return tables;
-}
-
 namespace {
 
 // Channels a group from which products of patches are faster.
@@ -151,8 +144,7 @@ void run(const ConvolutionProblem& p, const DirectSums<C>& s) {
 bool forward(const ConvolutionCall& c) {
   const ConvolutionProblem p = problem_of(c);
   if (!takes(p, kernels::convolution)) return false;
-  visit_compute(p.dtype, [&](auto tag) {
-    using C = typename decltype(tag)::type;
+  visit_compute(p.dtype, [&]<class C>(TypeTag<C>) {
     const std::vector<C> W = packed<C>(p, *c.W, false);
     const std::vector<C> b = c.b ? widened<C>(*c.b) : std::vector<C>();
     DirectSums<C> s{};
@@ -167,8 +159,7 @@ bool forward(const ConvolutionCall& c) {
 bool grad_x(const ConvolutionGradXCall& c) {
   const ConvolutionProblem p = problem_of(c);
   if (!takes(p, kernels::convolution_grad_x)) return false;
-  visit_compute(p.dtype, [&](auto tag) {
-    using C = typename decltype(tag)::type;
+  visit_compute(p.dtype, [&]<class C>(TypeTag<C>) {
     const std::vector<C> W = packed<C>(p, *c.W, true);
     DirectSums<C> s{};
     describe_grad_x(p, s);
@@ -202,8 +193,7 @@ void add_partials(const ConvolutionProblem& p, const DirectProducts<C>& d, const
 bool grad_w(const ConvolutionGradWCall& c) {
   const ConvolutionProblem p = problem_of(c);
   if (!takes(p, kernels::convolution_grad_w)) return false;
-  visit_compute(p.dtype, [&](auto tag) {
-    using C = typename decltype(tag)::type;
+  visit_compute(p.dtype, [&]<class C>(TypeTag<C>) {
     DirectProducts<C> d{};
     describe_forward(p, d);
     d.source = bytes(*c.x), d.gy = bytes(*c.gy), d.pieces = pieces_of(p, d);

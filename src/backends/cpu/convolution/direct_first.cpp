@@ -186,7 +186,7 @@ class BandOfSums {
     s.bias = d_.bias ? d_.bias[channel] : C(0);
     s.to = adjacent ? to : apart_.get(), s.to_pitch = adjacent ? pitch : columns.count;
     s.accumulate = adjacent && d_.accumulate;
-    loops_of<C>(direct_convolution_tables()).plane_sums(s);
+    loops_of<DirectConvolutionTables, C>().plane_sums(s);
     if (adjacent) return;
     for (int64_t r = 0; r < s.rows; ++r)
       for (int64_t x = 0; x < columns.count; ++x) {
@@ -229,7 +229,7 @@ class GroupOfProducts {
         direct_(d.dtype == dtype_of<C>),
         rows_(std::min(source_.rows_of_results(), d.out[0])),
         taps_(d.sources * d.kernel[0] * d.kernel[1]),
-        lanes_(loops_of<C>(direct_convolution_tables()).lanes),
+        lanes_(loops_of<DirectConvolutionTables, C>().lanes),
         sums_(size_t(d.results * taps_ * lanes_)) {
     if (!direct_) wide_.reset(new C[size_t(rows_ * d.out[1])]);
   }
@@ -268,15 +268,15 @@ class GroupOfProducts {
       if (!direct_)
         cast_of(d_.dtype, dtype_of<C>)(gy, item_, reinterpret_cast<char*>(wide_.get()), sizeof(C),
                                        (end - begin) * d_.out[1]);
-      loops_of<C>(direct_convolution_tables())
-          .plane_products({.rows = end - begin,
-                           .columns = d_.out[1],
-                           .taps = taps_,
-                           .from = from_.data(),
-                           .from_pitch = rows.stride * source_.pitch(),
-                           .gy = direct_ ? reinterpret_cast<const C*>(gy) : wide_.get(),
-                           .gy_pitch = d_.out[1],
-                           .sums = sums_.data() + r * taps_ * lanes_});
+      loops_of<DirectConvolutionTables, C>().plane_products(
+          {.rows = end - begin,
+           .columns = d_.out[1],
+           .taps = taps_,
+           .from = from_.data(),
+           .from_pitch = rows.stride * source_.pitch(),
+           .gy = direct_ ? reinterpret_cast<const C*>(gy) : wide_.get(),
+           .gy_pitch = d_.out[1],
+           .sums = sums_.data() + r * taps_ * lanes_});
     }
   }
 

@@ -94,7 +94,7 @@ struct SeenRows {
 // The rows of results [begin, end) of all images.
 template <class C>
 void sums_of_rows(const DirectSums<C>& d, int64_t begin, int64_t end) {
-  const auto& loops = loops_of<C>(direct_convolution_tables());
+  const auto& loops = loops_of<DirectConvolutionTables, C>();
   const int64_t channels = d.result_channels(), size = d.out[1] * channels;
   const int64_t item = int64_t(catena::itemsize(d.dtype));
   const bool direct = d.dtype == dtype_of<C>;
@@ -130,7 +130,7 @@ void sums_of_rows(const DirectSums<C>& d, int64_t begin, int64_t end) {
 // The products of the rows of gy [begin, end) of all images.
 template <class C>
 void products_of_rows(const DirectProducts<C>& d, int64_t begin, int64_t end, C* sums) {
-  const auto& loops = loops_of<C>(direct_convolution_tables());
+  const auto& loops = loops_of<DirectConvolutionTables, C>();
   const int64_t channels = d.result_channels(), size = d.out[1] * channels;
   const int64_t item = int64_t(catena::itemsize(d.dtype));
   const bool direct = d.dtype == dtype_of<C>;

@@ -121,8 +121,8 @@ void add_lines(const T* from, int64_t from_step, int64_t from_channel, Sum* to, 
                int64_t lines, int64_t count) {
   if constexpr (std::is_same_v<T, Sum>)
     if (from_channel == 1)
-      return loops_of<Sum>(direct_convolution_tables())
-          .add_lines(from, from_step, to, to_step, lines, count);
+      return loops_of<DirectConvolutionTables, Sum>().add_lines(from, from_step, to, to_step, lines,
+                                                                count);
   for (int64_t l = 0; l < lines; ++l, from += from_step, to += to_step)
     for (int64_t c = 0; c < count; ++c) to[c] += Sum(from[c * from_channel]);
 }
@@ -132,7 +132,7 @@ template <class T, class Sum>
 void add_apart(const T* from, int64_t from_step, Sum* to, int64_t to_step, int64_t count) {
   if constexpr (std::is_same_v<T, Sum>)
     if (from_step == 1)
-      return loops_of<Sum>(direct_convolution_tables()).add_apart(from, to, to_step, count);
+      return loops_of<DirectConvolutionTables, Sum>().add_apart(from, to, to_step, count);
   for (int64_t i = 0; i < count; ++i) to[i * to_step] += Sum(from[i * from_step]);
 }
 
@@ -217,8 +217,7 @@ void patch_sums(const PatchSumsCall& call) {
   const Layout layout(*call.image, *call.patches, call.window);
   const void* from = call.patches->raw_data();
   void* to = call.image->raw_data();
-  visit_dtype(call.image->dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_dtype(call.image->dtype(), [&]<class T>(TypeTag<T>) {
     using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
     if constexpr (std::is_same_v<T, double> || std::is_same_v<T, float> ||
                   std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>)

@@ -1,13 +1,15 @@
 // Copies with casts, fills and ranges.
 #include "backends/cpu/copy/copy.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
+#include <utility>
 
 #include "array/iteration.h"
 #include "backends/common/family.h"
 #include "backends/cpu/common/loops_of.h"
 #include "backends/cpu/common/past_caches.h"
-#include "backends/cpu/copy/transpose.h"
 #include "backends/cpu/runtime/parallel.h"
 #include "catena/array/array.h"
 #include "catena/kernels/copy.h"
@@ -15,6 +17,113 @@
 namespace catena::host {
 
 namespace {
+
+// Transposition of matrices of elements of 1, 2, 4 or 8 bytes ------------------------------------
+
+// Square blocks, as many rows as a vector has elements, are transposed in registers into a buffer
+// with the destination's layout. The rows of the buffer are then written in long runs, with
+// non-temporal stores on request.
+
+// The most rows that one call takes: as many as use whole cache lines of the source.
+constexpr int64_t transpose_rows(int64_t itemsize) { return std::max<int64_t>(16, 64 / itemsize); }
+
+template <class W>
+struct Block {
+  static constexpr int kSide = int(16 / sizeof(W));
+  typedef W Vector __attribute__((vector_size(16)));
+  typedef W Unaligned __attribute__((vector_size(16), aligned(1), may_alias));
+};
+
+// The lanes of two vectors alternately, from the first or the second halves of both.
+template <class W, int... kLane>
+inline typename Block<W>::Vector interleave(typename Block<W>::Vector a,
+                                            typename Block<W>::Vector b, bool second,
+                                            std::integer_sequence<int, kLane...>) {
+  constexpr int n = Block<W>::kSide;
+  return second ? __builtin_shufflevector(a, b, ((kLane + n) / 2 + kLane % 2 * n)...)
+                : __builtin_shufflevector(a, b, (kLane / 2 + kLane % 2 * n)...);
+}
+
+template <class W>
+struct Buffer {
+  static constexpr int64_t kRows = transpose_rows(sizeof(W));
+  static constexpr int64_t kColumns = std::min<int64_t>(256, 1024 / sizeof(W));
+  alignas(64) W words[kRows][kColumns];
+};
+
+// Interleaving rows i and i + half, log2(rows) times, is a transposition.
+template <class W>
+inline void transpose_block(const char* from, int64_t from_row, Buffer<W>& to, int64_t row,
+                            int64_t column) {
+  constexpr int n = Block<W>::kSide;
+  constexpr auto lanes = std::make_integer_sequence<int, n>();
+  typename Block<W>::Vector v[n], next[n];
+  for (int k = 0; k < n; ++k)
+    v[k] = *reinterpret_cast<const typename Block<W>::Unaligned*>(from + k * from_row);
+  for (int step = 1; step < n; step *= 2) {
+    for (int k = 0; k < n / 2; ++k) {
+      next[2 * k] = interleave<W>(v[k], v[k + n / 2], false, lanes);
+      next[2 * k + 1] = interleave<W>(v[k], v[k + n / 2], true, lanes);
+    }
+    for (int k = 0; k < n; ++k) v[k] = next[k];
+  }
+  for (int k = 0; k < n; ++k)
+    *reinterpret_cast<typename Block<W>::Unaligned*>(&to.words[row + k][column]) = v[k];
+}
+
+template <class W>
+void transpose_edge(const char* from, int64_t from_row, Buffer<W>& buffer, int64_t row_begin,
+                    int64_t row_end, int64_t column_begin, int64_t column_end) {
+  for (int64_t j = column_begin; j < column_end; ++j) {
+    for (int64_t i = row_begin; i < row_end; ++i) {
+      std::memcpy(&buffer.words[i][j], from + j * from_row + i * int64_t(sizeof(W)), sizeof(W));
+    }
+  }
+}
+
+template <class W>
+void transpose_words(const char* from, int64_t from_row, char* to, int64_t to_row, int64_t rows,
+                     int64_t columns, bool stream) {
+  constexpr int64_t size = sizeof(W), side = Block<W>::kSide;
+  // Unaligned rows would fill few cache lines completely.
+  stream &= to_row % 16 == 0;
+  Buffer<W> buffer;
+  const int64_t whole_rows = rows / side * side;
+  for (int64_t begin = 0; begin < columns; begin += buffer.kColumns) {
+    const char* source = from + begin * from_row;
+    const int64_t n = std::min(buffer.kColumns, columns - begin), whole = n / side * side;
+    for (int64_t j = 0; j < whole; j += side) {
+      for (int64_t i = 0; i < whole_rows; i += side)
+        transpose_block<W>(source + j * from_row + i * size, from_row, buffer, i, j);
+    }
+    transpose_edge<W>(source, from_row, buffer, whole_rows, rows, 0, whole);
+    transpose_edge<W>(source, from_row, buffer, 0, rows, whole, n);
+    for (int64_t i = 0; i < rows; ++i) {
+      char* row = to + i * to_row + begin * size;
+      const auto words = reinterpret_cast<const char*>(buffer.words[i]);
+      if (stream)
+        store_past_caches(row, words, n * size);
+      else
+        std::memcpy(row, words, size_t(n * size));
+    }
+  }
+  if (stream) finish_past_caches();
+}
+
+// Row i, column j of `to` becomes row j, column i of `from`. The elements of a row are contiguous
+// in both arrays; the rows are from_row and to_row bytes apart. Takes at most
+// transpose_rows(itemsize) rows of `to`. `stream` uses non-temporal stores, which are faster for
+// results larger than the caches.
+void transpose(int64_t itemsize, const char* from, int64_t from_row, char* to, int64_t to_row,
+               int64_t rows, int64_t columns, bool stream) {
+  const auto run = itemsize == 1   ? &transpose_words<uint8_t>
+                   : itemsize == 2 ? &transpose_words<uint16_t>
+                   : itemsize == 4 ? &transpose_words<uint32_t>
+                                   : &transpose_words<uint64_t>;
+  run(from, from_row, to, to_row, rows, columns, stream);
+}
+
+// Copies ----------------------------------------------------------------------------------------
 
 constexpr int64_t kTile = 64;             // elements along both sides of a transposition's tile
 constexpr int64_t kFetchedColumns = 256;  // of tiles that are first read into the cache
@@ -209,8 +318,7 @@ void copy_planned(const LoopOperand (&operands)[2], char* destination, Dtype to,
 void arange(const ArangeCall& call) {
   const auto& [destination, start, step] = call;
   const int64_t n = destination.size();
-  visit_dtype(destination.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_dtype(destination.dtype(), [&]<class T>(TypeTag<T>) {
     T* out = destination.data<T>();
     if constexpr (is_float(dtype_of<T>)) {
       const double first = start.to_double(), delta = step.to_double();
@@ -256,8 +364,7 @@ void copy(const CopyCall& call) {
 void fill(const FillCall& call) {
   const auto& [destination, value] = call;
   alignas(8) char bits[8];
-  visit_dtype(destination.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_dtype(destination.dtype(), [&]<class T>(TypeTag<T>) {
     const T element = value.to<T>();
     std::memcpy(bits, &element, sizeof(T));
   });

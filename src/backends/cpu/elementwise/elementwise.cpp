@@ -19,8 +19,8 @@
 namespace catena::host {
 
 Loop narrow_loop(ElementwiseOp op, Dtype dtype) {
-  static const NarrowTables table = CATENA_LOOPS_OF_PROCESSOR(NarrowTables, fill_narrow);
-  return is_narrow_float(dtype) ? table.loops[static_cast<int>(op)] : nullptr;
+  return is_narrow_float(dtype) ? loops_of_processor<NarrowTables>().loops[static_cast<int>(op)]
+                                : nullptr;
 }
 
 namespace {
@@ -50,8 +50,7 @@ struct ScalarBits {
   alignas(8) char bytes[8];
 };
 void store_scalar(const Scalar& value, Dtype d, ScalarBits& bits) {
-  visit_dtype(d, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_dtype(d, [&]<class T>(TypeTag<T>) {
     const T converted = value.to<T>();
     std::memcpy(bits.bytes, &converted, sizeof(T));
   });

@@ -239,8 +239,7 @@ void scatter_add(const ScatterAddCall& call) {
     const auto [ends, width] =
         units_of(by_runs ? &runs : nullptr, extent, inner, threads, accumulate);
     const int64_t strips = (inner + width - 1) / width, ranges = int64_t(ends.size());
-    visit_dtype(target.dtype(), [&](auto tag) {
-      using T = typename decltype(tag)::type;
+    visit_dtype(target.dtype(), [&]<class T>(TypeTag<T>) {
       parallel_for(outer * ranges * strips, threads, [&](int64_t unit) {
         const int64_t i = unit / (ranges * strips), begin = unit % strips * width;
         const size_t range = size_t(unit / strips % ranges);

@@ -342,13 +342,9 @@ constexpr DirectConvolutionLoops<C> direct_convolution_loops() {
 
 }  // namespace
 
-namespace CATENA_ISA {
-
-void fill_direct_convolution(DirectConvolutionTables& tables) {
-  tables.of_float = direct_convolution_loops<float>();
-  tables.of_double = direct_convolution_loops<double>();
+template <>
+DirectConvolutionTables CATENA_ISA::make_loops() {
+  return {direct_convolution_loops<float>(), direct_convolution_loops<double>()};
 }
-
-}  // namespace CATENA_ISA
 
 }  // namespace catena::host

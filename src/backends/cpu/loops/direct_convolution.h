@@ -88,12 +88,7 @@ struct DirectConvolutionLoops {
   int64_t lanes;  // of a vector
 };
 
-struct DirectConvolutionTables {
-  DirectConvolutionLoops<float> of_float;
-  DirectConvolutionLoops<double> of_double;
-};
-// The tables of this processor, or of the level that CATENA_CPU_ISA allows.
-const DirectConvolutionTables& direct_convolution_tables();
-CATENA_DECLARE_LOOPS(DirectConvolutionTables, fill_direct_convolution)
+using DirectConvolutionTables = LoopsByType<DirectConvolutionLoops>;
+CATENA_DECLARE_LOOPS(DirectConvolutionTables)
 
 }  // namespace catena::host

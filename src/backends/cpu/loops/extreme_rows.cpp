@@ -94,16 +94,11 @@ constexpr ExtremeLoops extreme_loops() {
 
 }  // namespace
 
-namespace CATENA_ISA {
-
-void fill_extreme_rows(ExtremeTables& tables) {
-  tables.of_half = extreme_loops<Half>();
-  tables.of_brain = extreme_loops<Brain>();
-  tables.of_float = extreme_loops<float>();
-  tables.of_double = extreme_loops<double>();
+template <>
+ExtremeTables CATENA_ISA::make_loops() {
+  return {extreme_loops<Half>(), extreme_loops<Brain>(), extreme_loops<float>(),
+          extreme_loops<double>()};
 }
-
-}  // namespace CATENA_ISA
 
 }  // namespace catena::host
 

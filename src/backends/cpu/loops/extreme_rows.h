@@ -24,11 +24,7 @@ struct ExtremeLoops {
   void (*gradient)(const void* x, const void* y, const void* gy, int64_t n, void* gx);
 };
 
-struct ExtremeTables {
-  ExtremeLoops of_half, of_brain, of_float, of_double;
-};
-// The tables of this processor, or of the level that CATENA_CPU_ISA allows.
-const ExtremeTables& extreme_tables();
-CATENA_DECLARE_LOOPS(ExtremeTables, fill_extreme_rows)
+using ExtremeTables = LoopsOfFloats<ExtremeLoops>;
+CATENA_DECLARE_LOOPS(ExtremeTables)
 
 }  // namespace catena::host

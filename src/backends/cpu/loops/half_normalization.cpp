@@ -239,13 +239,9 @@ constexpr Loops half_normalization_loops() {
 
 }  // namespace
 
-namespace CATENA_ISA {
-
-void fill_half_normalization(HalfNormalizationTables& tables) {
-  tables.of_half = half_normalization_loops<Half>();
-  tables.of_brain = half_normalization_loops<Brain>();
+template <>
+HalfNormalizationTables CATENA_ISA::make_loops() {
+  return {half_normalization_loops<Half>(), half_normalization_loops<Brain>()};
 }
-
-}  // namespace CATENA_ISA
 
 }  // namespace catena::host

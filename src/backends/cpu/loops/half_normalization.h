@@ -42,8 +42,6 @@ struct HalfNormalizationLoops {
 struct HalfNormalizationTables {
   HalfNormalizationLoops of_half, of_brain;
 };
-// The tables of this processor, or of the level that CATENA_CPU_ISA allows.
-const HalfNormalizationTables& half_normalization_tables();
-CATENA_DECLARE_LOOPS(HalfNormalizationTables, fill_half_normalization)
+CATENA_DECLARE_LOOPS(HalfNormalizationTables)
 
 }  // namespace catena::host

@@ -80,5 +80,18 @@ T sum(const T* a, int64_t n) {
   return join(sums[0], a + whole, n - whole);
 }
 
+template <class T>
+T dot(const T* a, const T* b, int64_t n) {
+  const int64_t whole = n / kLanes * kLanes;
+  typename Lanes<T>::Vector sums[1];
+  add_lanes<T>(
+      whole, sums, [&](int64_t at, auto& to) __attribute__((always_inline)) {
+        to[0] += load(a + at) * load(b + at);
+      });
+  T rest[kLanes];
+  for (int64_t i = 0; i < n - whole; ++i) rest[i] = a[whole + i] * b[whole + i];
+  return join(sums[0], rest, n - whole);
+}
+
 }  // namespace
 }  // namespace catena::host

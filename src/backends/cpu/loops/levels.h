@@ -1,16 +1,14 @@
 // Tables of loops that belong to one family alone, beside the common ones of tables.h: a change to
 // them compiles the objects of the family. Like tables.h it must not bring in any inline function.
 //
-// A family declares its table in a header of this folder, with the function that fills it,
+// A family declares its table in a header of this folder,
 //   struct PoolingLoops { ... };
-//   const PoolingLoops& pooling_loops();
-//   CATENA_DECLARE_LOOPS(PoolingLoops, fill_pooling)
-// defines fill_pooling in a source of this folder, which is compiled for each level, in the
-// namespace catena::host::CATENA_ISA, and chooses the table where it uses it:
-//   const PoolingLoops& pooling_loops() {
-//     static const PoolingLoops table = CATENA_LOOPS_OF_PROCESSOR(PoolingLoops, fill_pooling);
-//     return table;
-//   }
+//   using PoolingTables = LoopsOfFloats<PoolingLoops>;
+//   CATENA_DECLARE_LOOPS(PoolingTables)
+// makes it in a source of this folder, which is compiled for each level,
+//   template <>
+//   PoolingTables CATENA_ISA::make_loops() { return {...}; }
+// and finds that of the processor by common/loops_of.h.
 #pragma once
 
 namespace catena::host {
@@ -19,42 +17,36 @@ namespace catena::host {
 // processor.
 int level_of_tables();
 
-#define CATENA_DECLARE_LOOPS(Table, fill) \
-  namespace v2 {                          \
-  void fill(Table& table);                \
-  }                                       \
-  namespace v3 {                          \
-  void fill(Table& table);                \
-  }                                       \
-  namespace v4 {                          \
-  void fill(Table& table);                \
-  }
+// Loops over numbers of the types in which floats are computed.
+template <template <class> class Loops>
+struct LoopsByType {
+  Loops<float> of_float;
+  Loops<double> of_double;
+};
+// Loops over floats as they are stored.
+template <class Loops>
+struct LoopsOfFloats {
+  Loops of_half, of_brain, of_float, of_double;
+};
 
-// The levels that this build has.
-#ifdef CATENA_HAVE_ISA_v2
-#define CATENA_IF_V2(...) __VA_ARGS__
-#else
-#define CATENA_IF_V2(...)
-#endif
-#ifdef CATENA_HAVE_ISA_v3
-#define CATENA_IF_V3(...) __VA_ARGS__
-#else
-#define CATENA_IF_V3(...)
-#endif
-#ifdef CATENA_HAVE_ISA_v4
-#define CATENA_IF_V4(...) __VA_ARGS__
-#else
-#define CATENA_IF_V4(...)
-#endif
-
-#define CATENA_LOOPS_OF_PROCESSOR(Table, fill)     \
-  [] {                                             \
-    Table table{};                                 \
-    const int level = level_of_tables();           \
-    CATENA_IF_V2(if (level == 2) v2::fill(table);) \
-    CATENA_IF_V3(if (level == 3) v3::fill(table);) \
-    CATENA_IF_V4(if (level == 4) v4::fill(table);) \
-    return table;                                  \
-  }()
+namespace v2 {
+template <class Tables>
+Tables make_loops();
+}
+namespace v3 {
+template <class Tables>
+Tables make_loops();
+}
+namespace v4 {
+template <class Tables>
+Tables make_loops();
+}
+#define CATENA_DECLARE_LOOPS(Tables) \
+  template <>                        \
+  Tables v2::make_loops();           \
+  template <>                        \
+  Tables v3::make_loops();           \
+  template <>                        \
+  Tables v4::make_loops();
 
 }  // namespace catena::host

@@ -79,13 +79,9 @@ constexpr LocalResponseLoops<T> local_response_loops() {
 
 }  // namespace
 
-namespace CATENA_ISA {
-
-void fill_local_response(LocalResponseTables& tables) {
-  tables.of_float = local_response_loops<float>();
-  tables.of_double = local_response_loops<double>();
+template <>
+LocalResponseTables CATENA_ISA::make_loops() {
+  return {local_response_loops<float>(), local_response_loops<double>()};
 }
-
-}  // namespace CATENA_ISA
 
 }  // namespace catena::host

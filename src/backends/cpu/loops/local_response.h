@@ -24,12 +24,7 @@ struct LocalResponseLoops {
                    int64_t n);
 };
 
-struct LocalResponseTables {
-  LocalResponseLoops<float> of_float;
-  LocalResponseLoops<double> of_double;
-};
-// The tables of this processor, or of the level that CATENA_CPU_ISA allows.
-const LocalResponseTables& local_response_tables();
-CATENA_DECLARE_LOOPS(LocalResponseTables, fill_local_response)
+using LocalResponseTables = LoopsByType<LocalResponseLoops>;
+CATENA_DECLARE_LOOPS(LocalResponseTables)
 
 }  // namespace catena::host

@@ -148,13 +148,9 @@ void backward(const typename LstmLoops<T>::Backward& r, int64_t n) {
 
 }  // namespace
 
-namespace CATENA_ISA {
-
-void fill_lstm(LstmTables& tables) {
-  tables.of_float = {&forward<float>, &backward<float>};
-  tables.of_double = {&forward<double>, &backward<double>};
+template <>
+LstmTables CATENA_ISA::make_loops() {
+  return {{&forward<float>, &backward<float>}, {&forward<double>, &backward<double>}};
 }
-
-}  // namespace CATENA_ISA
 
 }  // namespace catena::host

@@ -27,12 +27,7 @@ struct LstmLoops {
   void (*backward)(const Backward& b, int64_t n);
 };
 
-struct LstmTables {
-  LstmLoops<float> of_float;
-  LstmLoops<double> of_double;
-};
-// The tables of this processor, or of the level that CATENA_CPU_ISA allows.
-const LstmTables& lstm_tables();
-CATENA_DECLARE_LOOPS(LstmTables, fill_lstm)
+using LstmTables = LoopsByType<LstmLoops>;
+CATENA_DECLARE_LOOPS(LstmTables)
 
 }  // namespace catena::host

@@ -19,12 +19,11 @@ enum Row {
 
 }  // namespace
 
-namespace CATENA_ISA {
-
-void fill_narrow(NarrowTables& tables) {
+template <>
+NarrowTables CATENA_ISA::make_loops() {
+  NarrowTables tables{};
   tables.loops[kFirstActivation + kRowGelu] = &padded1<GeluNarrow, float>;
+  return tables;
 }
-
-}  // namespace CATENA_ISA
 
 }  // namespace catena::host

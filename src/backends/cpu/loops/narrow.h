@@ -11,6 +11,6 @@ namespace catena::host {
 struct NarrowTables {
   Loop loops[kElementwiseRows];  // null: that of float32
 };
-CATENA_DECLARE_LOOPS(NarrowTables, fill_narrow)
+CATENA_DECLARE_LOOPS(NarrowTables)
 
 }  // namespace catena::host

@@ -259,13 +259,9 @@ constexpr NormalizationLoops<T> normalization_loops() {
 
 }  // namespace
 
-namespace CATENA_ISA {
-
-void fill_normalization(NormalizationTables& tables) {
-  tables.of_float = normalization_loops<float>();
-  tables.of_double = normalization_loops<double>();
+template <>
+NormalizationTables CATENA_ISA::make_loops() {
+  return {normalization_loops<float>(), normalization_loops<double>()};
 }
-
-}  // namespace CATENA_ISA
 
 }  // namespace catena::host

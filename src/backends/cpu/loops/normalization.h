@@ -45,12 +45,7 @@ struct NormalizationLoops {
 };
 inline constexpr int64_t kLongestPiece = 1024;
 
-struct NormalizationTables {
-  NormalizationLoops<float> of_float;
-  NormalizationLoops<double> of_double;
-};
-// The tables of this processor, or of the level that CATENA_CPU_ISA allows.
-const NormalizationTables& normalization_tables();
-CATENA_DECLARE_LOOPS(NormalizationTables, fill_normalization)
+using NormalizationTables = LoopsByType<NormalizationLoops>;
+CATENA_DECLARE_LOOPS(NormalizationTables)
 
 }  // namespace catena::host

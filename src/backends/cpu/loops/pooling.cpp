@@ -257,15 +257,10 @@ constexpr PoolingLoops pooling_loops() {
 
 }  // namespace
 
-namespace CATENA_ISA {
-
-void fill_pooling(PoolingTables& tables) {
-  tables.of_half = pooling_loops<Half>();
-  tables.of_brain = pooling_loops<Brain>();
-  tables.of_float = pooling_loops<float>();
-  tables.of_double = pooling_loops<double>();
+template <>
+PoolingTables CATENA_ISA::make_loops() {
+  return {pooling_loops<Half>(), pooling_loops<Brain>(), pooling_loops<float>(),
+          pooling_loops<double>()};
 }
-
-}  // namespace CATENA_ISA
 
 }  // namespace catena::host

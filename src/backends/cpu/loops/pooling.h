@@ -57,11 +57,7 @@ struct PoolingLoops {
   void (*grad_of_plane[2])(const Plane& p);
 };
 
-struct PoolingTables {
-  PoolingLoops of_half, of_brain, of_float, of_double;
-};
-// The tables of this processor, or of the level that CATENA_CPU_ISA allows.
-const PoolingTables& pooling_tables();
-CATENA_DECLARE_LOOPS(PoolingTables, fill_pooling)
+using PoolingTables = LoopsOfFloats<PoolingLoops>;
+CATENA_DECLARE_LOOPS(PoolingTables)
 
 }  // namespace catena::host

@@ -249,15 +249,10 @@ constexpr ResampleLoops resample_loops() {
 
 }  // namespace
 
-namespace CATENA_ISA {
-
-void fill_resample(ResampleTables& tables) {
-  tables.of_half = resample_loops<Half>();
-  tables.of_brain = resample_loops<Brain>();
-  tables.of_float = resample_loops<float>();
-  tables.of_double = resample_loops<double>();
+template <>
+ResampleTables CATENA_ISA::make_loops() {
+  return {resample_loops<Half>(), resample_loops<Brain>(), resample_loops<float>(),
+          resample_loops<double>()};
 }
-
-}  // namespace CATENA_ISA
 
 }  // namespace catena::host

@@ -58,11 +58,7 @@ struct ResampleLoops {
   void (*spread_to_planes)(const Planes& p);
 };
 
-struct ResampleTables {
-  ResampleLoops of_half, of_brain, of_float, of_double;
-};
-// The tables of this processor, or of the level that CATENA_CPU_ISA allows.
-const ResampleTables& resample_tables();
-CATENA_DECLARE_LOOPS(ResampleTables, fill_resample)
+using ResampleTables = LoopsOfFloats<ResampleLoops>;
+CATENA_DECLARE_LOOPS(ResampleTables)
 
 }  // namespace catena::host

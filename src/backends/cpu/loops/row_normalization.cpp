@@ -13,15 +13,7 @@ using Vector = typename Lanes<T>::Vector;
 
 template <class T>
 T sum_of_squares(const T* x, int64_t n) {
-  const int64_t whole = n / kLanes * kLanes;
-  Vector<T> sums[1];
-  add_lanes<T>(
-      whole, sums, [&](int64_t at, auto& to) __attribute__((always_inline)) {
-        to[0] += load(x + at) * load(x + at);
-      });
-  T rest[kLanes];
-  for (int64_t i = 0; i < n - whole; ++i) rest[i] = x[whole + i] * x[whole + i];
-  return join(sums[0], rest, n - whole);
+  return dot(x, x, n);
 }
 
 template <bool kGamma, bool kBeta, class T>
@@ -105,13 +97,9 @@ constexpr Loops<T> row_normalization_loops() {
 
 }  // namespace
 
-namespace CATENA_ISA {
-
-void fill_row_normalization(RowNormalizationTables& tables) {
-  tables.of_float = row_normalization_loops<float>();
-  tables.of_double = row_normalization_loops<double>();
+template <>
+RowNormalizationTables CATENA_ISA::make_loops() {
+  return {row_normalization_loops<float>(), row_normalization_loops<double>()};
 }
-
-}  // namespace CATENA_ISA
 
 }  // namespace catena::host

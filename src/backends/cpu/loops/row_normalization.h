@@ -44,12 +44,7 @@ struct RowNormalizationLoops {
   void (*parameters)(const Parameters& p, int64_t n);
 };
 
-struct RowNormalizationTables {
-  RowNormalizationLoops<float> of_float;
-  RowNormalizationLoops<double> of_double;
-};
-// The tables of this processor, or of the level that CATENA_CPU_ISA allows.
-const RowNormalizationTables& row_normalization_tables();
-CATENA_DECLARE_LOOPS(RowNormalizationTables, fill_row_normalization)
+using RowNormalizationTables = LoopsByType<RowNormalizationLoops>;
+CATENA_DECLARE_LOOPS(RowNormalizationTables)
 
 }  // namespace catena::host

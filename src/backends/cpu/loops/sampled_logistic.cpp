@@ -145,13 +145,9 @@ constexpr SampledLogisticLoops<T> sampled_logistic_loops() {
 
 }  // namespace
 
-namespace CATENA_ISA {
-
-void fill_sampled_logistic(SampledLogisticTables& tables) {
-  tables.of_float = sampled_logistic_loops<float>();
-  tables.of_double = sampled_logistic_loops<double>();
+template <>
+SampledLogisticTables CATENA_ISA::make_loops() {
+  return {sampled_logistic_loops<float>(), sampled_logistic_loops<double>()};
 }
-
-}  // namespace CATENA_ISA
 
 }  // namespace catena::host

@@ -22,12 +22,7 @@ struct SampledLogisticLoops {
                   T* sum);
 };
 
-struct SampledLogisticTables {
-  SampledLogisticLoops<float> of_float;
-  SampledLogisticLoops<double> of_double;
-};
-// The tables of this processor, or of the level that CATENA_CPU_ISA allows.
-const SampledLogisticTables& sampled_logistic_tables();
-CATENA_DECLARE_LOOPS(SampledLogisticTables, fill_sampled_logistic)
+using SampledLogisticTables = LoopsByType<SampledLogisticLoops>;
+CATENA_DECLARE_LOOPS(SampledLogisticTables)
 
 }  // namespace catena::host

@@ -107,8 +107,7 @@ void sum_losses(const CrossEntropyInPlaceCall& call) {
 }
 
 void cross_entropy_in_place(const CrossEntropyInPlaceCall& call) {
-  visit_compute(call.x.dtype(), [&](auto tag) {
-    using C = typename decltype(tag)::type;
+  visit_compute(call.x.dtype(), [&]<class C>(TypeTag<C>) {
     if (call.counts) count_labels<C>(call);
     const Samples<C> samples(call);
     parallel_ranges(call.t.size(), 1, threads_for(call.x.size() * kExpCost),
@@ -140,7 +139,7 @@ void scale_rows(const ScaleSamplesCall& call) {
 }
 
 void scale_samples(const ScaleSamplesCall& call) {
-  visit_compute(call.x.dtype(), [&](auto tag) { scale_rows<typename decltype(tag)::type>(call); });
+  visit_compute(call.x.dtype(), [&]<class C>(TypeTag<C>) { scale_rows<C>(call); });
 }
 
 }  // namespace

@@ -183,10 +183,10 @@ void backward(const CtcGradCall& call) {
 }
 
 void ctc(const CtcCall& call) {
-  visit_compute(call.x->dtype(), [&](auto tag) { forward<typename decltype(tag)::type>(call); });
+  visit_compute(call.x->dtype(), [&]<class C>(TypeTag<C>) { forward<C>(call); });
 }
 void ctc_grad(const CtcGradCall& call) {
-  visit_compute(call.gx.dtype(), [&](auto tag) { backward<typename decltype(tag)::type>(call); });
+  visit_compute(call.gx.dtype(), [&]<class C>(TypeTag<C>) { backward<C>(call); });
 }
 
 }  // namespace

@@ -15,18 +15,11 @@
 #include "catena/kernels/sampling.h"
 
 namespace catena::host {
-
-const SampledLogisticTables& sampled_logistic_tables() {
-  static const SampledLogisticTables tables =
-      CATENA_LOOPS_OF_PROCESSOR(SampledLogisticTables, fill_sampled_logistic);
-  return tables;
-}
-
 namespace {
 
 template <class C>
 const SampledLogisticLoops<C>& loops() {
-  return loops_of<C>(sampled_logistic_tables());
+  return loops_of<SampledLogisticTables, C>();
 }
 
 // Rows and signs of one sample's terms.
@@ -159,10 +152,8 @@ void forward(const SampledLogisticCall& call) {
   });
   double sum = 0;
   for (const double loss : losses) sum += loss;
-  visit_float("sampled_logistic", call.loss->dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    *call.loss->data<T>() = T(sum);
-  });
+  visit_float("sampled_logistic", call.loss->dtype(),
+              [&]<class T>(TypeTag<T>) { *call.loss->data<T>() = T(sum); });
 }
 
 // gx, a sample after the other.
@@ -299,10 +290,10 @@ void backward(const SampledLogisticGradCall& call) {
 }
 
 void sampled_logistic(const SampledLogisticCall& call) {
-  visit_compute(call.x->dtype(), [&](auto tag) { forward<typename decltype(tag)::type>(call); });
+  visit_compute(call.x->dtype(), [&]<class C>(TypeTag<C>) { forward<C>(call); });
 }
 void sampled_logistic_grad(const SampledLogisticGradCall& call) {
-  visit_compute(call.x->dtype(), [&](auto tag) { backward<typename decltype(tag)::type>(call); });
+  visit_compute(call.x->dtype(), [&]<class C>(TypeTag<C>) { backward<C>(call); });
 }
 
 }  // namespace

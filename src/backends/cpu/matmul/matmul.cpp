@@ -160,8 +160,7 @@ void multiply_integer(const Product& p) {
 }
 
 void multiply(const Product& p) {
-  visit_dtype(p.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_dtype(p.dtype, [&]<class T>(TypeTag<T>) {
     if constexpr (std::is_floating_point_v<T>)
       multiply_float<T>(p);
     else if constexpr (std::is_integral_v<T>)

@@ -12,18 +12,11 @@
 #include "catena/kernels/local_response.h"
 
 namespace catena::host {
-
-const LocalResponseTables& local_response_tables() {
-  static const LocalResponseTables table =
-      CATENA_LOOPS_OF_PROCESSOR(LocalResponseTables, fill_local_response);
-  return table;
-}
-
 namespace {
 
 template <class C>
 const LocalResponseLoops<C>& loops() {
-  return loops_of<C>(local_response_tables());
+  return loops_of<LocalResponseTables, C>();
 }
 
 // The tiles of a batch: `width` adjacent positions of a sample.
@@ -165,11 +158,10 @@ void normalize_grad(const LocalResponseGradCall& call) {
 }
 
 void local_response(const LocalResponseCall& call) {
-  visit_compute(call.x->dtype(), [&](auto tag) { normalize<typename decltype(tag)::type>(call); });
+  visit_compute(call.x->dtype(), [&]<class C>(TypeTag<C>) { normalize<C>(call); });
 }
 void local_response_grad(const LocalResponseGradCall& call) {
-  visit_compute(call.x->dtype(),
-                [&](auto tag) { normalize_grad<typename decltype(tag)::type>(call); });
+  visit_compute(call.x->dtype(), [&]<class C>(TypeTag<C>) { normalize_grad<C>(call); });
 }
 
 }  // namespace

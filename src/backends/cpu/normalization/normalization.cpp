@@ -13,18 +13,11 @@
 #include "catena/kernels/normalization.h"
 
 namespace catena::host {
-
-const NormalizationTables& normalization_tables() {
-  static const NormalizationTables table =
-      CATENA_LOOPS_OF_PROCESSOR(NormalizationTables, fill_normalization);
-  return table;
-}
-
 namespace {
 
 template <class C>
 const NormalizationLoops<C>& loops() {
-  return loops_of<C>(normalization_tables());
+  return loops_of<NormalizationTables, C>();
 }
 
 // Rows of a piece whose columns are the channels: few enough to stay in a core's caches, and enough
@@ -364,22 +357,19 @@ void store_moments(const BatchMomentsCall& call) {
 }
 
 void batch_normalization(const BatchNormalizationCall& call) {
-  visit_compute(call.x->dtype(), [&](auto tag) { normalize<typename decltype(tag)::type>(call); });
+  visit_compute(call.x->dtype(), [&]<class C>(TypeTag<C>) { normalize<C>(call); });
 }
 
 void fixed_batch_normalization(const FixedBatchNormalizationCall& call) {
-  visit_compute(call.x->dtype(),
-                [&](auto tag) { normalize_fixed<typename decltype(tag)::type>(call); });
+  visit_compute(call.x->dtype(), [&]<class C>(TypeTag<C>) { normalize_fixed<C>(call); });
 }
 
 void batch_normalization_grad(const BatchNormalizationGradCall& call) {
-  visit_compute(call.x->dtype(),
-                [&](auto tag) { normalize_grad<typename decltype(tag)::type>(call); });
+  visit_compute(call.x->dtype(), [&]<class C>(TypeTag<C>) { normalize_grad<C>(call); });
 }
 
 void batch_moments(const BatchMomentsCall& call) {
-  visit_compute(call.x->dtype(),
-                [&](auto tag) { store_moments<typename decltype(tag)::type>(call); });
+  visit_compute(call.x->dtype(), [&]<class C>(TypeTag<C>) { store_moments<C>(call); });
 }
 
 }  // namespace

@@ -11,18 +11,11 @@
 #include "backends/cpu/loops/normalization.h"
 
 namespace catena::host {
-
-const HalfNormalizationTables& half_normalization_tables() {
-  static const HalfNormalizationTables tables =
-      CATENA_LOOPS_OF_PROCESSOR(HalfNormalizationTables, fill_half_normalization);
-  return tables;
-}
-
 namespace {
 
 template <class C>
 const NormalizationLoops<C>& loops() {
-  return loops_of<C>(normalization_tables());
+  return loops_of<NormalizationTables, C>();
 }
 
 // What one thread normalizes: groups of a sample, all of them if the channels are last.
@@ -99,7 +92,7 @@ class PieceLoops {
   using Moments = typename NormalizationLoops<C>::Moments;
 
   PieceLoops(Dtype dtype, int kind) : kind_(kind), item_(int64_t(catena::itemsize(dtype))) {
-    if (is_narrow_float(dtype)) half_ = &narrow_loops_of(half_normalization_tables(), dtype);
+    if (is_narrow_float(dtype)) half_ = &narrow_loops_of<HalfNormalizationTables>(dtype);
   }
 
   void moments(const Piece& p, const Array& x, const Moments& to) const {
@@ -342,12 +335,11 @@ bool are_wide(const RowLayout& l) { return l.groups == 1 && l.positions == 1 && 
 
 void row_normalization(const RowNormalizationCall& call) {
   if (are_wide(call.layout)) return normalize_wide_rows(call);
-  visit_compute(call.x->dtype(), [&](auto tag) { normalize<typename decltype(tag)::type>(call); });
+  visit_compute(call.x->dtype(), [&]<class C>(TypeTag<C>) { normalize<C>(call); });
 }
 void row_normalization_grad(const RowNormalizationGradCall& call) {
   if (are_wide(call.layout)) return normalize_wide_rows_grad(call);
-  visit_compute(call.x->dtype(),
-                [&](auto tag) { normalize_grad<typename decltype(tag)::type>(call); });
+  visit_compute(call.x->dtype(), [&]<class C>(TypeTag<C>) { normalize_grad<C>(call); });
 }
 
 }  // namespace

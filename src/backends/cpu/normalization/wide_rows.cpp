@@ -7,22 +7,15 @@
 #include "backends/cpu/normalization/row_normalization.h"
 
 namespace catena::host {
-
-const RowNormalizationTables& row_normalization_tables() {
-  static const RowNormalizationTables table =
-      CATENA_LOOPS_OF_PROCESSOR(RowNormalizationTables, fill_row_normalization);
-  return table;
-}
-
 namespace {
 
 template <class C>
 const RowNormalizationLoops<C>& loops() {
-  return loops_of<C>(row_normalization_tables());
+  return loops_of<RowNormalizationTables, C>();
 }
 template <class C>
 const NormalizationLoops<C>& batch_loops() {
-  return loops_of<C>(normalization_tables());
+  return loops_of<NormalizationTables, C>();
 }
 
 // Calls f(begin, count) for pieces of a row.
@@ -145,11 +138,10 @@ class Gradient {
 }  // namespace
 
 void normalize_wide_rows(const RowNormalizationCall& call) {
-  visit_compute(call.x->dtype(), [&](auto tag) { normalize<typename decltype(tag)::type>(call); });
+  visit_compute(call.x->dtype(), [&]<class C>(TypeTag<C>) { normalize<C>(call); });
 }
 void normalize_wide_rows_grad(const RowNormalizationGradCall& call) {
-  visit_compute(call.x->dtype(),
-                [&](auto tag) { Gradient<typename decltype(tag)::type>(call).run(); });
+  visit_compute(call.x->dtype(), [&]<class C>(TypeTag<C>) { Gradient<C>(call).run(); });
 }
 
 }  // namespace catena::host

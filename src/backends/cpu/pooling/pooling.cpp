@@ -16,12 +16,6 @@
 #include "catena/core/dtype_info.h"
 
 namespace catena::host {
-
-const PoolingTables& pooling_tables() {
-  static const PoolingTables tables = CATENA_LOOPS_OF_PROCESSOR(PoolingTables, fill_pooling);
-  return tables;
-}
-
 namespace {
 
 using Sizes = PoolingSizes;
@@ -120,7 +114,7 @@ void forward_first(const Sizes& s, const PoolingLoops& loops, PlaceKind kind, co
 
 // y of x, and where the largest elements are if `places` is defined.
 void forward(const Sizes& s, const Array& x, const Array& y, const Array& places) {
-  const PoolingLoops& loops = loops_of(pooling_tables(), x.dtype());
+  const PoolingLoops& loops = loops_of<PoolingTables>(x.dtype());
   const PlaceKind kind = kind_of(places);
   const Memory from(x), to(y), at = memory_of_places(places, y);
   const int threads = threads_for(forward_work(s));
@@ -197,7 +191,7 @@ int64_t first_window(const Sizes& s) {
 }
 
 void grad_first(const Sizes& s, const MaxPoolingGradCall& call, const Array& places, int threads) {
-  const PoolingLoops& loops = loops_of(pooling_tables(), call.gx->dtype());
+  const PoolingLoops& loops = loops_of<PoolingTables>(call.gx->dtype());
   const PlaceKind kind = kind_of(places);
   const std::vector<int64_t> offsets = offsets_in_plane(s, 1);
   const Memory gy(*call.gy), gx(*call.gx), at(places);
@@ -225,7 +219,7 @@ void max_pooling_grad(const MaxPoolingGradCall& call) {
   const Array places = places_of(s, call, *call.gy);
   const int threads = threads_for(backward_work(s));
   if (!s.last) return grad_first(s, call, places, threads);
-  const PoolingLoops& loops = loops_of(pooling_tables(), call.gx->dtype());
+  const PoolingLoops& loops = loops_of<PoolingTables>(call.gx->dtype());
   const Memory gy(*call.gy), gx(*call.gx), at(places);
   const PlaceKind kind = kind_of(places);
   parallel_for(s.images * s.in[0] * s.in[1], threads,
@@ -258,8 +252,7 @@ void max_pooling_pick(const MaxPoolingPickCall& call) {
   const Sizes s = pooling_sizes(*call.image, *call.picked, call.window);
   const Array places = places_of(s, call, *call.picked);
   const int threads = threads_for(call.picked->size());
-  visit_float("max_pooling_pick", call.image->dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_float("max_pooling_pick", call.image->dtype(), [&]<class T>(TypeTag<T>) {
     const auto* image = static_cast<const T*>(call.image->raw_data());
     auto* picked = static_cast<T*>(call.picked->raw_data());
     if (kind_of(places) == kPlaceBytes)

@@ -17,12 +17,6 @@
 #include "catena/core/dtype_info.h"
 
 namespace catena::host {
-
-const ResampleTables& resample_tables() {
-  static const ResampleTables tables = CATENA_LOOPS_OF_PROCESSOR(ResampleTables, fill_resample);
-  return tables;
-}
-
 namespace {
 
 int64_t quotient(int64_t n, int64_t divisor, int64_t limit) {
@@ -153,7 +147,7 @@ struct Work {
         row_table(rows, c.x->dtype()),
         column_table(columns, c.x->dtype()),
         last(!(c.x->is_contiguous() && c.y->is_contiguous())),
-        loops(loops_of(resample_tables(), c.x->dtype())),
+        loops(loops_of<ResampleTables>(c.x->dtype())),
         x(static_cast<const char*>(c.x->raw_data())),
         y(static_cast<char*>(c.y->raw_data())),
         images(c.x->shape()[0]),

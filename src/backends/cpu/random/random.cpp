@@ -52,29 +52,17 @@ void floats(const RandomCall& call, uint64_t first, const F& f) {
   });
 }
 
-void uniform(const RandomCall& c, uint64_t first) {
-  const RandomLoops& f = tables().random;
+// With the loops of a distribution for both types.
+void draw(const RandomCall& c, uint64_t first, decltype(RandomLoops::uniform_float) of_float,
+          decltype(RandomLoops::uniform_double) of_double) {
   const uint64_t seed = c.bits.seed;
   if (c.output->dtype() == Dtype::kFloat64) {
     floats<double>(c, first, [&](uint64_t at, double* out, int64_t n) {
-      f.uniform_double(seed, at, c.low, c.high, out, n);
+      of_double(seed, at, c.low, c.high, out, n);
     });
   } else {
     floats<float>(c, first, [&](uint64_t at, float* out, int64_t n) {
-      f.uniform_float(seed, at, float(c.low), float(c.high), out, n);
-    });
-  }
-}
-void normal(const RandomCall& c, uint64_t first) {
-  const RandomLoops& f = tables().random;
-  const uint64_t seed = c.bits.seed;
-  if (c.output->dtype() == Dtype::kFloat64) {
-    floats<double>(c, first, [&](uint64_t at, double* out, int64_t n) {
-      f.normal_double(seed, at, c.low, c.high, out, n);
-    });
-  } else {
-    floats<float>(c, first, [&](uint64_t at, float* out, int64_t n) {
-      f.normal_float(seed, at, float(c.low), float(c.high), out, n);
+      of_float(seed, at, float(c.low), float(c.high), out, n);
     });
   }
 }
@@ -97,16 +85,16 @@ void random(const RandomCall& asked) {
   RandomCall call = asked;
   call.bits = resolved(asked.bits);
   const uint64_t first = call.bits.offset;
+  const RandomLoops& loops = tables().random;
   switch (call.kind) {
     case RandomKind::kBits64: return bits64(call, first);
-    case RandomKind::kUniform: return uniform(call, first);
-    case RandomKind::kNormal: return normal(call, first);
+    case RandomKind::kUniform: return draw(call, first, loops.uniform_float, loops.uniform_double);
+    case RandomKind::kNormal: return draw(call, first, loops.normal_float, loops.normal_double);
     case RandomKind::kBernoulli:
       return from_bits<bool>(call, first,
                              [&](uint64_t bits) { return philox::unit53(bits) < call.high; });
     case RandomKind::kIntegers:
-      return visit_dtype(call.output->dtype(), [&](auto tag) {
-        using T = typename decltype(tag)::type;
+      return visit_dtype(call.output->dtype(), [&]<class T>(TypeTag<T>) {
         if constexpr (std::is_integral_v<T>) {
           from_bits<T>(call, first, [&](uint64_t bits) {
             return static_cast<T>(uint64_t(call.ilow) + philox::scaled(bits, call.range));

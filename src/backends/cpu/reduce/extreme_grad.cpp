@@ -10,12 +10,6 @@
 #include "catena/array/array.h"
 
 namespace catena::host {
-
-const ExtremeTables& extreme_tables() {
-  static const ExtremeTables tables = CATENA_LOOPS_OF_PROCESSOR(ExtremeTables, fill_extreme_rows);
-  return tables;
-}
-
 namespace {
 
 // The memory of a call, addressed by elements.
@@ -40,7 +34,7 @@ struct Operands {
 
 void extreme_grad(const ExtremeGradCall& call) {
   constexpr int64_t kLongRow = 4096;  // rows of more elements are shared by threads
-  const ExtremeLoops& loops = loops_of(extreme_tables(), call.x.dtype());
+  const ExtremeLoops& loops = loops_of<ExtremeTables>(call.x.dtype());
   const int64_t outer = call.x.shape()[0], n = call.x.shape()[1], inner = call.x.shape()[2];
   const Operands all(call);
   const int threads = threads_for(call.x.size() / 2);

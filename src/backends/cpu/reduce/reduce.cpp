@@ -39,8 +39,7 @@ void store_results(const ReduceJob& job, char* accumulators, char* output, int64
                                                n);
     return;
   }
-  visit_dtype(job.output_dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_dtype(job.output_dtype, [&]<class T>(TypeTag<T>) {
     for (int64_t i = 0; i < n; ++i) {
       T* out = reinterpret_cast<T*>(output + i * stride);
       if (job.accumulator == Dtype::kFloat64)
@@ -161,7 +160,7 @@ bool reduce_short_extremes(const ReduceJob& job, Dtype input) {
       job.reduced.inner_stride(0) != item || kept.inner_stride(0) != n * item ||
       kept.inner_stride(1) != item)
     return false;
-  const auto rows = loops_of(extreme_tables(), input).short_rows[job.op == ReduceOp::kMax];
+  const auto rows = loops_of<ExtremeTables>(input).short_rows[job.op == ReduceOp::kMax];
   parallel_ranges(kept.size, 64, threads_for(kept.size * n / 2), [&](int64_t begin, int64_t end) {
     rows(job.input + begin * n * item, end - begin, n, job.output + begin * item);
   });

@@ -10,17 +10,11 @@
 #include "catena/kernels/rnn.h"
 
 namespace catena::host {
-
-const LstmTables& lstm_tables() {
-  static const LstmTables table = CATENA_LOOPS_OF_PROCESSOR(LstmTables, fill_lstm);
-  return table;
-}
-
 namespace {
 
 template <class C>
 const LstmLoops<C>& loops() {
-  return loops_of<C>(lstm_tables());
+  return loops_of<LstmTables, C>();
 }
 
 // Estimated, for the number of threads: five exponentials in a vector.
@@ -87,10 +81,10 @@ void step_back(const LstmCellGradCall& call) {
 }
 
 void lstm_cell(const LstmCellCall& call) {
-  visit_compute(call.c->dtype(), [&](auto tag) { step<typename decltype(tag)::type>(call); });
+  visit_compute(call.c->dtype(), [&]<class C>(TypeTag<C>) { step<C>(call); });
 }
 void lstm_cell_grad(const LstmCellGradCall& call) {
-  visit_compute(call.c->dtype(), [&](auto tag) { step_back<typename decltype(tag)::type>(call); });
+  visit_compute(call.c->dtype(), [&]<class C>(TypeTag<C>) { step_back<C>(call); });
 }
 
 }  // namespace

@@ -151,8 +151,7 @@ void bincount(const BincountCall& call) {
   const auto& [x, counts] = call;
   int64_t* out = counts.data<int64_t>();
   std::fill(out, out + counts.size(), 0);
-  visit_dtype(x.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_dtype(x.dtype(), [&]<class T>(TypeTag<T>) {
     if constexpr (std::is_integral_v<T>) {
       const T* in = x.data<T>();
       for (int64_t i = 0; i < x.size(); ++i) ++out[in[i]];

@@ -90,8 +90,7 @@ void scan_either(const ScanCall& call) {
 
 void scan(const ScanCall& call) {
   const Dtype to = call.output->dtype();
-  visit_dtype(call.input->dtype(), [&](auto tag) {
-    using I = typename decltype(tag)::type;
+  visit_dtype(call.input->dtype(), [&]<class I>(TypeTag<I>) {
     if (to == dtype_of<I>) return scan_either<I, I>(call);
     if constexpr (std::is_integral_v<I>) {
       if (to == Dtype::kInt64) return scan_either<I, int64_t>(call);

@@ -76,10 +76,8 @@ void softmax_grad_rows(const Array& y, const Array& gy, bool log, const Array& g
 }
 
 void store_number(const Array& zero_d, double value) {
-  visit_float("softmax_cross_entropy", zero_d.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    *zero_d.data<T>() = T(value);
-  });
+  visit_float("softmax_cross_entropy", zero_d.dtype(),
+              [&]<class T>(TypeTag<T>) { *zero_d.data<T>() = T(value); });
 }
 
 template <class C>
@@ -182,21 +180,18 @@ bool is_nan_at(const Array& x, int64_t position) {
 
 void softmax(const SoftmaxCall& call) {
   const auto& [x, log, y] = call;
-  visit_compute(x.dtype(),
-                [&](auto tag) { softmax_rows<typename decltype(tag)::type>(x, log, y); });
+  visit_compute(x.dtype(), [&]<class C>(TypeTag<C>) { softmax_rows<C>(x, log, y); });
 }
 void softmax_grad(const SoftmaxGradCall& call) {
   const auto& [y, gy, log, gx] = call;
-  visit_compute(y.dtype(),
-                [&](auto tag) { softmax_grad_rows<typename decltype(tag)::type>(y, gy, log, gx); });
+  visit_compute(y.dtype(), [&]<class C>(TypeTag<C>) { softmax_grad_rows<C>(y, gy, log, gx); });
 }
 void softmax_cross_entropy(const CrossEntropyCall& call) {
-  visit_compute(call.x->dtype(),
-                [&](auto tag) { cross_entropy_rows<typename decltype(tag)::type>(call); });
+  visit_compute(call.x->dtype(), [&]<class C>(TypeTag<C>) { cross_entropy_rows<C>(call); });
 }
 void softmax_cross_entropy_grad(const CrossEntropyGradCall& call) {
   visit_compute(call.forward.x->dtype(),
-                [&](auto tag) { cross_entropy_grad_rows<typename decltype(tag)::type>(call); });
+                [&]<class C>(TypeTag<C>) { cross_entropy_grad_rows<C>(call); });
 }
 
 void accuracy(const AccuracyCall& call) {

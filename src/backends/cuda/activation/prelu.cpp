@@ -12,7 +12,7 @@ bool prelu_grad(const PreluGradCall& call) {
   const auto& [x, gy, W, gx, gW] = call;
   PreluGradArgs args{x.raw_data(),  gy.raw_data(), W.raw_data(), gx.raw_data(),
                      gW.raw_data(), x.shape()[0],  x.shape()[1], x.shape()[2]};
-  args.aligned = aligned16(args.x) && aligned16(args.gy) && aligned16(args.gx);
+  args.aligned = aligned16(args.x, args.gy, args.gx);
   const Launch launch = launch_for(x);
   args.parts = prelu_grad_parts(args, launch);
   if (args.parts == 0) return false;

@@ -60,33 +60,33 @@ SmallConvolution small_problem(const ConvolutionProblem& p) {
 
 const float* floats(const Array& a) { return static_cast<const float*>(a.raw_data()); }
 
+// Sums of products with W into `to`, those of a forward pass or of the gradient of x.
+void run_sums(const char* who, const SmallSums& sums, const Array& from, const Array& W,
+              const Array* bias, const Array& to, bool accumulate) {
+  const Launch launch = launch_for(to);
+  SmallSumsArgs args{};
+  args.problem = sums;
+  args.plan = plan_small_sums(sums, launch.multiprocessors);
+  args.from = floats(from), args.weights = floats(W);
+  args.bias = bias != nullptr ? floats(*bias) : nullptr;
+  args.to = static_cast<float*>(to.raw_data());
+  args.accumulate = accumulate;
+  launch_small_sums(args, launch);
+  check_launch(who);
+}
+
 bool forward(const ConvolutionCall& c) {
   const ConvolutionProblem p = problem_of(c);
   if (!takes(p, kernels::convolution)) return false;
-  const Launch launch = launch_for(*c.x);
-  SmallSumsArgs args{};
-  args.problem = forward_sums(small_problem(p));
-  args.plan = plan_small_sums(args.problem, launch.multiprocessors);
-  args.from = floats(*c.x), args.weights = floats(*c.W);
-  args.bias = c.b != nullptr ? floats(*c.b) : nullptr;
-  args.to = static_cast<float*>(c.y->raw_data());
-  launch_small_sums(args, launch);
-  check_launch("convolution");
+  run_sums("convolution", forward_sums(small_problem(p)), *c.x, *c.W, c.b, *c.y, false);
   return true;
 }
 
 bool grad_x(const ConvolutionGradXCall& c) {
   const ConvolutionProblem p = problem_of(c);
   if (!takes(p, kernels::convolution_grad_x)) return false;
-  const Launch launch = launch_for(*c.gx);
-  SmallSumsArgs args{};
-  args.problem = grad_x_sums(small_problem(p));
-  args.plan = plan_small_sums(args.problem, launch.multiprocessors);
-  args.from = floats(*c.gy), args.weights = floats(*c.W);
-  args.to = static_cast<float*>(c.gx->raw_data());
-  args.accumulate = c.accumulate;
-  launch_small_sums(args, launch);
-  check_launch("convolution_grad_x");
+  run_sums("convolution_grad_x", grad_x_sums(small_problem(p)), *c.gy, *c.W, nullptr, *c.gx,
+           c.accumulate);
   return true;
 }
 

@@ -47,25 +47,6 @@ void take(const TakeCall& call) {
   check_launch("take");
 }
 
-ScatterType scatter_code(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::kBool: return ScatterType::kBool;
-    case Dtype::kInt8:
-    case Dtype::kUInt8: return ScatterType::kI8;
-    case Dtype::kInt16:
-    case Dtype::kUInt16: return ScatterType::kI16;
-    case Dtype::kInt32:
-    case Dtype::kUInt32: return ScatterType::kI32;
-    case Dtype::kInt64:
-    case Dtype::kUInt64: return ScatterType::kI64;
-    case Dtype::kFloat16: return ScatterType::kF16;
-    case Dtype::kBFloat16: return ScatterType::kBf16;
-    case Dtype::kFloat32: return ScatterType::kF32;
-    case Dtype::kFloat64: return ScatterType::kF64;
-    default: fail<DtypeError>("scatter: no kernel for ", dtype);
-  }
-}
-
 // The positions in ascending order, and their numbers.
 struct SortedPositions {
   Array places, numbers;
@@ -87,11 +68,11 @@ SortedPositions sort_positions(const Array& target, const ScatterArgs& args, con
 constexpr int64_t kManyBytes = int64_t(8) << 20;
 
 // Whether launch_scatter_rows is to run. Lists have an entry for each row of the target.
-bool adds_by_rows(const ScatterAddCall& call, ScatterType type, const ScatterArgs& args) {
+bool adds_by_rows(const ScatterAddCall& call, Element type, const ScatterArgs& args) {
   const Array& target = call.target;
   const int64_t most = int64_t(1) << 31, slice_bytes = args.inner * target.itemsize();
   if (!is_float(target.dtype()) || args.outer != 1 || slice_bytes % 16 != 0) return false;
-  if (!aligned16(args.target) || !aligned16(args.values)) return false;
+  if (!aligned16(args.target, args.values)) return false;
   if (args.extent >= most || args.positions.count >= most) return false;
   if (call.accumulate && args.extent > 64 * args.positions.count) return false;
   if (target.itemsize() == 2) return scatter_wants_sorted(type, false, args);
@@ -108,7 +89,7 @@ void scatter_add(const ScatterAddCall& call) {
   if (target.size() == 0 || (accumulate && values.size() == 0)) return;
   const Launch launch = launch_for(target);
   if (values.size() == 0) return clear(target, launch);
-  const ScatterType type = scatter_code(target.dtype());
+  const Element type = static_cast<Element>(target.dtype());
   const bool ordered = config().deterministic;
   ScatterArgs args{};
   args.target = target.raw_data();

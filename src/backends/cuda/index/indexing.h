@@ -1,6 +1,7 @@
 // Gather and scatter along the middle axis of (outer, extent, inner): plain arguments.
 #pragma once
 
+#include "backends/cuda/runtime/element.h"
 #include "backends/cuda/runtime/launch.h"
 
 namespace catena::gpu {
@@ -27,8 +28,6 @@ struct TakeArgs {
 
 void launch_take(const TakeArgs& args, const Launch& launch);
 
-enum class ScatterType : uint8_t { kF16, kBf16, kF32, kF64, kI8, kI16, kI32, kI64, kBool };
-
 struct ScatterArgs {
   void* target;
   const void* values;
@@ -44,12 +43,11 @@ constexpr bool sorted_positions_are_wide(int64_t extent) { return extent >= int6
 
 // With `ordered`, repeated positions are added in their order, which gives the same bits every
 // time. Otherwise additions are atomic, where the type has atomic additions.
-void launch_scatter_add(ScatterType type, bool ordered, const ScatterArgs& args,
-                        const Launch& launch);
+void launch_scatter_add(Element type, bool ordered, const ScatterArgs& args, const Launch& launch);
 
 // Whether to give the call `sorted`. Without it an ordered addition scans all positions for each
 // target element.
-bool scatter_wants_sorted(ScatterType type, bool ordered, const ScatterArgs& args);
+bool scatter_wants_sorted(Element type, bool ordered, const ScatterArgs& args);
 // places[i] = positions[i] counted from 0, in the type of `sorted`.
 void launch_resolve_positions(const Positions& positions, int64_t extent, void* places,
                               const Launch& launch);
@@ -58,7 +56,7 @@ void launch_resolve_positions(const Positions& positions, int64_t extent, void* 
 // 2^31 rows and positions, and slices that 16-byte packs divide, at addresses they divide. Without
 // `accumulate` the target is not read. `scratch`: row_list_words() numbers.
 int64_t row_list_words(const ScatterArgs& args);
-void launch_scatter_rows(ScatterType type, bool accumulate, const ScatterArgs& args,
-                         uint32_t* scratch, const Launch& launch);
+void launch_scatter_rows(Element type, bool accumulate, const ScatterArgs& args, uint32_t* scratch,
+                         const Launch& launch);
 
 }  // namespace catena::gpu

@@ -296,22 +296,25 @@ void launch_in_order(const ScatterArgs& args, const Launch& launch) {
 }
 
 template <class I>
-void launch_positions(ScatterType type, bool ordered, const ScatterArgs& args,
-                      const Launch& launch) {
+void launch_positions(Element type, bool ordered, const ScatterArgs& args, const Launch& launch) {
   switch (type) {
-    case ScatterType::kF16: return launch_in_order<__half, I>(args, launch);
-    case ScatterType::kBf16: return launch_in_order<__nv_bfloat16, I>(args, launch);
-    case ScatterType::kF32:
+    case Element::kFloat16: return launch_in_order<__half, I>(args, launch);
+    case Element::kBFloat16: return launch_in_order<__nv_bfloat16, I>(args, launch);
+    case Element::kFloat32:
       return ordered ? launch_in_order<float, I>(args, launch)
                      : launch_atomic<float, I>(args, launch);
-    case ScatterType::kF64:
+    case Element::kFloat64:
       return ordered ? launch_in_order<double, I>(args, launch)
                      : launch_atomic<double, I>(args, launch);
-    case ScatterType::kI8: return launch_in_order<uint8_t, I>(args, launch);
-    case ScatterType::kI16: return launch_in_order<uint16_t, I>(args, launch);
-    case ScatterType::kI32: return launch_atomic<int32_t, I>(args, launch);
-    case ScatterType::kI64: return launch_atomic<int64_t, I>(args, launch);
-    case ScatterType::kBool: return launch_in_order<bool, I>(args, launch);
+    case Element::kInt8:
+    case Element::kUInt8: return launch_in_order<uint8_t, I>(args, launch);
+    case Element::kInt16:
+    case Element::kUInt16: return launch_in_order<uint16_t, I>(args, launch);
+    case Element::kInt32:
+    case Element::kUInt32: return launch_atomic<int32_t, I>(args, launch);
+    case Element::kInt64:
+    case Element::kUInt64: return launch_atomic<int64_t, I>(args, launch);
+    case Element::kBool: return launch_in_order<bool, I>(args, launch);
   }
 }
 
@@ -343,9 +346,10 @@ void resolve_to(const Positions& positions, int64_t extent, void* places, const 
 // From about 2^20 scans of 32 positions on, sorting takes less time.
 constexpr int64_t kManyLooks = int64_t(1) << 20;
 
-bool scatter_wants_sorted(ScatterType type, bool ordered, const ScatterArgs& args) {
-  const bool integer = type == ScatterType::kI32 || type == ScatterType::kI64;
-  const bool wide_float = type == ScatterType::kF32 || type == ScatterType::kF64;
+bool scatter_wants_sorted(Element type, bool ordered, const ScatterArgs& args) {
+  const bool integer = type == Element::kInt32 || type == Element::kUInt32 ||
+                       type == Element::kInt64 || type == Element::kUInt64;
+  const bool wide_float = type == Element::kFloat32 || type == Element::kFloat64;
   if (integer || (wide_float && !ordered)) return false;
   const int64_t chunks = (args.inner + kChunk - 1) / kChunk;
   const int64_t looks = (args.positions.count + 31) / 32;
@@ -360,8 +364,7 @@ void launch_resolve_positions(const Positions& positions, int64_t extent, void* 
     resolve_to<int32_t>(positions, extent, places, launch);
 }
 
-void launch_scatter_add(ScatterType type, bool ordered, const ScatterArgs& args,
-                        const Launch& launch) {
+void launch_scatter_add(Element type, bool ordered, const ScatterArgs& args, const Launch& launch) {
   if (args.positions.wide)
     launch_positions<int64_t>(type, ordered, args, launch);
   else

@@ -277,18 +277,18 @@ int64_t row_list_words(const ScatterArgs& args) {
   return RowLists::words(args.extent, args.positions.count);
 }
 
-void launch_scatter_rows(ScatterType type, bool accumulate, const ScatterArgs& args,
-                         uint32_t* scratch, const Launch& launch) {
+void launch_scatter_rows(Element type, bool accumulate, const ScatterArgs& args, uint32_t* scratch,
+                         const Launch& launch) {
   const RowLists lists(scratch, args.extent, args.positions.count);
   if (args.positions.wide)
     launch_lists<int64_t>(args.positions, args.extent, lists, launch);
   else
     launch_lists<int32_t>(args.positions, args.extent, lists, launch);
   switch (type) {
-    case ScatterType::kF16: return launch_sums<__half>(accumulate, args, lists, launch);
-    case ScatterType::kBf16: return launch_sums<__nv_bfloat16>(accumulate, args, lists, launch);
-    case ScatterType::kF32: return launch_sums<float>(accumulate, args, lists, launch);
-    case ScatterType::kF64: return launch_sums<double>(accumulate, args, lists, launch);
+    case Element::kFloat16: return launch_sums<__half>(accumulate, args, lists, launch);
+    case Element::kBFloat16: return launch_sums<__nv_bfloat16>(accumulate, args, lists, launch);
+    case Element::kFloat32: return launch_sums<float>(accumulate, args, lists, launch);
+    case Element::kFloat64: return launch_sums<double>(accumulate, args, lists, launch);
     default: return;  // floats only
   }
 }

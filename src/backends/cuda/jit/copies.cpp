@@ -27,27 +27,18 @@ void copy(const CopyCall& call) {
   const auto& [source, destination] = call;
   if (destination.size() == 0) return;
   const int device = destination.device().index();
-  const cudaStream_t stream = gpu::launch_stream(destination.device());
   const bool same = source.dtype() == destination.dtype();
   if (same && source.is_contiguous() && destination.is_contiguous()) {
     CATENA_CUDA_CHECK(cudaMemcpyAsync(destination.raw_data(), source.raw_data(),
-                                      size_t(source.nbytes()), cudaMemcpyDeviceToDevice, stream));
+                                      size_t(source.nbytes()), cudaMemcpyDeviceToDevice,
+                                      gpu::launch_stream(destination.device())));
     return;
   }
-  MapLaunch launch;
-  if (same) {
-    launch.program = &same_dtype_program(device, ops::positive, word_of(source.itemsize()));
-  } else {
-    launch.program = map_program(
-        device, MapSpec{ops::positive, source.dtype(), {destination.dtype(), source.dtype()}},
-        true);
-  }
-  launch.device = device;
-  launch.stream = stream;
-  launch.operands = 2;
-  launch.operand[0] = {&destination, 0, static_cast<int>(destination.itemsize())};
-  launch.operand[1] = {&source, 0, static_cast<int>(source.itemsize())};
-  launch_map(launch);
+  const MapSpec cast{ops::positive, source.dtype(), {destination.dtype(), source.dtype()}};
+  Program* const program =
+      same ? &same_dtype_program(device, ops::positive, word_of(source.itemsize()))
+           : map_program(device, cast, true);
+  launch_map({program, 2, {MapOperand::of(destination), MapOperand::of(source)}});
 }
 
 // Whether all bytes of the pattern are equal, so that memset can fill it.
@@ -60,22 +51,17 @@ bool one_byte(uint64_t bits, int64_t itemsize) {
 
 void fill(const FillCall& call) {
   const auto& [destination, value] = call;
-  const int device = destination.device().index();
-  const cudaStream_t stream = gpu::launch_stream(destination.device());
   const uint64_t bits = scalar_bits(value, destination.dtype());
   if (destination.is_contiguous() && one_byte(bits, destination.itemsize())) {
     CATENA_CUDA_CHECK(cudaMemsetAsync(destination.raw_data(), static_cast<int>(bits & 255),
-                                      size_t(destination.nbytes()), stream));
+                                      size_t(destination.nbytes()),
+                                      gpu::launch_stream(destination.device())));
     return;
   }
-  MapLaunch launch;
-  launch.program = &same_dtype_program(device, ops::positive, word_of(destination.itemsize()));
-  launch.device = device;
-  launch.stream = stream;
-  launch.operands = 2;
-  launch.operand[0] = {&destination, 0, static_cast<int>(destination.itemsize())};
-  launch.operand[1] = {nullptr, bits, static_cast<int>(destination.itemsize())};
-  launch_map(launch);
+  Program& program = same_dtype_program(destination.device().index(), ops::positive,
+                                        word_of(destination.itemsize()));
+  const int item = static_cast<int>(destination.itemsize());
+  launch_map({&program, 2, {MapOperand::of(destination), {nullptr, bits, item}}});
 }
 
 ProgramTable g_programs[kMaxArchs];

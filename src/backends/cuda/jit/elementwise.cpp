@@ -5,7 +5,6 @@
 #include "backends/cuda/jit/map_launch.h"
 #include "backends/cuda/jit/map_program.h"
 #include "backends/cuda/runtime/capture.h"
-#include "backends/cuda/runtime/streams.h"
 #include "catena/array/array.h"
 #include "catena/kernels/copy.h"
 #include "core/scalar_bits.h"
@@ -15,21 +14,14 @@ namespace catena::jit {
 namespace {
 
 void launch_call(const ElementwiseCall& call, const ElementwiseInfo& row, Program& program) {
-  MapLaunch launch;
-  launch.program = &program;
-  launch.device = call.output->device().index();
-  launch.stream = gpu::launch_stream(call.output->device());
-  launch.operands = 1 + call.input_count;
-  launch.operand[0] = {call.output, 0, static_cast<int>(call.output->itemsize())};
+  MapLaunch launch{&program, 1 + call.input_count, {MapOperand::of(*call.output)}};
   for (int k = 0; k < call.input_count; ++k) {
     MapOperand& operand = launch.operand[1 + k];
-    operand.array = call.arrays[k];
-    if (operand.array) {
-      operand.itemsize = static_cast<int>(operand.array->itemsize());
+    if (call.arrays[k]) {
+      operand = MapOperand::of(*call.arrays[k]);
     } else {
       const Dtype d = row.operand_dtype(k, call.dtype);
-      operand.bits = scalar_bits(call.scalars[k], d);
-      operand.itemsize = static_cast<int>(itemsize(d));
+      operand = {nullptr, scalar_bits(call.scalars[k], d), static_cast<int>(itemsize(d))};
     }
   }
   launch_map(launch);

@@ -3,7 +3,6 @@
 #include "backends/cuda/jit/compile/fused_source.h"
 #include "backends/cuda/jit/map_launch.h"
 #include "backends/cuda/jit/user_reduction.h"
-#include "backends/cuda/runtime/streams.h"
 #include "catena/kernels/elementwise.h"
 
 namespace catena::jit {
@@ -42,15 +41,10 @@ void run_map(const FusedCall& call, Device device) {
         make_program(device.index(), fused_name(program), fused_source(program),
                      {"catena_flat", "catena_rows", "catena_strided", "catena_tiled"})};
   });
-  MapLaunch launch;
-  launch.program = made.program;
-  launch.device = device.index();
-  launch.stream = gpu::launch_stream(device);
+  MapLaunch launch{made.program, 0, {}};
   launch.outputs = static_cast<int>(program.outputs.size());
-  launch.operands = launch.outputs;
-  for (int k = 0; k < launch.outputs; ++k) {
-    launch.operand[k] = {call.outputs[k], 0, static_cast<int>(call.outputs[k]->itemsize())};
-  }
+  for (int k = 0; k < launch.outputs; ++k)
+    launch.operand[launch.operands++] = MapOperand::of(*call.outputs[k]);
   for (size_t k = 0; k < program.inputs.size(); ++k) {
     launch.operand[launch.operands++] = {call.inputs[k], call.inputs[k] ? 0 : call.numbers[k],
                                          static_cast<int>(itemsize(program.inputs[k].dtype))};

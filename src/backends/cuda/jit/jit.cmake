@@ -23,8 +23,8 @@ target_link_libraries(catena_jit_text PUBLIC Boost::headers ${CMAKE_DL_LIBS})
 target_link_libraries(catena_cuda PRIVATE catena_jit_text)
 
 # Compiles kernels ahead of time: for the build, and, once installed, for `catena-run --prepare`.
-add_executable(catena_kernels ${jit_dir}/tool/kernels_main.cpp ${jit_dir}/tool/compile_jobs.cpp
-  ${jit_dir}/tool/gpu_archs.cpp ${jit_dir}/tool/bundle_list.cpp ${jit_dir}/tool/core_programs.cpp
+add_executable(catena_kernels ${jit_dir}/tool/kernels_main.cpp ${jit_dir}/tool/bundle_list.cpp
+  ${jit_dir}/tool/core_programs.cpp
   ${PROJECT_SOURCE_DIR}/src/core/disk_cache.cpp ${PROJECT_SOURCE_DIR}/src/core/dtype.cpp ${PROJECT_SOURCE_DIR}/src/core/error.cpp
   ${PROJECT_SOURCE_DIR}/src/core/fork_mutex.cpp ${PROJECT_SOURCE_DIR}/src/core/lock_file.cpp ${PROJECT_SOURCE_DIR}/src/core/new_file.cpp
   ${PROJECT_SOURCE_DIR}/src/core/half.cpp ${PROJECT_SOURCE_DIR}/src/core/printable.cpp ${PROJECT_SOURCE_DIR}/src/core/shape.cpp

@@ -6,6 +6,7 @@
 
 #include "backends/cuda/jit/host_args.h"
 #include "backends/cuda/runtime/device.h"
+#include "backends/cuda/runtime/streams.h"
 
 namespace catena::jit {
 
@@ -20,22 +21,26 @@ struct Loop {
 
 struct Shared {
   const MapLaunch& call;
+  const Device device = call.operand[0].array->device();
+  const cudaStream_t stream = gpu::launch_stream(device);
   uint32_t immediate = 0;
   int largest = 1;  // bytes of the widest operand
   int itemsize[kMaxMapOperands];
   int vector() const { return 16 / largest; }
   int unroll() const { return vector() >= 16 ? 1 : 2; }  // as in map.cuh
-};
 
-Shared describe(const MapLaunch& call) {
-  Shared shared{call};
-  for (int k = 0; k < call.operands; ++k) {
-    shared.itemsize[k] = call.operand[k].itemsize;
-    shared.largest = std::max(shared.largest, call.operand[k].itemsize);
-    if (call.operand[k].array == nullptr) shared.immediate |= 1u << k;
+  explicit Shared(const MapLaunch& launch) : call(launch) {
+    for (int k = 0; k < call.operands; ++k) {
+      itemsize[k] = call.operand[k].itemsize;
+      largest = std::max(largest, call.operand[k].itemsize);
+      if (call.operand[k].array == nullptr) immediate |= 1u << k;
+    }
   }
-  return shared;
-}
+  template <class Args>
+  void launch(MapKernel kernel, int64_t blocks, int threads, const Args& args) const {
+    jit::launch(*call.program, kernel, device.index(), uint64_t(blocks), 1, threads, args, stream);
+  }
+};
 
 template <int N>
 void fill_operands(MapOperands<N>& op, const Shared& shared, char* const* pointers) {
@@ -77,8 +82,21 @@ void launch_flat(const Shared& shared, char* const* pointers, uint32_t repeated,
   args.unused = 0;
   const int64_t tile = int64_t(kMapThreads) * shared.vector() * shared.unroll();
   const int64_t blocks = (size - args.head + tile - 1) / tile + (args.head > 0);
-  launch(*shared.call.program, kFlatKernel, shared.call.device, uint64_t(blocks), 1, kMapThreads,
-         args, shared.call.stream);
+  shared.launch(kFlatKernel, blocks, kMapThreads, args);
+}
+
+// The dimensions below `dims`, innermost first, but one of them; returns their size.
+template <int N, class Args>
+int64_t fill_outer(Args& args, const LoopPlan& plan, int dims, int but = -1) {
+  int64_t size = 1;
+  for (int d = dims - 1; d >= 0; --d) {
+    if (d == but) continue;
+    args.outer[args.outer_dims] = make_divider(uint32_t(plan.shape[d]));
+    for (int k = 0; k < N; ++k) args.outer_stride[args.outer_dims][k] = plan.strides[k][d];
+    ++args.outer_dims;
+    size *= plan.shape[d];
+  }
+  return size;
 }
 
 template <int N>
@@ -104,13 +122,7 @@ void launch_rows(const Shared& shared, const Loop& loop) {
   const int row_dim = plan.ndim - 2;
   args.columns = plan.inner();
   args.rows = plan.shape[row_dim];
-  int64_t outer = 1;
-  for (int d = row_dim - 1; d >= 0; --d) {
-    args.outer[args.outer_dims] = make_divider(uint32_t(plan.shape[d]));
-    for (int k = 0; k < N; ++k) args.outer_stride[args.outer_dims][k] = plan.strides[k][d];
-    ++args.outer_dims;
-    outer *= plan.shape[d];
-  }
+  const int64_t outer = fill_outer<N>(args, plan, row_dim);
   for (int k = 0; k < N; ++k) {
     args.row_stride[k] = plan.strides[k][row_dim];
     if (plan.inner_stride(k) == 0) args.splat |= 1u << k;
@@ -123,8 +135,7 @@ void launch_rows(const Shared& shared, const Loop& loop) {
   const int64_t groups = (args.rows + block_rows - 1) / block_rows;
   args.segments = make_divider(uint32_t(segments));
   args.groups = make_divider(uint32_t(groups));
-  launch(*shared.call.program, kRowsKernel, shared.call.device, uint64_t(segments * groups * outer),
-         1, kMapThreads, args, shared.call.stream);
+  shared.launch(kRowsKernel, segments * groups * outer, kMapThreads, args);
 }
 
 template <int N>
@@ -135,14 +146,7 @@ void launch_tiled(const Shared& shared, const Loop& loop, const MapLayout& layou
   args.columns = plan.inner();
   args.rows = plan.shape[layout.staged_dim];
   args.staged = layout.staged;
-  int64_t outer = 1;
-  for (int d = plan.ndim - 2; d >= 0; --d) {
-    if (d == layout.staged_dim) continue;
-    args.outer[args.outer_dims] = make_divider(uint32_t(plan.shape[d]));
-    for (int k = 0; k < N; ++k) args.outer_stride[args.outer_dims][k] = plan.strides[k][d];
-    ++args.outer_dims;
-    outer *= plan.shape[d];
-  }
+  const int64_t outer = fill_outer<N>(args, plan, plan.ndim - 1, layout.staged_dim);
   for (int k = 0; k < N; ++k) {
     args.column_stride[k] = plan.inner_stride(k);
     args.row_stride[k] = plan.strides[k][layout.staged_dim];
@@ -157,8 +161,7 @@ void launch_tiled(const Shared& shared, const Loop& loop, const MapLayout& layou
                 row_tiles = (args.rows + edge - 1) / edge;
   args.column_tiles = make_divider(uint32_t(column_tiles));
   args.row_tiles = make_divider(uint32_t(row_tiles));
-  launch(*shared.call.program, kTiledKernel, shared.call.device,
-         uint64_t(column_tiles * row_tiles * outer), 1, kTileThreads, args, shared.call.stream);
+  shared.launch(kTiledKernel, column_tiles * row_tiles * outer, kTileThreads, args);
 }
 
 template <int N>
@@ -173,11 +176,10 @@ void launch_strided(const Shared& shared, const Loop& loop) {
     args.extent[d] = make_divider(uint32_t(plan.shape[from]));
     for (int k = 0; k < N; ++k) args.stride[d][k] = plan.strides[k][from];
   }
-  const int64_t most = int64_t(gpu::device_info(shared.call.device).multiprocessors) * 128;
+  const int64_t most = int64_t(gpu::device_info(shared.device.index()).multiprocessors) * 128;
   constexpr int kTile = kMapThreads * kStridedUnroll;
   const int64_t blocks = std::min<int64_t>((plan.size + kTile - 1) / kTile, most);
-  launch(*shared.call.program, kStridedKernel, shared.call.device, uint64_t(blocks), 1, kMapThreads,
-         args, shared.call.stream);
+  shared.launch(kStridedKernel, blocks, kMapThreads, args);
 }
 
 // Halves the outermost dimension, or takes its indices one by one, until the parts fit one launch.
@@ -230,7 +232,7 @@ void run_loop(const Shared& shared, const Loop& loop) {
 
 template <int N>
 void run(const MapLaunch& call) {
-  const Shared shared = describe(call);
+  const Shared shared(call);
   Loop loop;
   uint32_t repeated = 0;
   bool flat = true;

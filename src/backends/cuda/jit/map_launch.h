@@ -2,8 +2,6 @@
 // kernel.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <cstdint>
 
 #include "array/iteration.h"
@@ -21,12 +19,14 @@ struct MapOperand {
   const Array* array = nullptr;
   uint64_t bits = 0;  // of a number, in the operand's storage type
   int itemsize = 0;   // of the operand's storage type
+
+  static MapOperand of(const Array& array) {
+    return {&array, 0, static_cast<int>(array.itemsize())};
+  }
 };
 
 struct MapLaunch {
   Program* program;
-  int device;
-  cudaStream_t stream;
   int operands;
   MapOperand operand[kMaxMapOperands];
   int outputs = 1;  // contiguous if there are several

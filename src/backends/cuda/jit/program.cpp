@@ -22,19 +22,6 @@ namespace catena::jit {
 
 namespace {
 
-// Driver functions, looked up at run time, because the plug-in must load where there is no driver.
-struct Driver {
-  decltype(&cuLibraryLoadData) library_load = nullptr;
-  decltype(&cuLibraryGetKernel) get_kernel = nullptr;
-  decltype(&cuKernelGetFunction) get_function = nullptr;
-  decltype(&cuKernelSetAttribute) set_attribute = nullptr;
-  decltype(&cuLaunchKernel) launch = nullptr;
-  decltype(&cuLaunchKernelEx) launch_with = nullptr;
-  decltype(&cuLibraryGetGlobal) get_global = nullptr;
-  decltype(&cuGetErrorName) error_name = nullptr;
-  decltype(&cuGetErrorString) error_string = nullptr;
-};
-
 void* driver_entry(const char* name) {
   void* address = nullptr;
   cudaDriverEntryPointQueryResult found;
@@ -43,21 +30,25 @@ void* driver_entry(const char* name) {
   return address;
 }
 
+// Driver functions, looked up at run time, because the plug-in must load where there is no driver.
+struct Driver {
+  FunctionLookup functions{driver_entry};
+  decltype(&cuLibraryLoadData) library_load = functions("cuLibraryLoadData");
+  decltype(&cuLibraryGetKernel) get_kernel = functions("cuLibraryGetKernel");
+  decltype(&cuKernelGetFunction) get_function = functions("cuKernelGetFunction");
+  decltype(&cuKernelSetAttribute) set_attribute = functions("cuKernelSetAttribute");
+  decltype(&cuLaunchKernel) launch = functions("cuLaunchKernel");
+  decltype(&cuLaunchKernelEx) launch_with = functions("cuLaunchKernelEx");
+  decltype(&cuLibraryGetGlobal) get_global = functions("cuLibraryGetGlobal");
+  decltype(&cuGetErrorName) error_name = functions("cuGetErrorName");
+  decltype(&cuGetErrorString) error_string = functions("cuGetErrorString");
+};
+
 const Driver& driver() {
   static const Driver table = [] {
     Driver d;
-    FunctionLookup functions(driver_entry);
-    functions.get(d.library_load, "cuLibraryLoadData");
-    functions.get(d.get_kernel, "cuLibraryGetKernel");
-    functions.get(d.get_function, "cuKernelGetFunction");
-    functions.get(d.set_attribute, "cuKernelSetAttribute");
-    functions.get(d.launch, "cuLaunchKernel");
-    functions.get(d.launch_with, "cuLaunchKernelEx");
-    functions.get(d.get_global, "cuLibraryGetGlobal");
-    functions.get(d.error_name, "cuGetErrorName");
-    functions.get(d.error_string, "cuGetErrorString");
-    CATENA_CHECK(DeviceError, functions.missing().empty(), "cuda: the driver lacks ",
-                 functions.missing(), "; catena needs a driver for CUDA 12 or newer");
+    CATENA_CHECK(DeviceError, d.functions.missing().empty(), "cuda: the driver lacks ",
+                 d.functions.missing(), "; catena needs a driver for CUDA 12 or newer");
     return d;
   }();
   return table;

@@ -34,22 +34,41 @@ int accumulator_bytes(Dtype output) {
   return std::max(static_cast<int>(itemsize(output)), is_float(output) ? 4 : 1);
 }
 
+// The plan of a reduction into `output`. `positions`: of extreme elements.
+ReducePlan plan_of(const Array& input, const Array& output, uint32_t axes, int accumulator_bytes,
+                   bool positions) {
+  return plan_reduce({input.shape(), input.strides(), output.strides(), axes,
+                      static_cast<int>(input.itemsize()), accumulator_bytes,
+                      reinterpret_cast<uintptr_t>(input.raw_data()),
+                      gpu::device_info(input.device().index()).multiprocessors, positions});
+}
+
+// The kernels of both kinds of programs have the same numbers.
+void run(Program& program, ReducePlan& plan, const Array& input, const Array& output,
+         cudaStream_t stream) {
+  const int device = input.device().index();
+  ReduceArgs& args = plan.args;
+  args.input = input.raw_data();
+  args.output = output.raw_data();
+  StoragePtr workspace;
+  if (args.splits > 1) {
+    workspace = allocate(input.device(), plan.partial_bytes);
+    args.partial = workspace->data;
+  }
+  launch(program, plan.kernel, device, plan.blocks, static_cast<unsigned>(args.splits),
+         kReduceThreads, args, stream);
+  if (args.splits == 1) return;
+  // The finishing kernel stores the results even if there are several splits.
+  args.group_shift = plan.finish_shift;
+  launch(program, kReduceFinish, device, plan.finish_blocks, 1, kReduceThreads, args, stream);
+}
+
 void reduce(const ReduceCall& call) {
   if (call.output->size() == 0) return;
-  const Array& input = *call.input;
-  const int device = input.device().index();
+  const Array &input = *call.input, &output = *call.output;
   const cudaStream_t stream = gpu::launch_stream(input.device());
-  Program& program = reduce_program(device, call.op, input.dtype(), call.output->dtype());
-  ReduceShape shape{input.shape(),
-                    input.strides(),
-                    call.output->strides(),
-                    call.axes,
-                    static_cast<int>(input.itemsize()),
-                    static_cast<int>(call.output->itemsize()),
-                    accumulator_bytes(call.output->dtype()),
-                    reinterpret_cast<uintptr_t>(input.raw_data()),
-                    gpu::device_info(device).multiprocessors};
-  ReducePlan plan = plan_reduce(shape);
+  Program& program = reduce_program(input.device().index(), call.op, input.dtype(), output.dtype());
+  ReducePlan plan = plan_of(input, output, call.axes, accumulator_bytes(output.dtype()), false);
   if (!plan.fits && !input.is_contiguous()) {
     ReduceCall again = call;  // a contiguous array collapses further
     const Array dense = input.copy();
@@ -60,23 +79,9 @@ void reduce(const ReduceCall& call) {
       ShapeError, plan.fits, kReduceNames[int(call.op)], ": a reduction of shape ", input.shape(),
       " over these axes has more than 2^31 results, or more than 2^31 elements that are not "
       "contiguous for each; reduce one axis after the other");
-  ReduceArgs& args = plan.args;
-  args.input = input.raw_data();
-  args.output = call.output->raw_data();
-  args.divisor = call.divisor;
-  args.accumulate = call.accumulate;
-  StoragePtr workspace;
-  if (args.splits > 1) {
-    workspace = allocate(input.device(), plan.partial_bytes);
-    args.partial = workspace->data;
-  }
-  launch(program, plan.kernel, device, plan.blocks, static_cast<unsigned>(args.splits),
-         kReduceThreads, args, stream);
-  if (args.splits > 1) {
-    // The finishing kernel stores the results even if there are several splits.
-    args.group_shift = plan.finish_shift;
-    launch(program, kReduceFinish, device, plan.finish_blocks, 1, kReduceThreads, args, stream);
-  }
+  plan.args.divisor = call.divisor;
+  plan.args.accumulate = call.accumulate;
+  run(program, plan, input, output, stream);
 }
 
 Program& arg_reduce_program(int device, Dtype input) {
@@ -90,21 +95,10 @@ Program& arg_reduce_program(int device, Dtype input) {
 void arg_reduce(const ArgReduceCall& call) {
   if (call.output->size() == 0) return;
   const Array& input = *call.input;
-  const int device = input.device().index();
   const cudaStream_t stream = gpu::launch_stream(input.device());
-  Program& program = arg_reduce_program(device, input.dtype());
+  Program& program = arg_reduce_program(input.device().index(), input.dtype());
   constexpr int kCandidateBytes = 16;
-  ReduceShape shape{input.shape(),
-                    input.strides(),
-                    call.output->strides(),
-                    1u << call.axis,
-                    static_cast<int>(input.itemsize()),
-                    8,
-                    kCandidateBytes,
-                    reinterpret_cast<uintptr_t>(input.raw_data()),
-                    gpu::device_info(device).multiprocessors,
-                    true};
-  const ReducePlan plan = plan_reduce(shape);
+  ReducePlan plan = plan_of(input, *call.output, 1u << call.axis, kCandidateBytes, true);
   if (!plan.fits && !input.is_contiguous()) {
     ArgReduceCall again = call;
     const Array dense = input.copy();
@@ -113,35 +107,8 @@ void arg_reduce(const ArgReduceCall& call) {
   }
   CATENA_CHECK(ShapeError, plan.fits, "argmax/argmin: shape ", input.shape(),
                " has more than 2^31 results; divide the array");
-  ArgReduceArgs args{};
-  args.input = input.raw_data();
-  args.output = call.output->raw_data();
-  args.outputs = plan.args.outputs;
-  args.reduced = plan.args.reduced;
-  args.per_split = plan.args.per_split;
-  args.stride = plan.args.reduced_stride[0];
-  std::copy(std::begin(plan.args.kept_stride), std::end(plan.args.kept_stride), args.kept_stride);
-  std::copy(std::begin(plan.args.result_stride), std::end(plan.args.result_stride),
-            args.result_stride);
-  std::copy(std::begin(plan.args.kept), std::end(plan.args.kept), args.kept);
-  args.blocks = plan.args.blocks;
-  args.kept_dims = plan.args.kept_dims;
-  args.splits = plan.args.splits;
-  args.group_shift = plan.args.group_shift;
-  args.maximum = call.maximum;
-  args.vectors = plan.args.vectors;
-  StoragePtr workspace;
-  if (args.splits > 1) {
-    workspace = allocate(input.device(), plan.partial_bytes);
-    args.partial = workspace->data;
-  }
-  // The kernels of a program have the same numbers as those of a reduction.
-  launch(program, plan.kernel, device, plan.blocks, static_cast<unsigned>(args.splits),
-         kReduceThreads, args, stream);
-  if (args.splits > 1) {
-    args.group_shift = plan.finish_shift;
-    launch(program, kReduceFinish, device, plan.finish_blocks, 1, kReduceThreads, args, stream);
-  }
+  plan.args.maximum = call.maximum;
+  run(program, plan, input, *call.output, stream);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ struct ReduceShape {
   Shape shape;            // of the input
   Strides input, output;  // bytes
   uint32_t axes;          // bit k: axis k is reduced
-  int input_itemsize, output_itemsize, accumulator_bytes;
+  int input_itemsize, accumulator_bytes;
   uintptr_t address;  // of the input, for alignment
   int multiprocessors;
   bool positions = false;  // of extreme elements: splits are ranges, kReduceShort is not used

@@ -8,8 +8,6 @@
 namespace catena::gpu {
 namespace {
 
-void* address(const Array* a) { return a ? a->raw_data() : nullptr; }
-
 void cross_entropy_in_place(const CrossEntropyInPlaceCall& call) {
   InPlaceArgs args{};
   args.x = call.x.raw_data();
@@ -21,13 +19,13 @@ void cross_entropy_in_place(const CrossEntropyInPlaceCall& call) {
   args.normalize = call.normalize;
   args.aligned = aligned16(args.x);
   args.losses = call.losses.raw_data();
-  args.loss = address(call.loss);
-  args.divisor = address(call.divisor);
-  args.counted = address(call.counted);
-  args.gloss = address(call.gloss);
-  args.weights = address(call.weights);
-  args.spread = address(call.spread);
-  args.total = address(call.total);
+  args.loss = data_of(call.loss);
+  args.divisor = data_of(call.divisor);
+  args.counted = data_of(call.counted);
+  args.gloss = data_of(call.gloss);
+  args.weights = data_of(call.weights);
+  args.spread = data_of(call.spread);
+  args.total = data_of(call.total);
   const char* who = "softmax_cross_entropy_in_place";
   const Float type = float_code(who, call.x.dtype());
   const Launch launch = launch_for(call.x);
@@ -51,7 +49,7 @@ void scale_samples(const ScaleSamplesCall& call) {
   args.factors = factors.raw_data();
   args.single = factors.ndim() == 0;
   args.aligned = aligned16(args.x);
-  args.expected = address(expected);
+  args.expected = data_of(expected);
   launch_scale_samples(float_code("scale_samples", x.dtype()), args, launch_for(x));
   check_launch("scale_samples");
 }

@@ -5,10 +5,12 @@
 
 namespace catena::gpu {
 
-// A number for each block, and a counter that starts at zero; not used where there is one block.
-struct GridSum {
-  double* sums;
+// A sum for each block, and a counter that starts at zero; not used where there is one block.
+template <class T>
+struct GridSums {
+  T* sums;
   unsigned* finished;
 };
+using GridSum = GridSums<double>;
 
 }  // namespace catena::gpu

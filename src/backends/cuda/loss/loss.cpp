@@ -2,6 +2,7 @@
 #include "backends/cuda/loss/loss.h"
 
 #include "backends/common/family.h"
+#include "backends/cuda/loss/grid_sum_scratch.h"
 #include "backends/cuda/runtime/glue.h"
 #include "catena/kernels/loss.h"
 
@@ -18,18 +19,6 @@ SampleArgs samples_of(const Array& x, const Array& t) {
   return s;
 }
 
-// Gives scratch memory to a reduction of several blocks. The storage may be released when the
-// kernel is queued, because later users of the memory follow it in the stream.
-StoragePtr add_scratch(SampleArgs& s, int blocks, Device device, const Launch& launch) {
-  if (blocks == 1) return {};
-  const size_t tally_bytes = static_cast<size_t>(blocks) * sizeof(Tally);
-  StoragePtr scratch = allocate(device, tally_bytes + sizeof(unsigned));
-  s.tallies = static_cast<Tally*>(scratch->data);
-  s.finished_blocks = reinterpret_cast<unsigned*>(static_cast<char*>(scratch->data) + tally_bytes);
-  CATENA_CUDA_CHECK(cudaMemsetAsync(s.finished_blocks, 0, sizeof(unsigned), launch.stream));
-  return scratch;
-}
-
 CrossEntropyArgs arguments(const CrossEntropyCall& call) {
   CrossEntropyArgs args{};
   args.samples = samples_of(*call.x, *call.t);
@@ -38,8 +27,8 @@ CrossEntropyArgs arguments(const CrossEntropyCall& call) {
   args.normalize = call.normalize;
   args.lse = call.lse->raw_data();
   args.count = call.count->raw_data();
-  args.counted = call.counted ? call.counted->raw_data() : nullptr;
-  args.loss = call.loss ? call.loss->raw_data() : nullptr;
+  args.counted = data_of(call.counted);
+  args.loss = data_of(call.loss);
   return args;
 }
 
@@ -48,7 +37,7 @@ void cross_entropy(const CrossEntropyCall& call) {
   args.aligned = aligned16(args.samples.x);
   const Launch launch = launch_for(*call.x);
   const int blocks = sample_blocks(args.samples, launch);
-  const StoragePtr scratch = add_scratch(args.samples, blocks, call.x->device(), launch);
+  const StoragePtr scratch = add_scratch(args.samples.scratch, blocks, call.x->device(), launch);
   launch_cross_entropy(float_code("softmax_cross_entropy", call.x->dtype()), args, blocks, launch);
   check_launch("softmax_cross_entropy");
 }
@@ -59,9 +48,9 @@ void cross_entropy_grad(const CrossEntropyGradCall& call) {
   CrossEntropyArgs args = arguments(forward);
   args.gloss = gloss.raw_data();
   args.gx = gx.raw_data();
-  args.factors = factors ? factors->raw_data() : nullptr;
-  args.spread = spread ? spread->raw_data() : nullptr;
-  args.aligned = aligned16(args.samples.x) && aligned16(args.gx);
+  args.factors = data_of(factors);
+  args.spread = data_of(spread);
+  args.aligned = aligned16(args.samples.x, args.gx);
   launch_cross_entropy_grad(float_code("softmax_cross_entropy_grad", gx.dtype()), args,
                             launch_for(gx));
   check_launch("softmax_cross_entropy_grad");
@@ -74,7 +63,7 @@ void accuracy(const AccuracyCall& call) {
   args.ignore_label = ignore_label;
   const Launch launch = launch_for(x);
   const int blocks = sample_blocks(args, launch);
-  const StoragePtr scratch = add_scratch(args, blocks, x.device(), launch);
+  const StoragePtr scratch = add_scratch(args.scratch, blocks, x.device(), launch);
   launch_accuracy(float_code("accuracy", x.dtype()), args, result.raw_data(), blocks, launch);
   check_launch("accuracy");
 }

@@ -145,9 +145,9 @@ __device__ void add_up(double sum, long long valid, const SampleArgs& s, F f) {
   valid = block_reduce(valid, AddOp(), counts);
   if (gridDim.x > 1) {
     if (threadIdx.x == 0) {
-      s.tallies[blockIdx.x] = {sum, valid};
+      s.scratch.sums[blockIdx.x] = {sum, valid};
       __threadfence();
-      last = atomicAdd(s.finished_blocks, 1u) == gridDim.x - 1;
+      last = atomicAdd(s.scratch.finished, 1u) == gridDim.x - 1;
     }
     __syncthreads();
     if (!last) return;
@@ -155,7 +155,7 @@ __device__ void add_up(double sum, long long valid, const SampleArgs& s, F f) {
     sum = 0;
     valid = 0;
     for (unsigned b = threadIdx.x; b < gridDim.x; b += blockDim.x) {
-      const volatile Tally* tally = &s.tallies[b];
+      const volatile Tally* tally = &s.scratch.sums[b];
       sum += tally->sum;
       valid += tally->valid;
     }

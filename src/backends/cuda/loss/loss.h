@@ -1,6 +1,7 @@
 // Softmax cross entropy, accuracy and label ranges: plain arguments.
 #pragma once
 
+#include "backends/cuda/loss/grid_sum.h"
 #include "backends/cuda/runtime/launch.h"
 
 namespace catena::gpu {
@@ -18,9 +19,7 @@ struct SampleArgs {
   int64_t outer, classes, inner;
   bool has_ignore;
   int32_t ignore_label;
-  // Scratch memory for several blocks: one tally for each block, and a counter that starts at zero.
-  Tally* tallies;
-  unsigned* finished_blocks;
+  GridSums<Tally> scratch;
 };
 
 struct CrossEntropyArgs {

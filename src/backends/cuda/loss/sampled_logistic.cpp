@@ -54,7 +54,7 @@ void sampled_logistic_grad(const SampledLogisticGradCall& call) {
                                   call.x->device());
   SampledLogisticArgs args = arguments(call);
   args.gloss = call.gloss->raw_data();
-  args.gx = call.gx ? call.gx->raw_data() : nullptr;
+  args.gx = data_of(call.gx);
   args.values = call.gW ? values.raw_data() : nullptr;
   launch_sampled_logistic_grad(float_code("sampled_logistic_grad", call.x->dtype()), args,
                                launch_for(*call.x));

@@ -6,21 +6,86 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "backends/cuda/runtime/capture.h"
 #include "backends/cuda/runtime/cuda_check.h"
+#include "backends/cuda/runtime/device.h"
 #include "backends/cuda/runtime/faults.h"
 #include "backends/cuda/runtime/memory_pools.h"
-#include "backends/cuda/runtime/tuning.h"
 #include "catena/core/log.h"
+#include "core/disk_cache.h"
 #include "core/environment.h"
 
 namespace catena::gpu {
 namespace {
+
+// The choice among several ways to run something ------------------------------------------------
+
+constexpr int kRepeats = 10;
+constexpr int kRounds = 3;  // the best one counts: other work on the GPU only makes runs slower
+
+struct TimingEvent {
+  cudaEvent_t event = nullptr;
+  TimingEvent() { CATENA_CUDA_CHECK(cudaEventCreate(&event)); }
+  ~TimingEvent() { cudaEventDestroy(event); }
+  TimingEvent(const TimingEvent&) = delete;
+  TimingEvent& operator=(const TimingEvent&) = delete;
+};
+
+float milliseconds(cudaStream_t stream, const TimingEvent& start, const TimingEvent& stop,
+                   const std::function<void()>& run) {
+  CATENA_CUDA_CHECK(cudaEventRecord(start.event, stream));
+  for (int i = 0; i < kRepeats; ++i) run();
+  CATENA_CUDA_CHECK(cudaEventRecord(stop.event, stream));
+  CATENA_CUDA_CHECK(cudaEventSynchronize(stop.event));
+  float result = 0;
+  CATENA_CUDA_CHECK(cudaEventElapsedTime(&result, start.event, stop.event));
+  return result;
+}
+
+// Runs each of `count` candidates a few times on the stream and returns the fastest. Waits for the
+// stream. `microseconds` (may be null) gets the time of one run of that candidate.
+size_t fastest_candidate(size_t count, cudaStream_t stream, const std::function<void(size_t)>& run,
+                         double* microseconds) {
+  const TimingEvent start, stop;
+  size_t best = 0;
+  float best_time = 0;
+  for (size_t i = 0; i < count; ++i) {
+    run(i);  // loads the kernel
+    for (int round = 0; round < kRounds; ++round) {
+      const float time = milliseconds(stream, start, stop, [&] { run(i); });
+      if ((i == 0 && round == 0) || time < best_time) {
+        best = i;
+        best_time = time;
+      }
+    }
+  }
+  if (microseconds) *microseconds = double(best_time) * 1e3 / kRepeats;
+  return best;
+}
+
+// The choice for a problem, as bytes. It comes from the cache folder on disk, or else from `make`,
+// whose result is stored there, so that later runs and other ranks make the same choice and results
+// are the same bits. If several processes ask, one calls `make` and the others wait. With a null
+// `make` it only reads, and an unknown choice is "".
+std::string remembered_pick(int device, std::string_view problem,
+                            const std::function<std::string()>& make) {
+  static const auto* cache = new DiskCache(cache_folder());
+  const Hash128 key = hash128(message("pick ", device_info(device).model, " ", problem));
+  std::string pick;
+  if (!make) return cache->read(key, pick) ? pick : std::string();
+  bool made = false;
+  return cache->get(key, make, &made);
+}
+
+// Products ---------------------------------------------------------------------------------------
 
 constexpr size_t kMostWorkspace = size_t{32} << 20;
 constexpr int kTunedCandidates = 8;

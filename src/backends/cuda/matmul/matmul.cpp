@@ -31,29 +31,10 @@ Product product_of(const MatmulCall& call) {
   p.a = matrix_of(*call.a);
   p.b = matrix_of(*call.b);
   p.c = matrix_of(c);
-  p.bias = call.bias ? call.bias->raw_data() : nullptr;
+  p.bias = data_of(call.bias);
   p.relu = call.activation == Activation::kRelu;
   p.accumulate = call.accumulate;
   return p;
-}
-
-Number number_code(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::kBool: return Number::kBool;
-    case Dtype::kInt8:
-    case Dtype::kUInt8: return Number::kI8;
-    case Dtype::kInt16:
-    case Dtype::kUInt16: return Number::kI16;
-    case Dtype::kInt32:
-    case Dtype::kUInt32: return Number::kI32;
-    case Dtype::kInt64:
-    case Dtype::kUInt64: return Number::kI64;
-    case Dtype::kFloat16: return Number::kF16;
-    case Dtype::kBFloat16: return Number::kBf16;
-    case Dtype::kFloat32: return Number::kF32;
-    case Dtype::kFloat64: return Number::kF64;
-    default: fail<DtypeError>("matmul: no kernel for ", dtype);
-  }
 }
 
 // A row-major matrix is the column-major form of its transpose. Returns the form of an operand that
@@ -146,7 +127,7 @@ void simple_matmul(const MatmulCall& call) {
   const Dtype dtype = call.output->dtype();
   if (is_empty(p)) return;
   if (is_unsigned_int(dtype)) p.relu = false;  // unsigned integers are never negative
-  launch_simple_matmul(number_code(dtype), p, launch_for(*call.output));
+  launch_simple_matmul(static_cast<Element>(dtype), p, launch_for(*call.output));
   check_launch("matmul (simple)");
 }
 

@@ -1,6 +1,7 @@
 // A matrix product as plain numbers, and catena's own kernels for it.
 #pragma once
 
+#include "backends/cuda/runtime/element.h"
 #include "backends/cuda/runtime/launch.h"
 
 namespace catena::gpu {
@@ -19,10 +20,8 @@ struct Product {
   bool relu, accumulate;
 };
 
-enum class Number : uint8_t { kF16, kBf16, kF32, kF64, kI8, kI16, kI32, kI64, kBool };
-
 // Any type (unsigned integers as signed ones, which gives the same bits) and any steps; k may be 0.
-void launch_simple_matmul(Number type, const Product& product, const Launch& launch);
+void launch_simple_matmul(Element type, const Product& product, const Launch& launch);
 // float32 and float64, for products of a few small tiles: takes about as long as a launch. Always
 // in full precision.
 bool fits_tiny_matmul(const Product& product, const Launch& launch);

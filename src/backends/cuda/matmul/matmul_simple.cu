@@ -133,17 +133,21 @@ __global__ void bias_activation_kernel(Product p) {
 
 }  // namespace
 
-void launch_simple_matmul(Number type, const Product& p, const Launch& launch) {
+void launch_simple_matmul(Element type, const Product& p, const Launch& launch) {
   switch (type) {
-    case Number::kF16: return launch_typed<__half>(p, launch);
-    case Number::kBf16: return launch_typed<__nv_bfloat16>(p, launch);
-    case Number::kF32: return launch_typed<float>(p, launch);
-    case Number::kF64: return launch_typed<double>(p, launch);
-    case Number::kI8: return launch_typed<int8_t>(p, launch);
-    case Number::kI16: return launch_typed<int16_t>(p, launch);
-    case Number::kI32: return launch_typed<int32_t>(p, launch);
-    case Number::kI64: return launch_typed<int64_t>(p, launch);
-    case Number::kBool: return launch_typed<bool>(p, launch);
+    case Element::kFloat16: return launch_typed<__half>(p, launch);
+    case Element::kBFloat16: return launch_typed<__nv_bfloat16>(p, launch);
+    case Element::kFloat32: return launch_typed<float>(p, launch);
+    case Element::kFloat64: return launch_typed<double>(p, launch);
+    case Element::kInt8:
+    case Element::kUInt8: return launch_typed<int8_t>(p, launch);
+    case Element::kInt16:
+    case Element::kUInt16: return launch_typed<int16_t>(p, launch);
+    case Element::kInt32:
+    case Element::kUInt32: return launch_typed<int32_t>(p, launch);
+    case Element::kInt64:
+    case Element::kUInt64: return launch_typed<int64_t>(p, launch);
+    case Element::kBool: return launch_typed<bool>(p, launch);
   }
 }
 

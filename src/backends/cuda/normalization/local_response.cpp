@@ -6,7 +6,6 @@
 #include "backends/common/family.h"
 #include "backends/cuda/runtime/glue.h"
 #include "catena/kernels/local_response.h"
-#include "core/compute_dtype.h"
 
 namespace catena::gpu {
 namespace {
@@ -37,11 +36,11 @@ void local_response_grad(const LocalResponseGradCall& call) {
   args.gy = call.gy->raw_data();
   args.y = call.gx->raw_data();
   const Launch launch = launch_for(*call.x);
-  const Array scale = local_response_needs_scale(args.half)
-                          ? Array::uninitialized({call.layout.count() * call.layout.channels},
-                                                 compute_dtype(call.x->dtype()), call.x->device())
-                          : Array();
-  if (scale.defined()) args.scale = scale.raw_data();
+  Array scale;
+  if (local_response_needs_scale(args.half)) {
+    scale = scratch_for(*call.x, call.layout.count() * call.layout.channels);
+    args.scale = scale.raw_data();
+  }
   launch_local_response_grad(float_code("local_response_grad", call.x->dtype()), args, launch);
   check_launch("local_response_grad");
 }

@@ -4,25 +4,11 @@
 #include "backends/common/family.h"
 #include "backends/cuda/runtime/glue.h"
 #include "catena/kernels/normalization.h"
-#include "core/compute_dtype.h"
 
 namespace catena::gpu {
 namespace {
 
 static_assert(kMomentsUnit == kMomentsCountUnit);
-
-void* data_of(const Array* a) { return a ? a->raw_data() : nullptr; }
-
-// A null pointer counts as aligned.
-template <class... Pointers>
-bool all_aligned(const Pointers*... pointers) {
-  return (aligned16(pointers) && ...);
-}
-
-// Memory of one call for so many numbers of the compute type.
-Array scratch(const Array& x, int64_t numbers) {
-  return Array::uninitialized({numbers}, compute_dtype(x.dtype()), x.device());
-}
 
 template <class Args>
 Args arguments_for(const ChannelLayout& layout) {
@@ -45,7 +31,7 @@ NormalizationArgs arguments(const Call& call) {
   args.mean = call.mean->raw_data();
   args.eps = call.eps;
   args.relu = call.relu;
-  args.aligned = all_aligned(args.x, args.residual, static_cast<const void*>(args.y));
+  args.aligned = aligned16(args.x, args.residual, args.y);
   return args;
 }
 
@@ -91,7 +77,7 @@ void batch_normalization(const BatchNormalizationCall& call) {
   args.updates = call.updates ? call.updates->data<int64_t>() : nullptr;
   const Launch launch = launch_for(*call.x);
   const NormalizationWalk walk = walk_for(type, call.layout, args.aligned, launch);
-  const Array partials = scratch(*call.x, walk.partials + call.layout.channels);
+  const Array partials = scratch_for(*call.x, walk.partials + call.layout.channels);
   args.splits = walk.splits;
   args.partials = partials.raw_data();
   args.mean_rest = call.mean_rest ? call.mean_rest->raw_data()
@@ -107,11 +93,11 @@ void batch_moments(const BatchMomentsCall& call) {
   const Float type = float_code("batch_moments", call.x->dtype());
   auto args = arguments_for<NormalizationArgs>(call.layout);
   args.x = call.x->raw_data();
-  args.aligned = all_aligned(args.x);
+  args.aligned = aligned16(args.x);
   args.moments = call.moments->raw_data();
   const Launch launch = launch_for(*call.x);
   const NormalizationWalk walk = walk_for(type, call.layout, args.aligned, launch);
-  const Array partials = scratch(*call.x, walk.partials);
+  const Array partials = scratch_for(*call.x, walk.partials);
   args.splits = walk.splits;
   args.partials = partials.raw_data();
   launch_normalization_statistics(type, args, launch);
@@ -169,8 +155,7 @@ NormalizationGradArgs arguments(const BatchNormalizationGradCall& call) {
   args.sums = data_of(call.given_sums ? call.given_sums : call.sums);
   args.count = data_of(call.given_count);
   args.sums_weight = call.sums_weight;
-  args.aligned = all_aligned(args.x, args.gy, static_cast<const void*>(args.gx),
-                             static_cast<const void*>(args.g_residual));
+  args.aligned = aligned16(args.x, args.gy, args.gx, args.g_residual);
   return args;
 }
 
@@ -205,7 +190,7 @@ void batch_normalization_grad(const BatchNormalizationGradCall& call) {
   const bool needs_sums = call.given_sums == nullptr &&
                           (!call.fixed || call.g_gamma != nullptr || call.g_beta != nullptr);
   const Array partials =
-      needs_sums ? scratch(*call.x, walk.partials + 2 * call.layout.channels) : Array();
+      needs_sums ? scratch_for(*call.x, walk.partials + 2 * call.layout.channels) : Array();
   if (needs_sums) {
     args.partials = partials.raw_data();
     if (args.sums == nullptr)

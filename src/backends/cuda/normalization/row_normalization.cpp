@@ -5,17 +5,9 @@
 #include "backends/cuda/normalization/normalization.h"
 #include "backends/cuda/runtime/glue.h"
 #include "catena/kernels/row_normalization.h"
-#include "core/compute_dtype.h"
 
 namespace catena::gpu {
 namespace {
-
-// Null counts as aligned.
-template <class... Arrays>
-bool all_aligned(const Arrays*... arrays) {
-  return ((arrays == nullptr || aligned16(arrays->raw_data())) && ...);
-}
-void* data_of(const Array* a) { return a ? a->raw_data() : nullptr; }
 
 template <class Call>
 RowNormalizationArgs arguments(const Call& call, const Launch& launch) {
@@ -33,8 +25,7 @@ RowNormalizationArgs arguments(const Call& call, const Launch& launch) {
 Array divide(Float type, RowNormalizationArgs& args, const Array& x, const Launch& launch) {
   args.parts = row_parts(type, args, launch);
   if (args.parts == 1) return {};
-  const Array partials = Array::uninitialized({4 * args.samples * args.groups * args.parts},
-                                              compute_dtype(x.dtype()), x.device());
+  const Array partials = scratch_for(x, 4 * args.samples * args.groups * args.parts);
   args.partials = partials.raw_data();
   return partials;
 }
@@ -46,7 +37,7 @@ void row_normalization(const RowNormalizationCall& call) {
   args.eps = call.eps;
   args.beta = data_of(call.beta);
   args.y = call.y->raw_data();
-  args.aligned = all_aligned(call.x, call.gamma, call.beta, call.y);
+  args.aligned = aligned16(args.x, args.gamma, args.beta, args.y);
   const Array partials = divide(type, args, *call.x, launch);
   launch_row_normalization(type, args, launch);
   check_launch("row_normalization");
@@ -56,10 +47,10 @@ void find_parameters(Float type, const RowNormalizationGradCall& call, const Lau
   const RowLayout& l = call.layout;
   RowParameterArgs args{
       l.samples * l.positions, l.channels, l.inner, l.positions, l.groups, l.rows()};
-  args.aligned = all_aligned(call.x, call.gy);
   args.centred = call.centred;
   args.x = call.x->raw_data();
   args.gy = call.gy->raw_data();
+  args.aligned = aligned16(args.x, args.gy);
   args.statistics = call.statistics->raw_data();
   args.g_gamma = data_of(call.g_gamma);
   args.g_beta = data_of(call.g_beta);
@@ -67,8 +58,7 @@ void find_parameters(Float type, const RowNormalizationGradCall& call, const Lau
   args.accumulate_beta = call.accumulate_beta;
   const NormalizationWalk walk =
       normalization_walk(type, args.outer, args.channels, args.inner, args.aligned, launch);
-  const Array partials =
-      Array::uninitialized({walk.partials}, compute_dtype(call.x->dtype()), call.x->device());
+  const Array partials = scratch_for(*call.x, walk.partials);
   args.splits = walk.splits;
   args.partials = partials.raw_data();
   launch_row_parameters(type, args, launch);
@@ -82,7 +72,7 @@ void find_all(const RowNormalizationGradCall& call, int64_t numbers, bool needed
                         call.accumulate_beta, nullptr};
   Array partials;
   if (needed || call.g_gamma != nullptr || call.g_beta != nullptr) {
-    partials = Array::uninitialized({numbers}, compute_dtype(call.x->dtype()), call.x->device());
+    partials = scratch_for(*call.x, numbers);
     sums.partials = partials.raw_data();
   }
   launch(sums);
@@ -104,7 +94,7 @@ void row_normalization_grad(const RowNormalizationGradCall& call) {
   RowNormalizationArgs args = arguments(call, launch);
   args.gy = call.gy->raw_data();
   args.y = data_of(call.gx);
-  args.aligned = all_aligned(call.x, call.gy, call.gamma, call.gx);
+  args.aligned = aligned16(args.x, args.gy, args.gamma, args.y);
   args.parts = call.gx ? row_parts(type, args, launch) : 1;
   const int64_t samples_channels = 2 * args.samples * args.channels;
   if (has_plain_gradient(type, args)) {

@@ -17,7 +17,7 @@ PoolingArgs arguments(const Array& x, const Array& y, const Window& window) {
     args.sizes.images *= args.sizes.channels;
     args.sizes.channels = 1;
   }
-  args.aligned = aligned16(x.raw_data()) && aligned16(y.raw_data());
+  args.aligned = aligned16(x.raw_data(), y.raw_data());
   return args;
 }
 

@@ -18,7 +18,7 @@ void resample(const ResampleCall& call) {
   args.columns = axis_ranges(call.columns, call.adjoint);
   args.divisor = call.divisor, args.accumulate = call.accumulate;
   args.x = x.raw_data(), args.y = y.raw_data();
-  args.aligned = aligned16(args.x) && aligned16(args.y);
+  args.aligned = aligned16(args.x, args.y);
   launch_resample(float_code("resample", x.dtype()), args, launch_for(x));
   check_launch("resample");
 }

@@ -8,8 +8,6 @@
 namespace catena::gpu {
 namespace {
 
-void* data_of(const Array* a) { return a ? a->raw_data() : nullptr; }
-
 void lstm_cell(const LstmCellCall& call) {
   LstmCellArgs args{};
   args.gates = data_of(call.gates);

@@ -24,23 +24,19 @@ struct NvmlProcess {
 };
 
 struct Nvml {
-  int (*init)() = nullptr;
-  int (*device)(const char* bus_id, NvmlDevice* device) = nullptr;
-  int (*memory)(NvmlDevice device, NvmlMemory* memory) = nullptr;
-  int (*processes)(NvmlDevice device, unsigned* count, NvmlProcess* list) = nullptr;
+  jit::FunctionLookup functions;
+  int (*init)() = functions("nvmlInit_v2");
+  int (*device)(const char* bus_id,
+                NvmlDevice* device) = functions("nvmlDeviceGetHandleByPciBusId_v2");
+  int (*memory)(NvmlDevice device, NvmlMemory* memory) = functions("nvmlDeviceGetMemoryInfo");
+  int (*processes)(NvmlDevice device, unsigned* count,
+                   NvmlProcess* list) = functions("nvmlDeviceGetComputeRunningProcesses_v3");
   bool works = false;
 };
 
 Nvml open_nvml() {
-  Nvml nvml;
-  void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return nvml;
-  jit::FunctionLookup functions([library](const char* name) { return dlsym(library, name); });
-  functions.get(nvml.init, "nvmlInit_v2");
-  functions.get(nvml.device, "nvmlDeviceGetHandleByPciBusId_v2");
-  functions.get(nvml.memory, "nvmlDeviceGetMemoryInfo");
-  functions.get(nvml.processes, "nvmlDeviceGetComputeRunningProcesses_v3");
-  nvml.works = functions.missing().empty() && nvml.init() == 0;
+  Nvml nvml{jit::FunctionLookup(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL))};
+  nvml.works = nvml.functions.missing().empty() && nvml.init() == 0;
   return nvml;
 }
 

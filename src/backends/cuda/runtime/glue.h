@@ -7,6 +7,7 @@
 #include "backends/cuda/runtime/streams.h"
 #include "catena/array/array.h"
 #include "catena/kernels/slot.h"
+#include "core/compute_dtype.h"
 
 namespace catena::gpu {
 
@@ -30,8 +31,18 @@ inline Float float_code(const char* who, Dtype dtype) {
   }
 }
 
-inline bool aligned16(const void* pointer) {
-  return (reinterpret_cast<uintptr_t>(pointer) & 15) == 0;
+// Null counts as aligned.
+template <class... Elements>
+bool aligned16(const Elements*... pointers) {
+  return (((reinterpret_cast<uintptr_t>(pointers) & 15) == 0) && ...);
+}
+
+// Null for an array that is left out.
+inline void* data_of(const Array* array) { return array ? array->raw_data() : nullptr; }
+
+// Memory of one call for so many numbers of the type in which x is computed.
+inline Array scratch_for(const Array& x, int64_t numbers) {
+  return Array::uninitialized({numbers}, compute_dtype(x.dtype()), x.device());
 }
 
 }  // namespace catena::gpu

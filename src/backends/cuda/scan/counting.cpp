@@ -41,21 +41,9 @@ void nonzero(const NonzeroCall& call) {
   check_launch("nonzero");
 }
 
-CountType count_type(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::kBool:
-    case Dtype::kUInt8: return CountType::kU8;
-    case Dtype::kInt8: return CountType::kI8;
-    case Dtype::kUInt16: return CountType::kU16;
-    case Dtype::kInt16: return CountType::kI16;
-    case Dtype::kUInt32: return CountType::kU32;
-    case Dtype::kInt32: return CountType::kI32;
-    case Dtype::kUInt64: return CountType::kU64;
-    case Dtype::kInt64: return CountType::kI64;
-    case Dtype::kFloat32: return CountType::kF32;
-    case Dtype::kFloat64: return CountType::kF64;
-    default: fail<DtypeError>("no kernel for ", dtype);
-  }
+Element count_type(Dtype dtype) {
+  CATENA_CHECK(DtypeError, !is_narrow_float(dtype), "no kernel for ", dtype);
+  return static_cast<Element>(dtype);
 }
 
 void bincount(const BincountCall& call) {

@@ -108,27 +108,28 @@ cudaError_t count_edges(const HistogramArgs& args, const Launch& launch) {
 
 }  // namespace
 
-cudaError_t launch_bincount(CountType type, const void* x, int64_t n, int64_t* counts, int64_t bins,
+cudaError_t launch_bincount(Element type, const void* x, int64_t n, int64_t* counts, int64_t bins,
                             const Launch& launch) {
   switch (type) {
-    case CountType::kU8: return count_values<uint8_t>(x, n, counts, bins, launch);
-    case CountType::kI8: return count_values<int8_t>(x, n, counts, bins, launch);
-    case CountType::kU16: return count_values<uint16_t>(x, n, counts, bins, launch);
-    case CountType::kI16: return count_values<int16_t>(x, n, counts, bins, launch);
-    case CountType::kU32: return count_values<uint32_t>(x, n, counts, bins, launch);
-    case CountType::kI32: return count_values<int32_t>(x, n, counts, bins, launch);
-    case CountType::kU64: return count_values<uint64_t>(x, n, counts, bins, launch);
-    case CountType::kI64: return count_values<int64_t>(x, n, counts, bins, launch);
+    case Element::kBool:
+    case Element::kUInt8: return count_values<uint8_t>(x, n, counts, bins, launch);
+    case Element::kInt8: return count_values<int8_t>(x, n, counts, bins, launch);
+    case Element::kUInt16: return count_values<uint16_t>(x, n, counts, bins, launch);
+    case Element::kInt16: return count_values<int16_t>(x, n, counts, bins, launch);
+    case Element::kUInt32: return count_values<uint32_t>(x, n, counts, bins, launch);
+    case Element::kInt32: return count_values<int32_t>(x, n, counts, bins, launch);
+    case Element::kUInt64: return count_values<uint64_t>(x, n, counts, bins, launch);
+    case Element::kInt64: return count_values<int64_t>(x, n, counts, bins, launch);
     default: return cudaErrorInvalidValue;
   }
 }
 
-cudaError_t launch_histogram(CountType type, const HistogramArgs& args, const Launch& launch) {
+cudaError_t launch_histogram(Element type, const HistogramArgs& args, const Launch& launch) {
   switch (type) {
-    case CountType::kF32: return count_edges<float>(args, launch);
-    case CountType::kF64: return count_edges<double>(args, launch);
-    case CountType::kI64: return count_edges<int64_t>(args, launch);
-    case CountType::kU64: return count_edges<uint64_t>(args, launch);
+    case Element::kFloat32: return count_edges<float>(args, launch);
+    case Element::kFloat64: return count_edges<double>(args, launch);
+    case Element::kInt64: return count_edges<int64_t>(args, launch);
+    case Element::kUInt64: return count_edges<uint64_t>(args, launch);
     default: return cudaErrorInvalidValue;
   }
 }

@@ -1,6 +1,7 @@
 // Elements that are not zero, and counting by value or by bin: plain arguments.
 #pragma once
 
+#include "backends/cuda/runtime/element.h"
 #include "backends/cuda/runtime/launch.h"
 
 namespace catena::gpu {
@@ -29,10 +30,8 @@ struct UnravelArgs {
 };
 void launch_unravel(const UnravelArgs& args, const Launch& launch);
 
-enum class CountType : uint8_t { kU8, kI8, kU16, kI16, kU32, kI32, kU64, kI64, kF32, kF64 };
-
 // The calls clear `counts` first.
-cudaError_t launch_bincount(CountType type, const void* x, int64_t n, int64_t* counts, int64_t bins,
+cudaError_t launch_bincount(Element type, const void* x, int64_t n, int64_t* counts, int64_t bins,
                             const Launch& launch);
 
 struct HistogramArgs {
@@ -43,7 +42,7 @@ struct HistogramArgs {
   bool uniform;
   int64_t* counts;
 };
-// kF32, kF64, kI64, kU64.
-cudaError_t launch_histogram(CountType type, const HistogramArgs& args, const Launch& launch);
+// kFloat32, kFloat64, kInt64, kUInt64.
+cudaError_t launch_histogram(Element type, const HistogramArgs& args, const Launch& launch);
 
 }  // namespace catena::gpu

@@ -3,9 +3,8 @@
 
 namespace catena::gpu {
 
-cudaError_t line_product(void* scratch, size_t& bytes, ScanType type, const ScanArgs& args,
-                         cudaStream_t stream) {
-  return line_scan<true>(scratch, bytes, type, args, stream);
+cudaError_t line_product(void* scratch, size_t& bytes, const ScanArgs& args, cudaStream_t stream) {
+  return line_scan<true>(scratch, bytes, args, stream);
 }
 
 }  // namespace catena::gpu

@@ -8,16 +8,14 @@
 namespace catena::gpu {
 
 template <bool kProduct>
-cudaError_t line_scan(void* scratch, size_t& bytes, ScanType type, const ScanArgs& args,
-                      cudaStream_t stream) {
-  return visit_scan(type, args, [&](auto input, auto* output) {
+cudaError_t line_scan(void* scratch, size_t& bytes, const ScanArgs& args, cudaStream_t stream) {
+  return visit_scan(args, [&](auto input, auto* output) {
     using A = typename RunningType<std::remove_pointer_t<decltype(output)>>::type;
     return cub::DeviceScan::InclusiveScan(scratch, bytes, input, output, Combine<A, kProduct>(),
                                           args.count, stream);
   });
 }
 
-cudaError_t line_product(void* scratch, size_t& bytes, ScanType type, const ScanArgs& args,
-                         cudaStream_t stream);
+cudaError_t line_product(void* scratch, size_t& bytes, const ScanArgs& args, cudaStream_t stream);
 
 }  // namespace catena::gpu

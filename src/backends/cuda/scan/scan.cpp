@@ -16,47 +16,20 @@ constexpr int64_t kFewLines = 32, kLongLine = 1 << 16;
 constexpr int64_t kShortLine = 4096;
 constexpr int64_t kFewColumns = 4096, kLongColumn = 512;
 
-Narrower narrower_code(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::kInt8: return Narrower::kI8;
-    case Dtype::kUInt8: return Narrower::kU8;
-    case Dtype::kInt16: return Narrower::kI16;
-    case Dtype::kUInt16: return Narrower::kU16;
-    case Dtype::kInt32: return Narrower::kI32;
-    case Dtype::kUInt32: return Narrower::kU32;
-    default: return Narrower::kBool;
-  }
-}
-
-ScanType scan_type(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::kFloat16: return ScanType::kF16;
-    case Dtype::kBFloat16: return ScanType::kBf16;
-    case Dtype::kFloat32: return ScanType::kF32;
-    case Dtype::kFloat64: return ScanType::kF64;
-    case Dtype::kInt64:
-    case Dtype::kUInt64: return ScanType::kI64;
-    default:
-      CATENA_CHECK(DtypeError, !is_float(dtype), "scan: no kernel for ", dtype);
-      return ScanType::kNarrow;
-  }
-}
-
-void scan_lines(bool product, ScanType type, ScanArgs args, const Array& input,
-                const Array& output) {
+void scan_lines(bool product, ScanArgs args, const Array& input, const Array& output) {
   const Launch launch = launch_for(output);
   const int64_t lines = args.outer;
   const bool one_order = config().deterministic && is_float(output.dtype());
   if (one_order || lines >= kFewLines || args.count <= kShortLine ||
       (lines > 1 && args.count < kLongLine))
-    return launch_scan(product, type, args, launch);
-  args.scratch_bytes = line_scan_scratch_bytes(product, type, args.count);
+    return launch_scan(product, args, launch);
+  args.scratch_bytes = line_scan_scratch_bytes(product, args.type, args.count);
   const StoragePtr scratch = allocate(output.device(), args.scratch_bytes);
   args.scratch = scratch->data;
   const int64_t in_bytes = args.count * input.itemsize(),
                 out_bytes = args.count * output.itemsize();
   for (int64_t line = 0; line < lines; ++line) {
-    CATENA_CUDA_CHECK(launch_line_scan(product, type, args, launch));
+    CATENA_CUDA_CHECK(launch_line_scan(product, args, launch));
     args.input = static_cast<const char*>(args.input) + in_bytes;
     args.output = static_cast<char*>(args.output) + out_bytes;
   }
@@ -86,12 +59,11 @@ void scan(const ScanCall& call) {
   args.outer = outer;
   args.count = count;
   args.inner = inner;
-  args.narrower = narrower_code(input.dtype());
-  const ScanType type = scan_type(input.dtype());
+  args.type = static_cast<Element>(input.dtype());
   if (inner == 1)
-    scan_lines(call.product, type, args, input, output);
+    scan_lines(call.product, args, input, output);
   else
-    launch_scan(call.product, type, args, launch_for(output));
+    launch_scan(call.product, args, launch_for(output));
   check_launch("scan");
 }
 

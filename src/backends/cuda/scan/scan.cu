@@ -106,8 +106,8 @@ __global__ void __launch_bounds__(kStripThreads)
 }
 
 template <bool kProduct>
-void run(ScanType type, const ScanArgs& args, const Launch& launch) {
-  visit_scan(type, args, [&](auto input, auto* output) {
+void run(const ScanArgs& args, const Launch& launch) {
+  visit_scan(args, [&](auto input, auto* output) {
     using A = typename RunningType<std::remove_pointer_t<decltype(output)>>::type;
     const auto blocks = [&](int64_t units) {
       const int64_t most = int64_t(launch.multiprocessors) * 32;
@@ -129,11 +129,11 @@ void run(ScanType type, const ScanArgs& args, const Launch& launch) {
 
 }  // namespace
 
-void launch_scan(bool product, ScanType type, const ScanArgs& args, const Launch& launch) {
+void launch_scan(bool product, const ScanArgs& args, const Launch& launch) {
   if (product)
-    run<true>(type, args, launch);
+    run<true>(args, launch);
   else
-    run<false>(type, args, launch);
+    run<false>(args, launch);
 }
 
 }  // namespace catena::gpu

@@ -25,14 +25,14 @@ struct Combine {
   __host__ __device__ A operator()(A a, A b) const { return kProduct ? a * b : a + b; }
 };
 
-__device__ inline uint64_t widen_integer(const void* data, Narrower type, int64_t i) {
+__device__ inline uint64_t widen_integer(const void* data, Element type, int64_t i) {
   switch (type) {
-    case Narrower::kBool: return static_cast<const uint8_t*>(data)[i] != 0;
-    case Narrower::kU8: return static_cast<const uint8_t*>(data)[i];
-    case Narrower::kI8: return uint64_t(int64_t(static_cast<const int8_t*>(data)[i]));
-    case Narrower::kI16: return uint64_t(int64_t(static_cast<const int16_t*>(data)[i]));
-    case Narrower::kU16: return static_cast<const uint16_t*>(data)[i];
-    case Narrower::kI32: return uint64_t(int64_t(static_cast<const int32_t*>(data)[i]));
+    case Element::kBool: return static_cast<const uint8_t*>(data)[i] != 0;
+    case Element::kUInt8: return static_cast<const uint8_t*>(data)[i];
+    case Element::kInt8: return uint64_t(int64_t(static_cast<const int8_t*>(data)[i]));
+    case Element::kInt16: return uint64_t(int64_t(static_cast<const int16_t*>(data)[i]));
+    case Element::kUInt16: return static_cast<const uint16_t*>(data)[i];
+    case Element::kInt32: return uint64_t(int64_t(static_cast<const int32_t*>(data)[i]));
     default: return static_cast<const uint32_t*>(data)[i];
   }
 }
@@ -46,7 +46,7 @@ struct NarrowInput {
   using iterator_category = std::random_access_iterator_tag;
 
   const void* data;
-  Narrower type;
+  Element type;
   int64_t at;
 
   __device__ uint64_t operator*() const { return widen_integer(data, type, at); }
@@ -60,21 +60,21 @@ struct NarrowInput {
 
 // Calls f(input, output pointer) with the types of a scan.
 template <class F>
-auto visit_scan(ScanType type, const ScanArgs& args, const F& f) {
-  switch (type) {
-    case ScanType::kF16:
+auto visit_scan(const ScanArgs& args, const F& f) {
+  switch (args.type) {
+    case Element::kFloat16:
       return f(static_cast<const __half*>(args.input), static_cast<__half*>(args.output));
-    case ScanType::kBf16:
+    case Element::kBFloat16:
       return f(static_cast<const __nv_bfloat16*>(args.input),
                static_cast<__nv_bfloat16*>(args.output));
-    case ScanType::kF32:
+    case Element::kFloat32:
       return f(static_cast<const float*>(args.input), static_cast<float*>(args.output));
-    case ScanType::kF64:
+    case Element::kFloat64:
       return f(static_cast<const double*>(args.input), static_cast<double*>(args.output));
-    case ScanType::kI64:
+    case Element::kInt64:
+    case Element::kUInt64:
       return f(static_cast<const uint64_t*>(args.input), static_cast<uint64_t*>(args.output));
-    default:
-      return f(NarrowInput{args.input, args.narrower, 0}, static_cast<uint64_t*>(args.output));
+    default: return f(NarrowInput{args.input, args.type, 0}, static_cast<uint64_t*>(args.output));
   }
 }
 

@@ -16,7 +16,7 @@ SoftmaxArgs arguments(const Array& x, const Array& y, bool log) {
   args.classes = x.shape()[1];
   args.inner = x.shape()[2];
   args.log = log;
-  args.aligned = aligned16(args.x) && aligned16(args.y);
+  args.aligned = aligned16(args.x, args.y);
   return args;
 }
 

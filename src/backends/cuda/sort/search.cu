@@ -54,12 +54,12 @@ void pick(const PickArgs& args, const Launch& launch) {
 
 }  // namespace
 
-void launch_search(Order order, const SearchArgs& args, const Launch& launch) {
+void launch_search(Element order, const SearchArgs& args, const Launch& launch) {
   const unsigned blocks = loop_blocks(args.count, kThreads, launch);
   CATENA_ORDER_SWITCH(order, search_kernel<O><<<blocks, kThreads, 0, launch.stream>>>(args));
 }
 
-void launch_run_starts(Order order, const void* sorted, int64_t count, bool* starts,
+void launch_run_starts(Element order, const void* sorted, int64_t count, bool* starts,
                        const Launch& launch) {
   const unsigned blocks = loop_blocks(count, kThreads, launch);
   CATENA_ORDER_SWITCH(order, run_starts_kernel<O><<<blocks, kThreads, 0, launch.stream>>>(

@@ -10,27 +10,12 @@
 namespace catena::gpu {
 namespace {
 
-Order order_code(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::kBool:
-    case Dtype::kUInt8: return Order::kU8;
-    case Dtype::kInt8: return Order::kI8;
-    case Dtype::kUInt16: return Order::kU16;
-    case Dtype::kInt16: return Order::kI16;
-    case Dtype::kUInt32: return Order::kU32;
-    case Dtype::kInt32: return Order::kI32;
-    case Dtype::kUInt64: return Order::kU64;
-    case Dtype::kInt64: return Order::kI64;
-    case Dtype::kFloat16: return Order::kF16;
-    case Dtype::kBFloat16: return Order::kBf16;
-    case Dtype::kFloat32: return Order::kF32;
-    case Dtype::kFloat64: return Order::kF64;
-    default: fail<DtypeError>("sort: no kernel for ", dtype);
-  }
+Element order_code(Dtype dtype) {
+  return static_cast<Element>(dtype == Dtype::kBool ? Dtype::kUInt8 : dtype);
 }
 
 void sort_values(const Array& input, const Array& values) {
-  const Order order = order_code(input.dtype());
+  const Element order = order_code(input.dtype());
   const Launch launch = launch_for(input);
   SortKeysArgs args{input.raw_data(), values.raw_data(), input.size(), nullptr,
                     sort_keys_scratch_bytes(order, input.size())};
@@ -48,10 +33,11 @@ void sort(const SortCall& call) {
   const bool is_short = columns <= kShortRow;
   if (!is_short && !call.positions && !call.descending && rows == 1 && keep == columns)
     return sort_values(input, *call.values);
-  const Order order = order_code(input.dtype());
+  const Element order = order_code(input.dtype());
   const Launch launch = launch_for(input);
   SortPairsArgs args{};
   args.input = input.raw_data();
+  args.bytes = static_cast<int>(input.itemsize());
   args.rows = rows;
   args.columns = columns;
   args.keep = keep;
@@ -62,7 +48,7 @@ void sort(const SortCall& call) {
     launch_sort_short(order, args, launch);
     return check_launch("sort");
   }
-  args.scratch_bytes = sort_pairs_scratch_bytes(order, rows, columns);
+  args.scratch_bytes = sort_pairs_scratch_bytes(args.bytes, rows, columns);
   const StoragePtr scratch = allocate(input.device(), args.scratch_bytes);
   args.scratch = scratch->data;
   CATENA_CUDA_CHECK(launch_sort_pairs(order, args, launch));

@@ -2,29 +2,12 @@
 // results.
 #pragma once
 
+#include "backends/cuda/runtime/element.h"
 #include "backends/cuda/runtime/launch.h"
 
 namespace catena::gpu {
 
-// How the elements of a dtype are ordered; bool counts as kU8.
-enum class Order : uint8_t {
-  kU8,
-  kI8,
-  kU16,
-  kI16,
-  kU32,
-  kI32,
-  kU64,
-  kI64,
-  kF16,
-  kBf16,
-  kF32,
-  kF64
-};
-constexpr int order_bytes(Order order) {
-  constexpr int bytes[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
-  return bytes[int(order)];
-}
+// Orders are those of the elements' dtypes; bool counts as kUInt8.
 
 // `count` elements in ascending order.
 struct SortKeysArgs {
@@ -34,12 +17,13 @@ struct SortKeysArgs {
   void* scratch;
   size_t scratch_bytes;
 };
-size_t sort_keys_scratch_bytes(Order order, int64_t count);
-cudaError_t launch_sort_keys(Order order, const SortKeysArgs& args, const Launch& launch);
+size_t sort_keys_scratch_bytes(Element order, int64_t count);
+cudaError_t launch_sort_keys(Element order, const SortKeysArgs& args, const Launch& launch);
 
 // The first `keep` of each row in stable order.
 struct SortPairsArgs {
   const void* input;
+  int bytes;  // of an element
   int64_t rows, columns, keep;
   bool descending;
   void* values;        // or null
@@ -49,10 +33,10 @@ struct SortPairsArgs {
 };
 // Rows of at most kShortRow columns; needs no scratch memory.
 constexpr int64_t kShortRow = 2048;
-void launch_sort_short(Order order, const SortPairsArgs& args, const Launch& launch);
+void launch_sort_short(Element order, const SortPairsArgs& args, const Launch& launch);
 
-size_t sort_pairs_scratch_bytes(Order order, int64_t rows, int64_t columns);
-cudaError_t launch_sort_pairs(Order order, const SortPairsArgs& args, const Launch& launch);
+size_t sort_pairs_scratch_bytes(int bytes, int64_t rows, int64_t columns);
+cudaError_t launch_sort_pairs(Element order, const SortPairsArgs& args, const Launch& launch);
 
 struct SearchArgs {
   const void* sorted;
@@ -62,10 +46,10 @@ struct SearchArgs {
   bool right;
   int64_t* output;
 };
-void launch_search(Order order, const SearchArgs& args, const Launch& launch);
+void launch_search(Element order, const SearchArgs& args, const Launch& launch);
 
 // starts[i]: element i differs from the one before.
-void launch_run_starts(Order order, const void* sorted, int64_t count, bool* starts,
+void launch_run_starts(Element order, const void* sorted, int64_t count, bool* starts,
                        const Launch& launch);
 
 // output[r, j] = table[r, ranks[j]] of (rows, columns): elements of any dtype of `bytes` bytes. At

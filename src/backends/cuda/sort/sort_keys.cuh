@@ -34,9 +34,9 @@ cudaError_t run_sort_keys(const SortKeysArgs& args, const Launch& launch) {
 // Parts of sort_keys_scratch_bytes and launch_sort_keys, in several files because every type takes
 // seconds to compile.
 // Integers of 8 and 16 bits; float numbers.
-size_t narrow_keys_scratch_bytes(Order order, int64_t count);
-cudaError_t launch_narrow_keys(Order order, const SortKeysArgs& args, const Launch& launch);
-size_t float_keys_scratch_bytes(Order order, int64_t count);
-cudaError_t launch_float_keys(Order order, const SortKeysArgs& args, const Launch& launch);
+size_t narrow_keys_scratch_bytes(Element order, int64_t count);
+cudaError_t launch_narrow_keys(Element order, const SortKeysArgs& args, const Launch& launch);
+size_t float_keys_scratch_bytes(Element order, int64_t count);
+cudaError_t launch_float_keys(Element order, const SortKeysArgs& args, const Launch& launch);
 
 }  // namespace catena::gpu

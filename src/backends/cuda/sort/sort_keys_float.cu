@@ -72,20 +72,20 @@ cudaError_t run(const SortKeysArgs& args, const Launch& launch) {
 
 }  // namespace
 
-size_t float_keys_scratch_bytes(Order order, int64_t count) {
+size_t float_keys_scratch_bytes(Element order, int64_t count) {
   switch (order) {
-    case Order::kF16: return scratch_bytes<__half>(count);
-    case Order::kBf16: return scratch_bytes<__nv_bfloat16>(count);
-    case Order::kF32: return scratch_bytes<float>(count);
+    case Element::kFloat16: return scratch_bytes<__half>(count);
+    case Element::kBFloat16: return scratch_bytes<__nv_bfloat16>(count);
+    case Element::kFloat32: return scratch_bytes<float>(count);
     default: return scratch_bytes<double>(count);
   }
 }
 
-cudaError_t launch_float_keys(Order order, const SortKeysArgs& args, const Launch& launch) {
+cudaError_t launch_float_keys(Element order, const SortKeysArgs& args, const Launch& launch) {
   switch (order) {
-    case Order::kF16: return run<__half, order::OrderedF16>(args, launch);
-    case Order::kBf16: return run<__nv_bfloat16, order::OrderedBF16>(args, launch);
-    case Order::kF32: return run<float, order::OrderedF32>(args, launch);
+    case Element::kFloat16: return run<__half, order::OrderedF16>(args, launch);
+    case Element::kBFloat16: return run<__nv_bfloat16, order::OrderedBF16>(args, launch);
+    case Element::kFloat32: return run<float, order::OrderedF32>(args, launch);
     default: return run<double, order::OrderedF64>(args, launch);
   }
 }

@@ -51,10 +51,10 @@ size_t library_bytes_for(const Plan& plan, int64_t n) {
   return first > second ? first : second;
 }
 
-Plan plan_of(Order order, int64_t rows, int64_t columns) {
+Plan plan_of(int bytes, int64_t rows, int64_t columns) {
   const int64_t n = rows * columns;
   Plan plan{};
-  plan.key_bits = order_bytes(order) * 8;
+  plan.key_bits = bytes * 8;
   plan.row_bits = bits_for(rows);
   plan.two_sorts = plan.key_bits + plan.row_bits > 64;
   plan.wide_key = plan.key_bits + (plan.two_sorts ? 0 : plan.row_bits) > 32;
@@ -68,7 +68,7 @@ Plan plan_of(Order order, int64_t rows, int64_t columns) {
 
 // Keys and positions of all elements. A negative row_shift leaves out the row.
 template <class U, class K, class I>
-__global__ void prepare_kernel(Order order, const U* input, int64_t n, int64_t columns, U mask,
+__global__ void prepare_kernel(Element order, const U* input, int64_t n, int64_t columns, U mask,
                                int row_shift, K* keys, I* indices) {
   for (int64_t i = int64_t(blockIdx.x) * kThreads + threadIdx.x; i < n;
        i += int64_t(gridDim.x) * kThreads) {
@@ -99,7 +99,7 @@ __global__ void finish_kernel(const U* input, const I* indices, int64_t rows, in
 }
 
 template <class U, class K, class I>
-cudaError_t run(Order order, const SortPairsArgs& args, const Plan& plan, const Launch& launch) {
+cudaError_t run(Element order, const SortPairsArgs& args, const Plan& plan, const Launch& launch) {
   const int64_t n = args.rows * args.columns;
   char* base = static_cast<char*>(args.scratch);
   char* second = base + 2 * plan.column_keys;
@@ -134,7 +134,7 @@ cudaError_t run(Order order, const SortPairsArgs& args, const Plan& plan, const 
 }
 
 template <class U>
-cudaError_t run_sized(Order order, const SortPairsArgs& args, const Plan& plan,
+cudaError_t run_sized(Element order, const SortPairsArgs& args, const Plan& plan,
                       const Launch& launch) {
   if (plan.wide_key) {
     if (plan.wide_index) return run<U, uint64_t, uint64_t>(order, args, plan, launch);
@@ -149,13 +149,13 @@ cudaError_t run_sized(Order order, const SortPairsArgs& args, const Plan& plan,
 
 }  // namespace
 
-size_t sort_pairs_scratch_bytes(Order order, int64_t rows, int64_t columns) {
-  return plan_of(order, rows, columns).total();
+size_t sort_pairs_scratch_bytes(int bytes, int64_t rows, int64_t columns) {
+  return plan_of(bytes, rows, columns).total();
 }
 
-cudaError_t launch_sort_pairs(Order order, const SortPairsArgs& args, const Launch& launch) {
-  const Plan plan = plan_of(order, args.rows, args.columns);
-  switch (order_bytes(order)) {
+cudaError_t launch_sort_pairs(Element order, const SortPairsArgs& args, const Launch& launch) {
+  const Plan plan = plan_of(args.bytes, args.rows, args.columns);
+  switch (args.bytes) {
     case 1: return run_sized<uint8_t>(order, args, plan, launch);
     case 2: return run_sized<uint16_t>(order, args, plan, launch);
     case 4: return run_sized<uint32_t>(order, args, plan, launch);

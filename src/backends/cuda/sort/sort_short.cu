@@ -105,7 +105,7 @@ struct Network {
 
 template <class U>
 __global__ void __launch_bounds__(kMaxThreads)
-    short_rows_kernel(Order order, SortPairsArgs args, int shift, U mask) {
+    short_rows_kernel(Element order, SortPairsArgs args, int shift, U mask) {
   using E = Entry<sizeof(U) == 8>;
   extern __shared__ __align__(16) unsigned char memory[];
   const int threads = int(blockDim.x), all = kItems * threads, height = all >> shift;
@@ -142,7 +142,7 @@ __global__ void __launch_bounds__(kMaxThreads)
 }
 
 template <class U>
-void run(Order order, const SortPairsArgs& args, const Launch& launch) {
+void run(Element order, const SortPairsArgs& args, const Launch& launch) {
   int shift = 2;
   while ((int64_t(1) << shift) < args.columns) ++shift;
   const int width = 1 << shift,
@@ -155,8 +155,8 @@ void run(Order order, const SortPairsArgs& args, const Launch& launch) {
 
 }  // namespace
 
-void launch_sort_short(Order order, const SortPairsArgs& args, const Launch& launch) {
-  switch (order_bytes(order)) {
+void launch_sort_short(Element order, const SortPairsArgs& args, const Launch& launch) {
+  switch (args.bytes) {
     case 1: return run<uint8_t>(order, args, launch);
     case 2: return run<uint16_t>(order, args, launch);
     case 4: return run<uint32_t>(order, args, launch);

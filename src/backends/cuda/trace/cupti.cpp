@@ -50,30 +50,14 @@ void* open_cupti(std::string& error) {
   return nullptr;
 }
 
-template <class Function>
-void look_up(void* library, Function& function, const char* name, std::string& error) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  if (function == nullptr && error.empty()) error = std::string("CUPTI has no ") + name;
-}
-
 Cupti load_cupti() {
-  Cupti api;
-  void* const library = open_cupti(api.error);
-  if (library == nullptr) return api;
-  api.error.clear();
-  const auto get = [&](auto& function, const char* name) {
-    look_up(library, function, name, api.error);
-  };
-  get(api.result_string, "cuptiGetResultString");
-  get(api.register_callbacks, "cuptiActivityRegisterCallbacks");
-  get(api.register_timestamp, "cuptiActivityRegisterTimestampCallback");
-  get(api.enable, "cuptiActivityEnable");
-  get(api.disable, "cuptiActivityDisable");
-  get(api.enable_driver_call, "cuptiActivityEnableDriverApi");
-  get(api.flush, "cuptiActivityFlushAll");
-  get(api.flush_period, "cuptiActivityFlushPeriod");
-  get(api.next_record, "cuptiActivityGetNextRecord");
-  get(api.dropped_records, "cuptiActivityGetNumDroppedRecords");
+  std::string error;
+  void* const library = open_cupti(error);
+  Cupti api{jit::FunctionLookup(library)};
+  if (library == nullptr)
+    api.error = error;
+  else if (const std::string& missing = api.functions.missing(); !missing.empty())
+    api.error = "CUPTI has no " + missing;
   return api;
 }
 

@@ -8,19 +8,26 @@
 
 #include <string>
 
+#include "backends/cuda/jit/compile/function_lookup.h"
+
 namespace catena::gpu {
 
 struct Cupti {
-  decltype(&cuptiGetResultString) result_string = nullptr;
-  decltype(&cuptiActivityRegisterCallbacks) register_callbacks = nullptr;
-  decltype(&cuptiActivityRegisterTimestampCallback) register_timestamp = nullptr;
-  decltype(&cuptiActivityEnable) enable = nullptr;
-  decltype(&cuptiActivityDisable) disable = nullptr;
-  decltype(&cuptiActivityEnableDriverApi) enable_driver_call = nullptr;
-  decltype(&cuptiActivityFlushAll) flush = nullptr;
-  decltype(&cuptiActivityFlushPeriod) flush_period = nullptr;
-  decltype(&cuptiActivityGetNextRecord) next_record = nullptr;
-  decltype(&cuptiActivityGetNumDroppedRecords) dropped_records = nullptr;
+  jit::FunctionLookup functions;
+  decltype(&cuptiGetResultString) result_string = functions("cuptiGetResultString");
+  decltype(&cuptiActivityRegisterCallbacks) register_callbacks =
+      functions("cuptiActivityRegisterCallbacks");
+  decltype(&cuptiActivityRegisterTimestampCallback) register_timestamp =
+      functions("cuptiActivityRegisterTimestampCallback");
+  decltype(&cuptiActivityEnable) enable = functions("cuptiActivityEnable");
+  decltype(&cuptiActivityDisable) disable = functions("cuptiActivityDisable");
+  decltype(&cuptiActivityEnableDriverApi) enable_driver_call =
+      functions("cuptiActivityEnableDriverApi");
+  decltype(&cuptiActivityFlushAll) flush = functions("cuptiActivityFlushAll");
+  decltype(&cuptiActivityFlushPeriod) flush_period = functions("cuptiActivityFlushPeriod");
+  decltype(&cuptiActivityGetNextRecord) next_record = functions("cuptiActivityGetNextRecord");
+  decltype(&cuptiActivityGetNumDroppedRecords) dropped_records =
+      functions("cuptiActivityGetNumDroppedRecords");
   std::string error;  // why it cannot be used, "" when it can
 };
 

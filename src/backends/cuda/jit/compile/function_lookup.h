@@ -1,23 +1,38 @@
 // Functions looked up by name at run time, in libraries that may be absent.
 #pragma once
 
+#include <dlfcn.h>
+
 #include <functional>
 #include <string>
 #include <utility>
 
 namespace catena::jit {
 
-// Fills function pointers and remembers what was not found. The declared types are trusted.
+// Looks up functions and remembers what was not found:
+//   FunctionLookup functions{library};
+//   decltype(&cuInit) init = functions("cuInit");
 class FunctionLookup {
  public:
   // The address of a function, or null.
   using Find = std::function<void*(const char* name)>;
   explicit FunctionLookup(Find find) : find_(std::move(find)) {}
+  // In a library that dlopen() has opened; in none nothing is found.
+  explicit FunctionLookup(void* library)
+      : find_([library](const char* name) { return library ? dlsym(library, name) : nullptr; }) {}
 
-  template <class Function>
-  void get(Function& function, const char* name) {
-    function = reinterpret_cast<Function>(find_(name));
-    if (function == nullptr && missing_.empty()) missing_ = name;
+  // Of the type of the pointer that it initializes, which is trusted.
+  struct Address {
+    void* value;
+    template <class Function>
+    operator Function() const {
+      return reinterpret_cast<Function>(value);
+    }
+  };
+  Address operator()(const char* name) {
+    void* const found = find_(name);
+    if (found == nullptr && missing_.empty()) missing_ = name;
+    return {found};
   }
   // The first name that was not found; empty if all were found.
   const std::string& missing() const { return missing_; }

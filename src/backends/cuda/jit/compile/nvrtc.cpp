@@ -17,16 +17,17 @@ namespace catena::jit {
 namespace {
 
 struct Nvrtc {
-  decltype(&nvrtcVersion) version = nullptr;
-  decltype(&nvrtcGetErrorString) error_string = nullptr;
-  decltype(&nvrtcCreateProgram) create = nullptr;
-  decltype(&nvrtcDestroyProgram) destroy = nullptr;
-  decltype(&nvrtcCompileProgram) compile = nullptr;
-  decltype(&nvrtcGetProgramLogSize) log_size = nullptr;
-  decltype(&nvrtcGetProgramLog) log = nullptr;
-  decltype(&nvrtcGetCUBINSize) cubin_size = nullptr;
-  decltype(&nvrtcGetCUBIN) cubin = nullptr;
-  std::string error = "NVRTC was not searched for";  // empty when usable
+  FunctionLookup functions;
+  decltype(&nvrtcVersion) version = functions("nvrtcVersion");
+  decltype(&nvrtcGetErrorString) error_string = functions("nvrtcGetErrorString");
+  decltype(&nvrtcCreateProgram) create = functions("nvrtcCreateProgram");
+  decltype(&nvrtcDestroyProgram) destroy = functions("nvrtcDestroyProgram");
+  decltype(&nvrtcCompileProgram) compile = functions("nvrtcCompileProgram");
+  decltype(&nvrtcGetProgramLogSize) log_size = functions("nvrtcGetProgramLogSize");
+  decltype(&nvrtcGetProgramLog) log = functions("nvrtcGetProgramLog");
+  decltype(&nvrtcGetCUBINSize) cubin_size = functions("nvrtcGetCUBINSize");
+  decltype(&nvrtcGetCUBIN) cubin = functions("nvrtcGetCUBIN");
+  std::string error;  // empty when usable
   std::string version_text;
 };
 
@@ -59,25 +60,14 @@ void* open_library(std::string& error) {
 }
 
 Nvrtc open_nvrtc() {
-  Nvrtc api;
-  api.error.clear();
-  void* handle = open_library(api.error);
-  if (handle == nullptr) return api;
-  api.error.clear();
-  FunctionLookup functions([handle](const char* name) { return dlsym(handle, name); });
-  functions.get(api.version, "nvrtcVersion");
-  functions.get(api.error_string, "nvrtcGetErrorString");
-  functions.get(api.create, "nvrtcCreateProgram");
-  functions.get(api.destroy, "nvrtcDestroyProgram");
-  functions.get(api.compile, "nvrtcCompileProgram");
-  functions.get(api.log_size, "nvrtcGetProgramLogSize");
-  functions.get(api.log, "nvrtcGetProgramLog");
-  functions.get(api.cubin_size, "nvrtcGetCUBINSize");
-  functions.get(api.cubin, "nvrtcGetCUBIN");
-  if (!functions.missing().empty()) {
-    api.error = "NVRTC has no " + functions.missing();
-    return api;
-  }
+  std::string error;
+  void* const library = open_library(error);
+  Nvrtc api{FunctionLookup(library)};
+  if (library == nullptr)
+    api.error = error;
+  else if (const std::string& missing = api.functions.missing(); !missing.empty())
+    api.error = "NVRTC has no " + missing;
+  if (!api.error.empty()) return api;
   int major = 0, minor = 0;
   api.version(&major, &minor);
   api.version_text = std::to_string(major) + "." + std::to_string(minor);
