@@ -115,6 +115,15 @@ class Reader {
 
 }  // namespace
 
+Index index_of(const Value& v) {
+  if (v.kind == Value::Kind::kInteger) return v.integer;
+  if (v.kind == Value::Kind::kText) return v.text == "..." ? Index(ellipsis) : Index(newaxis);
+  const auto bound = [&](size_t k) {
+    return v.list.at(k).none() ? std::nullopt : std::optional(v.list[k].integer);
+  };
+  return Slice(bound(0), bound(1), bound(2).value_or(1));
+}
+
 CaseFile read_case_file(const std::string& path) {
   auto members = load_npz(path);
   CaseFile file;

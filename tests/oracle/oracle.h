@@ -23,7 +23,7 @@ struct Value {
   bool none() const { return kind == Kind::kNone; }
 };
 
-// An integer, "newaxis", "..." or [start, stop, step] as an index.
+// An integer, "newaxis", "..." or [start, stop, step], each of which may be none, as an index.
 Index index_of(const Value& value);
 
 // A view of one of the case's memory blocks.

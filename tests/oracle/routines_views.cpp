@@ -78,12 +78,6 @@ Array source_of(const Call& c, const Array& view, const Value& step) {
 
 }  // namespace
 
-Index index_of(const Value& v) {
-  if (v.kind == Value::Kind::kInteger) return v.integer;
-  if (v.kind == Value::Kind::kText) return v.text == "..." ? Index(ellipsis) : Index(newaxis);
-  return Slice(bound(v.list.at(0)), bound(v.list.at(1)), v.list.at(2).integer);
-}
-
 void add_views(Routines& r) {
   r["at"] = [](const Call& c) { return Results{c.array(0).at(indices_of(c.parameter("index")))}; };
   r["view"] = [](const Call& c) { return Results{c.array(0).view(*c.dtype())}; };

@@ -7,16 +7,6 @@ namespace catena::oracle {
 namespace {
 namespace F = catena::functions;
 
-// Each index is an integer, [start, stop, step] with numbers or nothing, "newaxis" or "...".
-Index index_of(const Value& v) {
-  if (v.kind == Value::Kind::kInteger) return v.integer;
-  if (v.kind == Value::Kind::kText) return v.text == "..." ? Index(ellipsis) : Index(newaxis);
-  const auto bound = [&](size_t k) {
-    return v.list.at(k).none() ? std::nullopt : std::optional(v.list[k].integer);
-  };
-  return Slice(bound(0), bound(1), bound(2).value_or(1));
-}
-
 PadMode pad_mode(const std::string& name) {
   if (name == "reflect") return PadMode::kReflect;
   if (name == "edge") return PadMode::kEdge;
