@@ -144,6 +144,9 @@ inline std::vector<int> ranks_not_started(const JobOutcome& job) {
 }
 
 inline bool all_started(const JobOutcome& job) { return ranks_not_started(job).empty(); }
+inline bool all_ended(const JobOutcome& job) {
+  return ranks_where(job, [](const RankOutcome& rank) { return !rank.end; }).empty();
+}
 inline bool none_started(const JobOutcome& job) {
   return ranks_not_started(job).size() == job.ranks.size();
 }

@@ -353,9 +353,7 @@ Verdict judge(const JobOutcome& job) {
   // mpirun ends the ranks and then itself when it gets SIGTERM, SIGINT or SIGHUP.
   if (job.ended_by_starter && job.starter_code >= 0 && job.starter_code < 128)
     return ended(Ending::starter_stopped, exit_code_of_starter(job));
-  const bool all_ended = std::all_of(job.ranks.begin(), job.ranks.end(),
-                                     [](const RankOutcome& rank) { return rank.end.has_value(); });
-  if (job.starter_code == 0 && all_ended) return {};
+  if (job.starter_code == 0 && all_ended(job)) return {};
   // The starter may have noticed that a host is gone before any rank did, without a word.
   const std::string silent = silent_unaccounted_host(job);
   return silent.empty() ? judge_starter(job) : ended(Ending::host_unaccounted, 1, silent);
