@@ -1,7 +1,6 @@
 #include "parallel/pipeline/step_runner.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "catena/array/creation.h"
