@@ -35,9 +35,9 @@ struct Hang {
   };
   Kind kind = Kind::starter_silent;
   int rank = -1;
-  std::string host;
+  std::string host = {};
   double seconds = 0;            // for how long
-  std::string operation;         // of a rank in a library: what the status board says
+  std::string operation = {};    // of a rank in a library: what the status board says
   int starter = 0;               // process number
   bool starter_stopped = false;  // by SIGSTOP
 
