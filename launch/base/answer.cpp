@@ -8,7 +8,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 
 #include "base/process.h"
 #include "base/text.h"
@@ -17,7 +16,6 @@ namespace catena::launch {
 namespace {
 
 [[noreturn]] void become(const std::vector<std::string>& words, int output) {
-  setpgid(0, 0);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -25,10 +23,7 @@ namespace {
   dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);
-  std::vector<char*> pointers;
-  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
-  pointers.push_back(nullptr);
-  execv(pointers[0], pointers.data());
+  execv(words[0].c_str(), argv_of(words).data());
   _exit(127);
 }
 
@@ -69,10 +64,8 @@ class Child {
 
 std::string answer_of(const std::vector<std::string>& words, double seconds) {
   Pipe output = make_pipe();
-  const pid_t pid = fork();
-  if (pid < 0) throw UserError(std::string("cannot fork: ") + std::strerror(errno), 126);
+  const pid_t pid = fork_group();
   if (pid == 0) become(words, output.write.get());
-  setpgid(pid, pid);  // as the child does; whoever comes first
   const Child child(pid);
   output.write.reset();
   std::string text;

@@ -1,13 +1,13 @@
 #include "base/process.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cerrno>
@@ -16,6 +16,8 @@
 #include <filesystem>
 #include <fstream>
 #include <system_error>
+
+#include "base/text.h"
 
 namespace catena::launch {
 namespace {
@@ -141,10 +143,28 @@ std::string read_some(Descriptor& source) {
 
 void set_nonblocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
-void start_detached(const std::vector<std::string>& words) {
+void poll_until(std::span<pollfd> sources, double deadline) {
+  const double wait = deadline - monotonic_seconds();
+  const int milliseconds = wait > 3600 ? -1 : std::max(0, static_cast<int>(wait * 1000) + 1);
+  poll(sources.data(), sources.size(), milliseconds);
+}
+
+std::vector<char*> argv_of(const std::vector<std::string>& words) {
   std::vector<char*> pointers;
   for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
   pointers.push_back(nullptr);
+  return pointers;
+}
+
+pid_t fork_group() {
+  const pid_t pid = fork();
+  if (pid < 0) throw UserError(std::string("cannot fork: ") + std::strerror(errno), 126);
+  setpgid(pid, pid);  // in both processes; whoever comes first
+  return pid;
+}
+
+void start_detached(const std::vector<std::string>& words) {
+  const std::vector<char*> pointers = argv_of(words);
   if (fork() != 0) return;
   setsid();
   sigset_t none;

@@ -1,11 +1,13 @@
 // Thin wrappers around the system calls that the launcher and the rank process share.
 #pragma once
 
+#include <poll.h>
+
 #include <csignal>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -74,9 +76,19 @@ double monotonic_seconds();
 
 void set_nonblocking(int fd);
 
+constexpr double kNever = 1e18;  // as a time of monotonic_seconds()
+// poll() that returns at that time at the latest.
+void poll_until(std::span<pollfd> sources, double deadline);
+
 // What can be read at once, at most 64 KiB; "" when nothing can. Closes the descriptor at the end
 // of its input, which for a terminal is an error.
 std::string read_some(Descriptor& source);
+
+// What execv and execvp take; refers to the words.
+std::vector<char*> argv_of(const std::vector<std::string>& words);
+
+// fork(), whose child is the head of its own process group. Throws UserError.
+pid_t fork_group();
 
 // Starts a program, the first of `words` is its path, that nobody waits for. It has no output, is
 // in a session of its own and takes all signals.

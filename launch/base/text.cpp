@@ -30,6 +30,14 @@ std::vector<std::string> split_words(std::string_view text) {
   return words;
 }
 
+std::vector<std::string> take_lines(std::string& rest, std::string_view bytes) {
+  rest += bytes;
+  std::vector<std::string> lines = split(rest, '\n');
+  rest = std::move(lines.back());
+  lines.pop_back();
+  return lines;
+}
+
 std::string_view trim(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r\n";
   const std::size_t begin = text.find_first_not_of(kBlanks);

@@ -24,6 +24,8 @@ class UserError : public std::runtime_error {
 
 std::vector<std::string> split(std::string_view text, char separator);
 std::vector<std::string> split_words(std::string_view text);  // at any run of blanks
+// Adds bytes to `rest` and takes its whole lines off, which come without their ends.
+std::vector<std::string> take_lines(std::string& rest, std::string_view bytes);
 std::string_view trim(std::string_view text);
 bool contains_any(const std::string& text, std::span<const char* const> phrases);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);

@@ -114,13 +114,6 @@ class ScopedEnvironment {
   ScopedEnvironment& operator=(const ScopedEnvironment&) = delete;
 
  private:
-  static void put(const EnvSetting& setting) {
-    if (setting.value)
-      setenv(setting.name.c_str(), setting.value->c_str(), 1);
-    else
-      unsetenv(setting.name.c_str());
-  }
-
   std::vector<EnvSetting> before_;
 };
 

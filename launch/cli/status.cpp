@@ -6,13 +6,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <optional>
 
 #include "base/text.h"
 #include "catena/core/printable.h"
+#include "core/read_file.h"
 #include "job/job_states.h"
 #include "status/status_board.h"
 #include "wire/board_name.h"
@@ -31,12 +30,6 @@ struct RunningJob {
   std::optional<comm::StatusBoard> board;
 };
 
-// "" for a process that has ended meanwhile.
-std::string contents(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 bool is_own_process(const fs::path& process) {
   struct stat status {};
   return stat(process.c_str(), &status) == 0 && status.st_uid == geteuid();
@@ -44,7 +37,8 @@ bool is_own_process(const fs::path& process) {
 
 // Empty when the process is no rank process.
 std::optional<JobSpec> job_of_process(const fs::path& process) {
-  std::string bytes = contents(process / "cmdline");
+  std::string bytes;  // none where the process has ended meanwhile
+  read_file((process / "cmdline").string(), bytes);
   if (bytes.empty()) return std::nullopt;
   bytes.pop_back();
   std::vector<std::string> words = split(bytes, '\0');

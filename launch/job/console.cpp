@@ -14,13 +14,7 @@ void Console::add(int rank, Stream stream, std::string_view bytes) {
   const bool rank0_output = rank == 0 && stream == Stream::output;
   if (rank0_output && terminal_) return add_raw(bytes);
   std::string& rest = unfinished_[{rank, stream}];
-  rest += bytes;
-  std::size_t begin = 0;
-  for (std::size_t end = rest.find('\n'); end != std::string::npos; end = rest.find('\n', begin)) {
-    print_line(rank, stream, std::string_view(rest).substr(begin, end - begin));
-    begin = end + 1;
-  }
-  rest.erase(0, begin);
+  for (const std::string& line : take_lines(rest, bytes)) print_line(rank, stream, line);
   if (rest.size() < kLongLine) return;
   if (rank0_output)
     write_(Stream::output, rest);

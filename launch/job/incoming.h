@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/program_digest.h"
+#include "base/text.h"
 #include "wire/rank_report.h"
 
 namespace catena::launch {
@@ -18,7 +19,12 @@ namespace catena::launch {
 class ReportLines {
  public:
   // The reports that are complete with these bytes.
-  std::vector<RankReport> feed(int rank, std::string_view bytes);
+  std::vector<RankReport> feed(int rank, std::string_view bytes) {
+    std::vector<RankReport> reports;
+    for (const std::string& line : take_lines(partial_[rank], bytes))
+      reports.push_back(parse_rank_report(line));
+    return reports;
+  }
 
  private:
   std::map<int, std::string> partial_;
@@ -33,8 +39,18 @@ class StarterLines {
 
   // Forgets what is held, and holds what comes.
   void hold() { held_.emplace(); }
-  void release();
-  void add(std::string_view line);
+  void release() {
+    if (!held_) return;
+    const std::vector<std::string> lines = std::move(*held_);
+    held_.reset();
+    for (const std::string& line : lines) on_line_(line);
+  }
+  void add(std::string_view line) {
+    if (held_)
+      held_->emplace_back(line);
+    else
+      on_line_(line);
+  }
 
  private:
   OnLine on_line_;
@@ -45,7 +61,14 @@ class StarterLines {
 class HostDigests {
  public:
   // A host's, if the report has them; what differs from another host's.
-  std::optional<FileDifference> add(const StartReport& start);
+  std::optional<FileDifference> add(const StartReport& start) {
+    if (start.digests.empty()) return std::nullopt;
+    by_host_[start.host] = start.digests;
+    const auto& [first_host, first] = *by_host_.begin();
+    for (const auto& [host, digests] : by_host_)
+      if (auto difference = find_difference(first_host, first, host, digests)) return difference;
+    return std::nullopt;
+  }
 
  private:
   std::map<std::string, Digests> by_host_;

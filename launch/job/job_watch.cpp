@@ -60,11 +60,9 @@ void JobWatch::note_operations(std::vector<RankOutcome>& ranks, const StatusBoar
 }
 
 Hang JobWatch::describe_starter(int starter, double seconds) {
-  Hang hang;
-  hang.seconds = seconds;
-  hang.starter = starter;
-  hang.starter_stopped = is_stopped(comm::process_state(starter));
-  return hang;
+  return {.seconds = seconds,
+          .starter = starter,
+          .starter_stopped = is_stopped(comm::process_state(starter))};
 }
 
 std::optional<Hang> JobWatch::find_stopped_starter(int starter, const std::string& operation) {

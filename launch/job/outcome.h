@@ -35,9 +35,9 @@ struct Hang {
   };
   Kind kind = Kind::starter_silent;
   int rank = -1;
-  std::string host;
+  std::string host = {};
   double seconds = 0;            // for how long
-  std::string operation;         // of a rank in a library: what the status board says
+  std::string operation = {};    // of a rank in a library: what the status board says
   int starter = 0;               // process number
   bool starter_stopped = false;  // by SIGSTOP
 
@@ -144,6 +144,9 @@ inline std::vector<int> ranks_not_started(const JobOutcome& job) {
 }
 
 inline bool all_started(const JobOutcome& job) { return ranks_not_started(job).empty(); }
+inline bool all_ended(const JobOutcome& job) {
+  return ranks_where(job, [](const RankOutcome& rank) { return !rank.end; }).empty();
+}
 inline bool none_started(const JobOutcome& job) {
   return ranks_not_started(job).size() == job.ranks.size();
 }

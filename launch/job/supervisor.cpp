@@ -51,7 +51,6 @@ constexpr double kDrain = 0.5;  // for a reader that does not read, after a sign
 constexpr double kRetry = 2.0;  // between attempts to reach hosts that do not answer yet
 // How long output is read after the starter has ended, should something keep its pipes open.
 constexpr double kReadAfterEnd = 1.0;
-constexpr double kNever = 1e18;
 
 class Supervisor {
  public:
@@ -83,7 +82,7 @@ class Supervisor {
   void give_up(GivenUp why);
   const comm::StatusBoard* board() const { return board_ ? &*board_ : nullptr; }
   void stop_at_once();
-  void signal_all(int signal);
+  void signal_all(int here, int by_starter);
   void signal_local(int signal);
   void let_go();
   void enforce_stop();
@@ -256,9 +255,7 @@ void Supervisor::pump() {
                                     {reading ? error_.get() : -1, readable, 0},
                                     {reading ? pipe_.reader().get() : -1, readable, 0},
                                     {output_queue_.fd(), POLLOUT, 0}}};
-  const double wait = next_deadline() - monotonic_seconds();
-  poll(sources.data(), sources.size(),
-       wait > 3600 ? -1 : std::max(0, static_cast<int>(wait * 1000) + 1));
+  poll_until(sources, next_deadline());
   if (sources[1].revents) messages_->feed(read_some(output_));
   if (sources[2].revents) frames_.feed(read_some(error_));
   if (sources[3].revents) pipe_frames_.feed(read_some(pipe_.reader()));
@@ -367,8 +364,7 @@ void Supervisor::take(const EndReport& end) {
   if (end.rank < 0 || end.rank >= spec_.ranks) return;
   outcome_.ranks[static_cast<std::size_t>(end.rank)].end = end;
   other_states_.note_end(end.rank, !failed(end));
-  if (std::all_of(outcome_.ranks.begin(), outcome_.ranks.end(),
-                  [](const RankOutcome& rank) { return rank.end.has_value(); })) {
+  if (all_ended(outcome_)) {
     all_ended_ = monotonic_seconds();
     if (stop_time_ != 0) let_go();
   }
@@ -454,15 +450,12 @@ void Supervisor::stop() {
   if (outcome_.silences_time == 0) note_silences();
   repeat_stop_at_ = stop_time_ + kRepeatStop;
   start_deadline_ = kNever;
-  signal_all(SIGALRM);
+  signal_all(SIGALRM, SIGALRM);
   if (all_ended_ != kNever) let_go();
 }
 
 // All ranks have said how they ended, and none has to wait for others any more.
-void Supervisor::let_go() {
-  signal_local(SIGQUIT);
-  if (!starter_ended_) rank_signals_.send_by_starter(starter_pid_, SIGALRM);
-}
+void Supervisor::let_go() { signal_all(SIGQUIT, SIGALRM); }
 
 // A second Ctrl-C.
 void Supervisor::stop_at_once() {
@@ -472,9 +465,9 @@ void Supervisor::stop_at_once() {
 
 // Rank processes of this host are notified directly, because the starter may be stuck. If there are
 // others, or some whose whereabouts are unknown, the starter also hands the signal on to all.
-void Supervisor::signal_all(int signal) {
-  signal_local(signal);
-  if (!starter_ended_) rank_signals_.send_by_starter(starter_pid_, signal);
+void Supervisor::signal_all(int here, int by_starter) {
+  signal_local(here);
+  if (!starter_ended_) rank_signals_.send_by_starter(starter_pid_, by_starter);
 }
 
 void Supervisor::signal_local(int signal) {
@@ -487,7 +480,7 @@ void Supervisor::enforce_stop() {
   // mpirun forgets signals that come while it is still starting ranks; srun may be slow.
   if (monotonic_seconds() >= repeat_stop_at_ && !rank_signals_.all_here()) {
     repeat_stop_at_ = monotonic_seconds() + std::max(kRepeatStop, waited);
-    signal_all(SIGALRM);
+    signal_all(SIGALRM, SIGALRM);
   }
   if (waited >= spec_.grace_seconds() + kKillRankProcesses && !killed_rank_processes_) {
     killed_rank_processes_ = true;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <optional>
+#include <utility>
 
 #include "base/text.h"
 
@@ -117,18 +118,14 @@ std::string unaccounted_host(const JobOutcome& job) {
 // The other host that stopped answering before anything else went wrong; `first_failure` is when a
 // rank failed of its own accord (wall clock, ns; 0: none did).
 std::optional<Verdict> judge_silence(const JobOutcome& job, std::uint64_t first_failure) {
-  Verdict verdict;
-  verdict.ending = Ending::host_silent;
-  verdict.exit_code = 1;
-  if (job.hang && job.hang->kind == Hang::Kind::host_silent) {
-    verdict.host = job.hang->host;
-    verdict.seconds = job.hang->seconds;
-    return verdict;
-  }
-  verdict.host = longest_silent(job, first_failure);
-  if (verdict.host.empty()) return std::nullopt;
-  verdict.seconds = job.silences.at(verdict.host);
-  return verdict;
+  const auto silent = [](const std::string& host, double seconds) {
+    return Verdict{.ending = Ending::host_silent, .exit_code = 1, .host = host, .seconds = seconds};
+  };
+  if (job.hang && job.hang->kind == Hang::Kind::host_silent)
+    return silent(job.hang->host, job.hang->seconds);
+  const std::string host = longest_silent(job, first_failure);
+  if (host.empty()) return std::nullopt;
+  return silent(host, job.silences.at(host));
 }
 
 // The host whose daemon ended, or whose connection did, in the middle of the job; "": none.
@@ -145,13 +142,12 @@ std::string silent_unaccounted_host(const JobOutcome& job) {
   return silence == job.final_silences.end() || silence->second < kMissingReport ? "" : host;
 }
 
+Verdict ended(Ending ending, int exit_code, const std::string& host = "") {
+  return {.ending = ending, .exit_code = exit_code, .host = host};
+}
+
 Verdict rank_failed(int rank, Cause cause, int exit_code) {
-  Verdict verdict;
-  verdict.ending = Ending::rank_failed;
-  verdict.rank = rank;
-  verdict.cause = cause;
-  verdict.exit_code = exit_code;
-  return verdict;
+  return {.ending = Ending::rank_failed, .exit_code = exit_code, .rank = rank, .cause = cause};
 }
 
 Verdict judge_own_failure(const JobOutcome& job, int rank) {
@@ -261,13 +257,12 @@ std::optional<Verdict> find_culprit(const JobOutcome& job) {
 // Ranks saw that others did not come, and nobody knows whose fault it is: not that of the rank that
 // noticed first.
 Verdict judge_unknown(const JobOutcome& job, int victim) {
-  Verdict verdict;
-  verdict.noticed_by = victim;
-  verdict.host = silent_unaccounted_host(job);
-  const bool named = !verdict.host.empty();
-  verdict.ending = named ? Ending::host_unaccounted : Ending::culprit_unknown;
-  verdict.exit_code = named ? 1 : exit_code_of_victims(job, victim);
-  return verdict;
+  const std::string host = silent_unaccounted_host(job);
+  const bool named = !host.empty();
+  return {.ending = named ? Ending::host_unaccounted : Ending::culprit_unknown,
+          .exit_code = named ? 1 : exit_code_of_victims(job, victim),
+          .noticed_by = victim,
+          .host = host};
 }
 
 // Where the job has failed, whatever the starter says.
@@ -277,29 +272,13 @@ int exit_code_of_starter(const JobOutcome& job) {
 }
 
 Verdict judge_starter(const JobOutcome& job) {
-  Verdict verdict;
-  if (!job.findings.broken_host.empty()) {
-    verdict.ending = Ending::launcher_missing;
-    verdict.exit_code = 127;
-    verdict.host = job.findings.broken_host;
-    return verdict;
-  }
-  verdict.hosts = silent_hosts(job);
-  const bool killed = job.starter_code < 0;
-  verdict.ending = !verdict.hosts.empty() ? Ending::hosts_unreached
-                   : killed               ? Ending::starter_killed
-                                          : Ending::starter_failed;
+  if (const std::string& host = job.findings.broken_host; !host.empty())
+    return ended(Ending::launcher_missing, 127, host);
   // The exit codes of a mpirun that misses a host are a matter of chance.
-  verdict.exit_code = killed || !verdict.hosts.empty() ? 1 : exit_code_of_starter(job);
-  return verdict;
-}
-
-Verdict ended(Ending ending, int exit_code, const std::string& host = "") {
-  Verdict verdict;
-  verdict.ending = ending;
-  verdict.exit_code = exit_code;
-  verdict.host = host;
-  return verdict;
+  if (auto hosts = silent_hosts(job); !hosts.empty())
+    return {.ending = Ending::hosts_unreached, .exit_code = 1, .hosts = std::move(hosts)};
+  if (job.starter_code < 0) return ended(Ending::starter_killed, 1);
+  return ended(Ending::starter_failed, exit_code_of_starter(job));
 }
 
 // It kills programs and rank processes one after the other, so that some of these can still report.
@@ -353,9 +332,7 @@ Verdict judge(const JobOutcome& job) {
   // mpirun ends the ranks and then itself when it gets SIGTERM, SIGINT or SIGHUP.
   if (job.ended_by_starter && job.starter_code >= 0 && job.starter_code < 128)
     return ended(Ending::starter_stopped, exit_code_of_starter(job));
-  const bool all_ended = std::all_of(job.ranks.begin(), job.ranks.end(),
-                                     [](const RankOutcome& rank) { return rank.end.has_value(); });
-  if (job.starter_code == 0 && all_ended) return {};
+  if (job.starter_code == 0 && all_ended(job)) return {};
   // The starter may have noticed that a host is gone before any rank did, without a word.
   const std::string silent = silent_unaccounted_host(job);
   return silent.empty() ? judge_starter(job) : ended(Ending::host_unaccounted, 1, silent);

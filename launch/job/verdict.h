@@ -41,9 +41,9 @@ struct Verdict {
   int rank = -1;
   Cause cause = Cause::ended;
   int noticed_by = -1;  // -1: no rank did
-  std::string host;
-  double seconds = 0;              // host_silent: for how long
-  std::vector<std::string> hosts;  // hosts_unreached
+  std::string host = {};
+  double seconds = 0;                   // host_silent: for how long
+  std::vector<std::string> hosts = {};  // hosts_unreached
 };
 
 Verdict judge(const JobOutcome& job);

@@ -51,14 +51,8 @@ void LogFile::open(const std::string& path, const std::string& host) {
 void LogFile::add(Stream stream, std::string_view bytes) {
   if (!file_.open()) return;
   std::string& rest = unfinished_[stream == Stream::output ? 0 : 1];
-  rest += bytes;
   std::string lines;
-  std::size_t begin = 0;
-  for (std::size_t end = rest.find('\n'); end != std::string::npos; end = rest.find('\n', begin)) {
-    lines.append(shown_of_line(std::string_view(rest).substr(begin, end - begin))).append("\n");
-    begin = end + 1;
-  }
-  rest.erase(0, begin);
+  for (const std::string& line : take_lines(rest, bytes)) lines += shown_of_line(line) + "\n";
   // A bar is drawn for hours, and a line without end is written in pieces.
   constexpr std::size_t kLongLine = 64 * 1024;
   if (rest.size() > kLongLine) rest = shown_of_line(rest);

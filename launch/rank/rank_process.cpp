@@ -14,19 +14,16 @@
 #include <filesystem>
 #include <optional>
 #include <thread>
-#include <vector>
 
 #include "base/process.h"
-#include "base/program.h"
 #include "base/program_digest.h"
 #include "base/text.h"
 #include "rank/daemon_end.h"
 #include "rank/exception_text.h"
 #include "rank/log_file.h"
+#include "rank/program_process.h"
 #include "rank/rank_channel.h"
 #include "rank/rank_identity.h"
-#include "rank/shared_memory.h"
-#include "rank/terminal.h"
 #include "status/status_board.h"
 #include "wire/board_name.h"
 #include "wire/job_words.h"
@@ -54,7 +51,6 @@ constexpr double kDrain = 2.0, kDrainOfMpirun = 0.3;
 constexpr double kOutputAfterEnd = 0.6;
 constexpr double kBeat = 1.0;  // between signs of life
 constexpr int kBeatsPerState = 2;
-constexpr double kNever = 1e18;
 constexpr std::size_t kTailBytes = 2000;
 
 class RankProcess {
@@ -72,7 +68,6 @@ class RankProcess {
   void open_board();
   void open_log();
   void start();
-  [[noreturn]] void become_program(int output, int error, int failed);
   void pump();
   void add_to_log(Stream stream, std::string_view text);
   void show_life();
@@ -92,7 +87,8 @@ class RankProcess {
   void linger();
   void wait_for_others();
   int fail_to_start(const UserError& error);
-  void signal_program(int signal) const { kill(-program_pid_, signal); }
+  template <typename Done, typename Take>
+  void await_signals(double seconds, Done done, Take take);
   double next_deadline() const;
 
   JobSpec spec_;
@@ -105,9 +101,7 @@ class RankProcess {
   LogFile log_;
   EndReport end_;
   std::string tail_;  // of the program's standard error
-  Descriptor output_;
-  Descriptor error_;
-  pid_t program_pid_ = -1;
+  ProgramProcess program_;
   bool ended_ = false;
   bool mpirun_ends_ = false;
   bool told_ = false;         // to end, by the launcher or mpirun: they know
@@ -134,7 +128,7 @@ int RankProcess::run() {
   } catch (const UserError& error) {
     return fail_to_start(error);
   }
-  while (!(ended_ && !output_.open() && !error_.open())) pump();
+  while (!(ended_ && program_.is_silent())) pump();
   end_group();
   if (end_.signal != 0 || end_.exit_code != 0) remove_shared_memory(identity_.local_rank);
   log_.finish();
@@ -228,46 +222,11 @@ int RankProcess::fail_to_start(const UserError& error) {
 }
 
 void RankProcess::start() {
-  const bool terminal = identity_.rank == 0 && !spec_.terminal.empty();
-  Pipe output = terminal ? open_terminal(spec_.terminal) : make_pipe();
-  Pipe error = make_pipe();
-  Pipe failed = make_pipe();  // closed by a successful exec
-  program_pid_ = fork();
-  if (program_pid_ < 0) throw UserError(std::string("cannot fork: ") + std::strerror(errno), 126);
-  if (program_pid_ == 0) become_program(output.write.get(), error.write.get(), failed.write.get());
-  setpgid(program_pid_, program_pid_);  // as the child does; whoever comes first
-  failed.write.reset();
-  int reason = 0;
-  if (read(failed.read.get(), &reason, sizeof(reason)) == sizeof(reason)) {
-    waitpid(program_pid_, nullptr, 0);
-    throw UserError("cannot start '" + spec_.program.front() + "' on host " + identity_.host +
-                        ": " + why_not_started(spec_.program.front(), reason),
-                    reason == ENOENT ? 127 : 126);
-  }
-  if (board_) {
-    comm::StatusSlot slot = board_->slot(identity_.local_rank);
-    slot.set_identity(identity_.rank, program_pid_, identity_.host);
-    if (board_->read(identity_.local_rank).phase == Phase::empty) slot.set_phase(Phase::launched);
-  }
-  output_ = std::move(output.read);
-  error_ = std::move(error.read);
-  set_nonblocking(output_.get());
-  set_nonblocking(error_.get());
-}
-
-void RankProcess::become_program(int output, int error, int failed) {
-  setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  signals_.restore_in_child();
-  dup2(output, STDOUT_FILENO);
-  dup2(error, STDERR_FILENO);
-  std::vector<char*> words;
-  for (std::string& word : spec_.program) words.push_back(word.data());
-  words.push_back(nullptr);
-  execvp(words[0], words.data());
-  const int reason = errno;
-  if (write(failed, &reason, sizeof(reason)) < 0) _exit(125);
-  _exit(127);
+  program_ = start_program(spec_, identity_, signals_);
+  if (!board_) return;
+  comm::StatusSlot slot = board_->slot(identity_.local_rank);
+  slot.set_identity(identity_.rank, program_.pid, identity_.host);
+  if (board_->read(identity_.local_rank).phase == Phase::empty) slot.set_phase(Phase::launched);
 }
 
 double RankProcess::next_deadline() const {
@@ -278,16 +237,14 @@ double RankProcess::next_deadline() const {
 void RankProcess::pump() {
   const short readable = channel_.full() ? 0 : POLLIN;
   std::array<pollfd, 4> sources = {{{signals_.fd(), POLLIN, 0},
-                                    {output_.get(), readable, 0},
-                                    {error_.get(), readable, 0},
+                                    {program_.output.get(), readable, 0},
+                                    {program_.error.get(), readable, 0},
                                     {channel_.pending() ? channel_.fd() : -1, POLLOUT, 0}}};
-  const double wait = next_deadline() - monotonic_seconds();
-  const int milliseconds = wait > 3600 ? -1 : std::max(0, static_cast<int>(wait * 1000) + 1);
-  poll(sources.data(), sources.size(), milliseconds);
+  poll_until(sources, next_deadline());
   channel_.flush();
   if (!readable && ended_ && !is_urgent()) give_up_at_ = monotonic_seconds() + kOutputAfterEnd;
-  if (readable && sources[1].revents) read_from(output_, Stream::output);
-  if (readable && sources[2].revents) read_from(error_, Stream::error);
+  if (readable && sources[1].revents) read_from(program_.output, Stream::output);
+  if (readable && sources[2].revents) read_from(program_.error, Stream::error);
   if (sources[0].revents) handle_signals();
   if (monotonic_seconds() >= terminate_at_) {
     terminate_at_ = kNever;
@@ -295,7 +252,7 @@ void RankProcess::pump() {
   }
   if (monotonic_seconds() >= kill_at_) {
     kill_at_ = kNever;
-    signal_program(SIGKILL);
+    program_.signal(SIGKILL);
   }
   if (monotonic_seconds() >= next_beat_) {
     next_beat_ = monotonic_seconds() + kBeat;
@@ -303,8 +260,8 @@ void RankProcess::pump() {
     watch_parent();
   }
   if (monotonic_seconds() >= give_up_at_) {
-    output_.reset();
-    error_.reset();
+    program_.output.reset();
+    program_.error.reset();
   }
 }
 
@@ -369,9 +326,9 @@ void RankProcess::handle_signals() {
       mpirun_ends_ = !spec_.by_srun;
       begin_stop(mpirun_ends_ ? spec_.grace.value_or(kGraceOfMpirun) : spec_.grace_seconds());
     } else if (signal == SIGUSR1) {
-      signal_handlers(program_pid_, signal);  // of others it would be the end
+      signal_handlers(program_.pid, signal);  // of others it would be the end
     } else if (signal == SIGUSR2) {
-      signal_program(signal);
+      program_.signal(signal);
     }
   }
 }
@@ -408,14 +365,14 @@ void RankProcess::begin_stop(double grace) {
 
 void RankProcess::terminate() {
   if (ended_) return;
-  signal_program(SIGTERM);
-  signal_program(SIGCONT);
+  program_.signal(SIGTERM);
+  program_.signal(SIGCONT);
 }
 
 void RankProcess::reap() {
   int status = 0;
   for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG)) {
-    if (pid != program_pid_) continue;  // an orphan of the program
+    if (pid != program_.pid) continue;  // an orphan of the program
     end_.end_time = wall_ns();
     end_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
     end_.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -426,7 +383,7 @@ void RankProcess::reap() {
     const bool well = end_.exit_code == 0 && end_.signal == 0;
     if (board_)
       board_->slot(identity_.local_rank).set_phase(well ? Phase::finished : Phase::failed);
-    signal_program(SIGTERM);
+    program_.signal(SIGTERM);
     kill_at_ = monotonic_seconds() + 0.3;
     give_up_at_ = monotonic_seconds() + kOutputAfterEnd;
   }
@@ -449,7 +406,7 @@ void RankProcess::note_silent_leave() {
 // the group and have become children of this one.
 void RankProcess::end_group() {
   describe_end();
-  signal_program(SIGKILL);
+  program_.signal(SIGKILL);
   kill_children();
 }
 
@@ -493,19 +450,26 @@ void RankProcess::describe_end() {
   end_.last_lines = last_lines_of(tail_, kTailBytes);
 }
 
+// Waits until it is done, for so many seconds at most, and takes the signals that come.
+template <typename Done, typename Take>
+void RankProcess::await_signals(double seconds, Done done, Take take) {
+  const double deadline = monotonic_seconds() + seconds;
+  while (!done() && monotonic_seconds() < deadline) {
+    pollfd source{signals_.fd(), POLLIN, 0};
+    poll(&source, 1, 100);
+    for (int signal = signals_.next(); signal != 0; signal = signals_.next()) take(signal);
+  }
+}
+
 // Waits for the launcher to act on the failure. If this process ended now, mpirun would end the
 // others, which takes longer. Without an order from the launcher that is what happens.
 void RankProcess::linger() {
-  const double deadline = monotonic_seconds() + kLinger;
-  while (monotonic_seconds() < deadline) {
-    pollfd source{signals_.fd(), POLLIN, 0};
-    poll(&source, 1, 100);
-    for (int signal = signals_.next(); signal != 0; signal = signals_.next()) {
-      let_go_ = let_go_ || signal == SIGQUIT || signal == SIGTERM;
-      told_ = told_ || let_go_ || signal == SIGALRM || signal == kStopOfSlurm;
-    }
-    if (told_) return;
-  }
+  const auto take = [this](int signal) {
+    let_go_ = let_go_ || signal == SIGQUIT || signal == SIGTERM;
+    told_ = told_ || let_go_ || signal == SIGALRM || signal == kStopOfSlurm;
+  };
+  await_signals(
+      kLinger, [this] { return told_; }, take);
 }
 
 // An mpirun that sees a process go whose program has not come to MPI_Finalize ends all others, and
@@ -513,16 +477,13 @@ void RankProcess::linger() {
 // until the launcher has heard of all, and sends a further signal.
 void RankProcess::wait_for_others() {
   if (!told_ || mpirun_ends_ || spec_.by_srun) return;
-  const double deadline = monotonic_seconds() + spec_.grace_seconds() + kForOthers;
-  while (!let_go_ && monotonic_seconds() < deadline) {
-    pollfd source{signals_.fd(), POLLIN, 0};
-    poll(&source, 1, 100);
-    for (int signal = signals_.next(); signal != 0; signal = signals_.next()) {
-      // The word to stop comes once from a launcher on this host; mpirun repeats it.
-      const bool is_word = signal == SIGQUIT || (signal == SIGALRM && !channel_.direct());
-      let_go_ = let_go_ || is_word || signal == SIGTERM || signal == SIGHUP;
-    }
-  }
+  const auto take = [this](int signal) {
+    // The word to stop comes once from a launcher on this host; mpirun repeats it.
+    const bool is_word = signal == SIGQUIT || (signal == SIGALRM && !channel_.direct());
+    let_go_ = let_go_ || is_word || signal == SIGTERM || signal == SIGHUP;
+  };
+  await_signals(
+      spec_.grace_seconds() + kForOthers, [this] { return let_go_; }, take);
 }
 
 }  // namespace

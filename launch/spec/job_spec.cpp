@@ -9,6 +9,13 @@ extern char** environ;
 
 namespace catena::launch {
 
+void put(const EnvSetting& setting) {
+  if (setting.value)
+    setenv(setting.name.c_str(), setting.value->c_str(), 1);
+  else
+    unsetenv(setting.name.c_str());
+}
+
 std::string to_text(const Devices& devices) {
   if (devices.kind == Devices::Kind::automatic) return "auto";
   if (devices.kind == Devices::Kind::cpu) return "cpu";

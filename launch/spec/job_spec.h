@@ -18,6 +18,8 @@ struct EnvSetting {
   std::optional<std::string> value;  // empty: hand on the current one
   bool operator==(const EnvSetting&) const = default;
 };
+// In this process; without a value the variable goes.
+void put(const EnvSetting& setting);
 
 // What the ranks compute on.
 struct Devices {

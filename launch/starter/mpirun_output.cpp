@@ -92,10 +92,7 @@ std::string word_after(const std::string& text, const std::string& phrase) {
 }  // namespace
 
 void MpirunOutput::feed(std::string_view bytes) {
-  rest_ += bytes;
-  for (std::size_t end = rest_.find('\n'); end != std::string::npos; end = rest_.find('\n')) {
-    std::string line = rest_.substr(0, end);
-    rest_.erase(0, end + 1);
+  for (std::string& line : take_lines(rest_, bytes)) {
     if (line.ends_with('\r')) line.pop_back();
     take_line(line);
   }

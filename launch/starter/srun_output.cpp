@@ -51,12 +51,7 @@ std::optional<int> whole_number_after(const std::string& text, const std::string
 }  // namespace
 
 void SrunOutput::feed(std::string_view bytes) {
-  rest_ += bytes;
-  for (std::size_t end = rest_.find('\n'); end != std::string::npos; end = rest_.find('\n')) {
-    const std::string line = rest_.substr(0, end);
-    rest_.erase(0, end + 1);
-    take_line(line);
-  }
+  for (const std::string& line : take_lines(rest_, bytes)) take_line(line);
 }
 
 // A step that is cancelled loses all its tasks at once; where one of them has failed, the others

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "spec/job_spec.h"
+
 namespace catena::launch {
 
 inline constexpr const char* kBoardPrefix = "/catena-board-";
@@ -15,7 +17,10 @@ inline constexpr const char* kBoardPrefix = "/catena-board-";
 inline constexpr const char* kBoardKey = "CATENA_BOARD_KEY";
 
 // Gives this process, and what it starts from then on, a new one.
-void set_new_board_key();
+inline void set_new_board_key() {
+  const std::string key = new_job_id() + new_job_id() + new_job_id() + new_job_id();
+  setenv(kBoardKey, key.c_str(), 1);
+}
 
 inline std::string board_name(const std::string& job) {
   const char* key = std::getenv(kBoardKey);

@@ -2,7 +2,6 @@
 #include "catena/autograd/variable.h"
 
 #include <ostream>
-#include <unordered_set>
 #include <vector>
 
 #include "autograd/contribute.h"

@@ -66,6 +66,17 @@ int64_t piece_of(const char* who, const Array& x, int pieces) {
   return x.shape()[0] / pieces;
 }
 
+// Of calls with the elements of `x`, and for some a root or a peer; and of those that reduce.
+CallSignature signature_of(CommOp op, const Array& x, int root = -1, const CallTag& tag = {}) {
+  return {.op = op, .dtype = x.dtype(), .root = root, .count = x.size(), .tag = tag};
+}
+CallSignature signature_of(CommOp op, const Reduce& reduce, const Array& x, int root = -1,
+                           const CallTag& tag = {}) {
+  CallSignature call = signature_of(op, x, root, tag);
+  call.reduction = reduce.kind;
+  return call;
+}
+
 }  // namespace
 
 void Communicator::check_array(const char* who, const Array& a) const {
@@ -97,10 +108,7 @@ Array Communicator::all_reduce(const Array& x, const Reduce& op, const OptionalA
   Array result = output_of(kWho, out, x.shape(), x);
   check_overlap(kWho, x, result, 0, 0);
   Request request{.who = kWho,
-                  .call = {.op = CommOp::kAllReduce,
-                           .dtype = x.dtype(),
-                           .reduction = op.kind,
-                           .count = x.size()},
+                  .call = signature_of(CommOp::kAllReduce, op, x),
                   .weight = op.weight,
                   .input = x,
                   .output = std::move(result)};
@@ -118,11 +126,7 @@ Array Communicator::reduce(const Array& x, const Reduce& op, int root, const Opt
     check_overlap(kWho, x, result, 0, 0);
   }
   Request request{.who = kWho,
-                  .call = {.op = CommOp::kReduce,
-                           .dtype = x.dtype(),
-                           .reduction = op.kind,
-                           .root = root,
-                           .count = x.size()},
+                  .call = signature_of(CommOp::kReduce, op, x, root),
                   .weight = op.weight,
                   .input = x,
                   .output = result};
@@ -137,10 +141,7 @@ Array Communicator::reduce_scatter(const Array& x, const Reduce& op, const Optio
   const Array result = output_of(kWho, out, shape, x);
   check_overlap(kWho, x, result, rank() * result.nbytes(), 0);
   Request request{.who = kWho,
-                  .call = {.op = CommOp::kReduceScatter,
-                           .dtype = x.dtype(),
-                           .reduction = op.kind,
-                           .count = result.size()},
+                  .call = signature_of(CommOp::kReduceScatter, op, result),
                   .weight = op.weight,
                   .input = x,
                   .output = result};
@@ -153,10 +154,8 @@ Array Communicator::all_gather(const Array& x, const OptionalArray& out) {
   const Shape shape = with_first_axis(x, first_axis(x) * size());
   const Array result = output_of(kWho, out, shape, x);
   check_overlap(kWho, x, result, 0, rank() * x.nbytes());
-  Request request{.who = kWho,
-                  .call = {.op = CommOp::kAllGather, .dtype = x.dtype(), .count = x.size()},
-                  .input = x,
-                  .output = result};
+  Request request{
+      .who = kWho, .call = signature_of(CommOp::kAllGather, x), .input = x, .output = result};
   return submit(request);
 }
 
@@ -171,10 +170,7 @@ Array Communicator::gather(const Array& x, int root, const OptionalArray& out) {
     check_overlap(kWho, x, result, 0, rank() * x.nbytes());
   }
   Request request{
-      .who = kWho,
-      .call = {.op = CommOp::kGather, .dtype = x.dtype(), .root = root, .count = x.size()},
-      .input = x,
-      .output = result};
+      .who = kWho, .call = signature_of(CommOp::kGather, x, root), .input = x, .output = result};
   return submit(request);
 }
 
@@ -184,9 +180,7 @@ Array Communicator::broadcast(const Array& x, int root, const OptionalArray& out
   check_peer(kWho, root, "root");
   const Array result = out.given(kWho) ? output_of(kWho, out, x.shape(), x) : x;
   check_overlap(kWho, x, result, 0, 0);
-  Request request{
-      .who = kWho,
-      .call = {.op = CommOp::kBroadcast, .dtype = x.dtype(), .root = root, .count = x.size()}};
+  Request request{.who = kWho, .call = signature_of(CommOp::kBroadcast, x, root)};
   // The root in place sends only; the others only receive.
   if (rank() == root) request.input = x;
   if (rank() != root || !result.same_body(x)) request.output = result;
@@ -198,10 +192,7 @@ Array Communicator::scatter(const Array& x, const Array& out, int root) {
   constexpr const char* kWho = "scatter";
   check_array(kWho, out);
   check_peer(kWho, root, "root");
-  Request request{
-      .who = kWho,
-      .call = {.op = CommOp::kScatter, .dtype = out.dtype(), .root = root, .count = out.size()},
-      .output = out};
+  Request request{.who = kWho, .call = signature_of(CommOp::kScatter, out, root), .output = out};
   if (rank() == root) {
     check_array(kWho, x);
     piece_of(kWho, x, size());
@@ -230,20 +221,14 @@ Array Communicator::all_to_all(const Array& x, const OptionalArray& out) {
 void Communicator::send(const Array& x, int destination) {
   check_array("send", x);
   check_other("send", destination, "destination");
-  Request request{
-      .who = "send",
-      .call = {.op = CommOp::kSend, .dtype = x.dtype(), .root = destination, .count = x.size()},
-      .input = x};
+  Request request{.who = "send", .call = signature_of(CommOp::kSend, x, destination), .input = x};
   submit(request);
 }
 
 void Communicator::recv(const Array& out, int source) {
   check_array("recv", out);
   check_other("recv", source, "source");
-  Request request{
-      .who = "recv",
-      .call = {.op = CommOp::kRecv, .dtype = out.dtype(), .root = source, .count = out.size()},
-      .output = out};
+  Request request{.who = "recv", .call = signature_of(CommOp::kRecv, out, source), .output = out};
   submit(request);
 }
 
@@ -252,11 +237,7 @@ Event Communicator::all_reduce_async(const Array& x, const Reduce& op, const Str
   check_array("all_reduce_async", x);
   check_reduction("all_reduce_async", x.dtype(), op);
   Request request{.who = "all_reduce_async",
-                  .call = {.op = CommOp::kAllReduce,
-                           .dtype = x.dtype(),
-                           .reduction = op.kind,
-                           .count = x.size(),
-                           .tag = tag},
+                  .call = signature_of(CommOp::kAllReduce, op, x, -1, tag),
                   .weight = op.weight,
                   .input = x,
                   .output = x};
@@ -272,11 +253,7 @@ Event Communicator::reduce_scatter_async(const Array& x, const Reduce& op, const
   check_out(kWho, out, with_first_axis(x, piece_of(kWho, x, size())), x.dtype());
   check_overlap(kWho, x, out, rank() * out.nbytes(), 0);
   Request request{.who = kWho,
-                  .call = {.op = CommOp::kReduceScatter,
-                           .dtype = x.dtype(),
-                           .reduction = op.kind,
-                           .count = out.size(),
-                           .tag = tag},
+                  .call = signature_of(CommOp::kReduceScatter, op, out, -1, tag),
                   .weight = op.weight,
                   .input = x,
                   .output = out};
@@ -291,10 +268,7 @@ Event Communicator::all_gather_async(const Array& x, const Array& out, const Str
   check_out(kWho, out, with_first_axis(x, first_axis(x) * size()), x.dtype());
   check_overlap(kWho, x, out, 0, rank() * x.nbytes());
   Request request{
-      .who = kWho,
-      .call = {.op = CommOp::kAllGather, .dtype = x.dtype(), .count = x.size(), .tag = tag},
-      .input = x,
-      .output = out};
+      .who = kWho, .call = signature_of(CommOp::kAllGather, x, -1, tag), .input = x, .output = out};
   return submit_on(on, request);
 }
 
@@ -302,10 +276,7 @@ Event Communicator::send_async(const Array& x, int destination, const Stream& on
   constexpr const char* kWho = "send_async";
   check_array(kWho, x);
   check_other(kWho, destination, "destination");
-  Request request{
-      .who = kWho,
-      .call = {.op = CommOp::kSend, .dtype = x.dtype(), .root = destination, .count = x.size()},
-      .input = x};
+  Request request{.who = kWho, .call = signature_of(CommOp::kSend, x, destination), .input = x};
   return submit_on(on, request);
 }
 
@@ -313,10 +284,7 @@ Event Communicator::recv_async(const Array& out, int source, const Stream& on) {
   constexpr const char* kWho = "recv_async";
   check_array(kWho, out);
   check_other(kWho, source, "source");
-  Request request{
-      .who = kWho,
-      .call = {.op = CommOp::kRecv, .dtype = out.dtype(), .root = source, .count = out.size()},
-      .output = out};
+  Request request{.who = kWho, .call = signature_of(CommOp::kRecv, out, source), .output = out};
   return submit_on(on, request);
 }
 

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <optional>
 #include <utility>
-#include <vector>
 
 namespace catena::datasets {
 namespace {

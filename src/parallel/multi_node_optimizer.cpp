@@ -1,15 +1,43 @@
 #include "catena/parallel/multi_node_optimizer.h"
 
+#include <memory>
+
+#include "catena/comm/communicator.h"
 #include "catena/comm/internals.h"
 #include "catena/core/log.h"
+#include "catena/optimizers/arena_memory.h"
 #include "catena/parallel/persistents.h"
-#include "shared_arenas.h"
 #include "slice_run.h"
 #include "synchronised_layers.h"
 
 namespace catena::parallel {
-
 namespace {
+
+// Arenas in memory of the communicator, in which its collectives are fastest. Data and gradients
+// are exchanged, and come from the communicator if it has memory to give; all else, and these
+// otherwise, comes from the pools.
+class SharedArenas : public optimizers::ArenaMemory {
+ public:
+  explicit SharedArenas(Communicator& comm) : comm_(comm.weak_from_this()) {}
+  Array allocate(optimizers::ArenaBlock block, int64_t elements, Dtype dtype,
+                 Device device) override {
+    using optimizers::ArenaBlock;
+    const CommunicatorPtr comm = comm_.lock();
+    const bool is_exchanged = block == ArenaBlock::kData || block == ArenaBlock::kGradient;
+    if (comm && is_exchanged && device == comm->device()) {
+      const auto size = int64_t(itemsize(dtype));
+      const Shape shape{elements};
+      const StoragePtr storage = comm::internals(*comm).allocate_shared(size_t(elements * size));
+      if (storage)
+        return Array::from_storage(storage, 0, shape, contiguous_strides(shape, size), dtype);
+    }
+    return Array::uninitialized({elements}, dtype, device);
+  }
+
+ private:
+  // Optimizers may outlive it; a communicator that nobody shares is not used.
+  std::weak_ptr<Communicator> comm_;
+};
 
 // Whether setup may choose to spread states: alike on all ranks.
 bool may_spread(const BatchRanks& ranks, const BucketOptions& options) {

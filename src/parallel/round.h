@@ -43,7 +43,14 @@ class Round {
   // The step begins.
   void open() { *this = Round(State::kOpen); }
   // Its reductions begin: kAdding, kReducing or kNamed.
-  void begin(const std::vector<Bucket>& buckets, State how);
+  void begin(const std::vector<Bucket>& buckets, State how) {
+    state_ = how;
+    has_counted_ = has_agreed_ = false;
+    remaining_.clear();
+    for (const Bucket& b : buckets) remaining_.push_back(b.last - b.first);
+    next_ = 0;
+    named_.clear();
+  }
   void end() {
     has_sums_ = has_sums_ || is(State::kAdding);
     state_ = is(State::kAdding) ? State::kOpen : State::kReduced;

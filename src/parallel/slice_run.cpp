@@ -3,11 +3,127 @@
 #include <algorithm>
 
 #include "catena/array/math.h"
+#include "catena/array/random.h"
 #include "catena/comm/internals.h"
 #include "catena/core/config.h"
+#include "catena/core/memory.h"
+#include "comm/agreement.h"
+#include "core/compute_dtype.h"
 #include "tree_reduction.h"
 
 namespace catena::parallel {
+namespace {
+
+using optimizers::ParameterArena;
+
+// In the dtype of sums; in place where that is the gradient's.
+Array weighted_leaf(const Array& gradient, double weight) {
+  const Array leaf = gradient.astype(compute_dtype(gradient.dtype()), false);
+  if (weight != 1) multiply(leaf, weight, leaf);
+  return leaf;
+}
+
+size_t levels_for(int leaves) {
+  size_t levels = 0;
+  while ((1 << levels) < leaves) ++levels;
+  return levels;
+}
+
+bool fits(const Arrays& levels, size_t count, const ParameterArena& arena) {
+  return levels.size() == count &&
+         (count == 0 || (levels[0].size() == arena.size() && levels[0].device() == arena.device() &&
+                         levels[0].dtype() == compute_dtype(arena.dtype())));
+}
+
+}  // namespace
+
+void SliceSums::begin(const std::vector<ParameterArena>& arenas, int leaves, const Stream& user) {
+  levels_.resize(arenas.size());
+  for (size_t a = 0; a < arenas.size(); ++a) {
+    const ParameterArena& arena = arenas[a];
+    const size_t count = levels_for(leaves);
+    if (fits(levels_[a], count, arena)) continue;
+    levels_[a].clear();
+    for (size_t l = 0; l < count; ++l) {
+      levels_[a].push_back(
+          Array::uninitialized({arena.size()}, compute_dtype(arena.dtype()), arena.device()));
+      record_use(*levels_[a].back().storage(), user);
+    }
+  }
+}
+
+void SliceSums::add(size_t arena, const Array& gradient, double weight, int leaf) const {
+  const Arrays& levels = levels_[arena];
+  if (leaf % 2 == 0) {
+    levels[0].assign(gradient);
+    if (weight != 1) multiply(levels[0], weight, levels[0]);
+    return;
+  }
+  Array sum = weighted_leaf(gradient, weight);
+  for (size_t level = 0; (leaf >> level) % 2 == 1; ++level) {
+    const bool is_last = (leaf >> (level + 1)) % 2 == 0;
+    const Array& out = levels[is_last ? level + 1 : level];
+    catena::add(levels[level], sum, out);
+    sum = out;
+  }
+}
+
+Array SliceSums::finish(size_t arena, const optimizers::ElementRange& elements,
+                        const Array& gradient, double weight) const {
+  const Array sum = weighted_leaf(gradient, weight);
+  for (const Array& level : levels_[arena])
+    catena::add(level(Slice(elements.begin, elements.end)), sum, sum);
+  return sum;
+}
+
+namespace {
+
+// Blocks of four words that a slice may draw before it meets the next slice's.
+constexpr uint64_t kBlocksOfASlice = uint64_t(1) << 32;
+
+bool share_a_device(Communicator& comm) {
+  if (comm.name() != "threads") return false;
+  const Device device = comm.device();
+  const auto all = comm.all_gather_object(to_string(device));
+  return std::count(all.begin(), all.end(), to_string(device)) > 1;
+}
+
+}  // namespace
+
+RandomState& SliceNumbers::generator() {
+  return own_ ? *own_ : random::default_state(comm_.device());
+}
+
+void SliceNumbers::after_setup() {
+  own_.reset();
+  const RandomState::State first = comm_.broadcast_object(generator().state());
+  // Of all ranks or of none, so that those whose device is their own do not go ahead.
+  if (comm_.all_reduce_value(int64_t(share_a_device(comm_)), comm::Reduction::kMax) > 0)
+    own_.emplace(first.seed);
+  generator().set_state(first);
+}
+
+void SliceNumbers::begin_step() {
+  first_ = generator().reserve(kBlocksOfASlice * static_cast<uint64_t>(slices_), comm_.device());
+}
+
+RandomBits SliceNumbers::of(int slice) const {
+  RandomBits bits = first_;
+  bits.offset += kBlocksOfASlice * static_cast<uint64_t>(slice);
+  return bits;
+}
+
+void SliceNumbers::check() {
+  const RandomState::State own = generator().state();
+  const auto difference =
+      comm::Agreement().add("the seed", own.seed).add("the position", own.offset).compare(comm_);
+  if (difference)
+    difference->fail(comm_, message("multi-node optimizer with slices: the random generators of "
+                                    "the ranks have come apart: ",
+                                    difference->text(),
+                                    "; between the steps draw the same on all ranks, or from a "
+                                    "RandomState of your own"));
+}
 
 using optimizers::ParameterArena;
 

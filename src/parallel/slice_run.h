@@ -3,16 +3,62 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "catena/array/random_source.h"
+#include "catena/array/random_state.h"
+#include "catena/comm/communicator.h"
+#include "catena/optimizers/arena.h"
 #include "catena/optimizers/optimizer.h"
 #include "catena/parallel/batch_slices.h"
 #include "catena/parallel/no_sync.h"
-#include "slice_numbers.h"
 #include "slice_persistents.h"
-#include "slice_sums.h"
 
 namespace catena::parallel {
+
+// Every step takes the same number of blocks from the generator of each rank, and every slice has
+// its part of them. The generators are equal on all ranks: they are rank 0's after setup. They are
+// the devices' default ones, so that a checkpoint of these goes on; but ranks that are threads and
+// share a device, and with it its generator, have one of their own each.
+class SliceNumbers {
+ public:
+  SliceNumbers(Communicator& comm, int slices) : comm_(comm), slices_(slices) {}
+
+  // Collective.
+  void after_setup();
+  void begin_step();
+  // Where the numbers of a slice begin in this step.
+  RandomBits of(int slice) const;
+  // Collective: ValueError on all ranks unless their generators are equal.
+  void check();
+
+ private:
+  RandomState& generator();
+
+  Communicator& comm_;
+  int slices_;
+  std::optional<RandomState> own_;
+  RandomBits first_;
+};
+
+// The sums of a rank's slices, of every arena, as a binary counter: while leaf k is added, level l
+// holds the sum of 2^l neighbouring leaves if bit l of k is set. So log2(leaves) blocks of the size
+// of the gradients are kept, none where a rank has one slice. Sums are in float32 for gradients of
+// 16 bits.
+class SliceSums {
+ public:
+  // Before the first of `leaves` leaves, a power of two; `user` is a stream that will use the sums.
+  void begin(const std::vector<optimizers::ParameterArena>& arenas, int leaves, const Stream& user);
+  // Adds the gradients of an arena, times `weight`, as this leaf; not for the last.
+  void add(size_t arena, const Array& gradient, double weight, int leaf) const;
+  // Adds these elements of the last leaf: the sum of all leaves, in the memory of `gradient` if it
+  // has the dtype of the sums.
+  Array finish(size_t arena, const optimizers::ElementRange& elements, const Array& gradient,
+               double weight) const;
+
+ private:
+  std::vector<Arrays> levels_;  // of each arena
+};
 
 // Rank r of n runs slices [r, r + 1) * slices / n, one after the other. The gradients of all but
 // the last are added up here; those of the last are joined with them bucket by bucket, while its

@@ -1,7 +1,6 @@
 // Agreement of ranks on the facts of a data-parallel step, and the sums in which these travel.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>

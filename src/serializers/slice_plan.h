@@ -1,7 +1,6 @@
 // Plan of a checkpoint: which process writes which elements.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "catena/serializers/tensor_part.h"

@@ -1,6 +1,5 @@
 // What a Trainer saves and resumes, and the files in its folder.
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>

@@ -4,7 +4,6 @@
 #include <mpi.h>
 
 #include <mutex>
-#include <string>
 
 #include "catena/comm/transport.h"
 #include "comm/diagnosis/process_watchdog.h"

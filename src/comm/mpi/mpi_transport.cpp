@@ -174,9 +174,25 @@ void MpiTransport::recv(Requests& requests, int peer, char* data, int64_t bytes,
   } while (bytes > 0);
 }
 
-MpiTransport::Requests& MpiTransport::new_parts() {
-  in_flight_->parts.clear();
-  return in_flight_->parts;
+// Shifted by the rank, so that not all send to the same one at once.
+template <class Start>
+MpiTransport::Requests& MpiTransport::start_parts(Start start) {
+  Requests& parts = in_flight_->parts;
+  parts.clear();
+  const Lock lock;
+  for (int step = 1; step < size_; ++step)
+    start(parts, (rank_ + step) % size_, (rank_ + size_ - step) % size_);
+  return parts;
+}
+
+template <class Start>
+void MpiTransport::await(const Call& call, Start start) {
+  MPI_Request request;
+  {
+    const Lock lock;
+    start(&request);
+  }
+  waiter_->wait(request, call);
 }
 
 // Neither a collective nor a send can be cancelled, nor a receive whose message has begun.
@@ -195,13 +211,10 @@ bool MpiTransport::agrees(const Call& call, double* rider) {
   News &news = in_flight_->news, &joined = in_flight_->joined;
   news = {call.hash, ~call.hash};
   if (rider != nullptr) put_rider(news, *rider);
-  MPI_Request request;
-  {
-    const Lock lock;
+  await(call, [&](MPI_Request* request) {
     static const NewsExchange exchange;
-    CATENA_MPI(MPI_Iallreduce, &news, &joined, 1, exchange.type, exchange.op, news_, &request);
-  }
-  waiter_->wait(request, call);
+    CATENA_MPI(MPI_Iallreduce, &news, &joined, 1, exchange.type, exchange.op, news_, request);
+  });
   if (rider != nullptr) *rider = rider_of(joined);
   return joined.hash == ~joined.inverse;
 }
@@ -216,16 +229,13 @@ void MpiTransport::compare(std::span<const Call* const> calls) {
   if (agrees(*calls.back(), rider)) return;
   for (size_t k = 0;; ++k) {
     const Call& call = *calls[std::min(k, calls.size() - 1)];
-    MPI_Request request;
     Header& own = in_flight_->own = header_of(call);
     std::vector<Header>& all = in_flight_->all;
     all.assign(static_cast<size_t>(size_), {});
-    {
-      const Lock lock;
+    await(call, [&](MPI_Request* request) {
       CATENA_MPI(MPI_Iallgather, &own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE,
-                 news_, &request);
-    }
-    waiter_->wait(request, call);
+                 news_, request);
+    });
     const auto is_same = [&](const Header& header) { return header.hash == all[0].hash; };
     if (std::all_of(all.begin(), all.end(), is_same)) continue;
     std::vector<std::string> called;
@@ -340,42 +350,30 @@ void MpiTransport::broadcast(const Call& call) {
     std::memcpy(call.out(), call.in(), size_t(bytes));
   char* data = rank_ == call.root ? const_cast<char*>(bytes_of(call.in())) : bytes_of(call.out());
   for (int64_t at = 0; at < bytes; at += kLargestMessage) {
-    MPI_Request request;
-    {
-      const Lock lock;
+    await(call, [&](MPI_Request* request) {
       CATENA_MPI(MPI_Ibcast, data + at, int(std::min(kLargestMessage, bytes - at)), MPI_BYTE,
-                 call.root, data_, &request);
-    }
-    waiter_->wait(request, call);
+                 call.root, data_, request);
+    });
   }
 }
 
 void MpiTransport::gather(const Call& call, bool all) {
   const int64_t bytes = call.count * int64_t(itemsize(call.dtype));
-  Requests& requests = new_parts();
   const bool receives = all || rank_ == call.root;
-  {
-    const Lock lock;
-    for (int step = 1; step < size_; ++step) {
-      // Shifted by the rank, so that not all send to the same one at once.
-      const int to = (rank_ + step) % size_, from = (rank_ + size_ - step) % size_;
-      if (receives) recv(requests, from, bytes_of(call.out()) + from * bytes, bytes, kDataTag);
-      if (all || to == call.root) send(requests, to, bytes_of(call.in()), bytes, kDataTag);
-    }
-  }
+  Requests& requests = start_parts([&](Requests& parts, int to, int from) {
+    if (receives) recv(parts, from, bytes_of(call.out()) + from * bytes, bytes, kDataTag);
+    if (all || to == call.root) send(parts, to, bytes_of(call.in()), bytes, kDataTag);
+  });
   if (receives) std::memmove(bytes_of(call.out()) + rank_ * bytes, call.in(), size_t(bytes));
   waiter_->wait(requests, call);
 }
 
 void MpiTransport::scatter(const Call& call) {
   const int64_t bytes = call.count * int64_t(itemsize(call.dtype));
-  Requests& requests = new_parts();
-  {
-    const Lock lock;
-    if (rank_ != call.root) recv(requests, call.root, bytes_of(call.out()), bytes, kDataTag);
-    for (int r = 0; r < size_ && rank_ == call.root; ++r)
-      if (r != rank_) send(requests, r, bytes_of(call.in()) + r * bytes, bytes, kDataTag);
-  }
+  Requests& requests = start_parts([&](Requests& parts, int to, int from) {
+    if (from == call.root) recv(parts, from, bytes_of(call.out()), bytes, kDataTag);
+    if (rank_ == call.root) send(parts, to, bytes_of(call.in()) + to * bytes, bytes, kDataTag);
+  });
   if (rank_ == call.root)
     std::memmove(call.out(), bytes_of(call.in()) + rank_ * bytes, size_t(bytes));
   waiter_->wait(requests, call);
@@ -383,15 +381,10 @@ void MpiTransport::scatter(const Call& call) {
 
 void MpiTransport::all_to_all(const Call& call) {
   const int64_t bytes = call.count * int64_t(itemsize(call.dtype));
-  Requests& requests = new_parts();
-  {
-    const Lock lock;
-    for (int step = 1; step < size_; ++step) {
-      const int to = (rank_ + step) % size_, from = (rank_ + size_ - step) % size_;
-      recv(requests, from, bytes_of(call.out()) + from * bytes, bytes, kDataTag);
-      send(requests, to, bytes_of(call.in()) + to * bytes, bytes, kDataTag);
-    }
-  }
+  Requests& requests = start_parts([&](Requests& parts, int to, int from) {
+    recv(parts, from, bytes_of(call.out()) + from * bytes, bytes, kDataTag);
+    send(parts, to, bytes_of(call.in()) + to * bytes, bytes, kDataTag);
+  });
   std::memcpy(bytes_of(call.out()) + rank_ * bytes, bytes_of(call.in()) + rank_ * bytes,
               size_t(bytes));
   waiter_->wait(requests, call);
@@ -403,13 +396,10 @@ std::vector<double> MpiTransport::weights(const Call& call) {
   std::vector<double>& all = in_flight_->weights;
   all.assign(static_cast<size_t>(size_), 1);
   if (call.reduction != Reduction::kWeighted) return all;
-  MPI_Request request;
-  {
-    const Lock lock;
+  await(call, [&](MPI_Request* request) {
     CATENA_MPI(MPI_Iallgather, &call.weight, 1, MPI_DOUBLE, all.data(), 1, MPI_DOUBLE, news_,
-               &request);
-  }
-  waiter_->wait(request, call);
+               request);
+  });
   return all;
 }
 
@@ -420,19 +410,13 @@ void MpiTransport::reduce_parts(const Call& call, const std::vector<Part>& part_
   const Part mine = part_of[size_t(rank_)];
   std::vector<char>& received = in_flight_->received;
   received.resize(size_t(mine.count * item * size_));
-  Requests& requests = new_parts();
-  {
-    const Lock lock;
-    for (int step = 1; step < size_; ++step) {
-      const int to = (rank_ + step) % size_, from = (rank_ + size_ - step) % size_;
-      const Part part = part_of[size_t(to)];
-      if (mine.count > 0)
-        recv(requests, from, received.data() + from * mine.count * item, mine.count * item,
-             kDataTag);
-      if (part.count > 0)
-        send(requests, to, bytes_of(call.in()) + part.from * item, part.count * item, kDataTag);
-    }
-  }
+  Requests& requests = start_parts([&](Requests& parts, int to, int from) {
+    const Part part = part_of[size_t(to)];
+    if (mine.count > 0)
+      recv(parts, from, received.data() + from * mine.count * item, mine.count * item, kDataTag);
+    if (part.count > 0)
+      send(parts, to, bytes_of(call.in()) + part.from * item, part.count * item, kDataTag);
+  });
   waiter_->wait(requests, call);
   if (mine.count == 0) return;
   std::vector<const void*> inputs;
@@ -447,13 +431,10 @@ void MpiTransport::all_reduce_small(const Call& call) {
   const std::vector<double> weight = weights(call);
   std::vector<char>& received = in_flight_->received;
   received.resize(size_t(bytes * size_));
-  MPI_Request request;
-  {
-    const Lock lock;
+  await(call, [&](MPI_Request* request) {
     CATENA_MPI(MPI_Iallgather, call.in(), int(bytes), MPI_BYTE, received.data(), int(bytes),
-               MPI_BYTE, data_, &request);
-  }
-  waiter_->wait(request, call);
+               MPI_BYTE, data_, request);
+  });
   std::vector<const void*> inputs;
   for (int r = 0; r < size_; ++r) inputs.push_back(received.data() + r * bytes);
   ordered_reduce(call.dtype, call.effective_reduction(), inputs, weight, call.count, call.out());
@@ -474,52 +455,45 @@ void MpiTransport::all_reduce(const Call& call) {
     sum.resize(size_t(mine.count * item));
     reduce_parts(call, parts, weight, sum.data());
     // All of this chunk's input has left, so it may be overwritten when working in place.
-    Requests& requests = new_parts();
-    {
-      const Lock lock;
-      for (int step = 1; step < size_; ++step) {
-        const int to = (rank_ + step) % size_, from = (rank_ + size_ - step) % size_;
-        const Part part = parts[size_t(from)];
-        if (part.count > 0)
-          recv(requests, from, bytes_of(call.out()) + part.from * item, part.count * item,
-               kDataTag);
-        if (mine.count > 0) send(requests, to, sum.data(), mine.count * item, kDataTag);
-      }
-    }
+    Requests& requests = start_parts([&](Requests& started, int to, int from) {
+      const Part part = parts[size_t(from)];
+      if (part.count > 0)
+        recv(started, from, bytes_of(call.out()) + part.from * item, part.count * item, kDataTag);
+      if (mine.count > 0) send(started, to, sum.data(), mine.count * item, kDataTag);
+    });
     std::memcpy(bytes_of(call.out()) + mine.from * item, sum.data(), sum.size());
     waiter_->wait(requests, call);
   }
 }
 
-void MpiTransport::reduce_to_one(const Call& call) {
+// Rank r's output begins with the sums of elements part_of[r], of which there are call.count or
+// none.
+void MpiTransport::reduce_to(const Call& call, const std::vector<Part>& part_of) {
   const int64_t item = int64_t(itemsize(call.dtype));
   const std::vector<double> weight = weights(call);
   std::vector<char>& sum = in_flight_->sum;
   const int64_t chunk = kReduceChunk / item;
   for (int64_t at = 0; at < call.count; at += chunk) {
-    std::vector<Part> parts(size_t(size_), Part{at, 0});
-    parts[size_t(call.root)].count = std::min(chunk, call.count - at);
-    const Part mine = parts[size_t(rank_)];
-    sum.resize(size_t(mine.count * item));
+    std::vector<Part> parts;
+    for (const Part& part : part_of)
+      parts.push_back({part.from + at, part.count > 0 ? std::min(chunk, part.count - at) : 0});
+    sum.resize(size_t(parts[size_t(rank_)].count * item));
     reduce_parts(call, parts, weight, sum.data());
-    if (mine.count > 0) std::memcpy(bytes_of(call.out()) + at * item, sum.data(), sum.size());
+    // In place the output is this rank's own piece of the input, which nobody else needs.
+    if (!sum.empty()) std::memcpy(bytes_of(call.out()) + at * item, sum.data(), sum.size());
   }
 }
 
+void MpiTransport::reduce_to_one(const Call& call) {
+  std::vector<Part> parts(size_t(size_), Part{0, 0});
+  parts[size_t(call.root)].count = call.count;
+  reduce_to(call, parts);
+}
+
 void MpiTransport::reduce_scatter(const Call& call) {
-  const int64_t item = int64_t(itemsize(call.dtype));
-  const std::vector<double> weight = weights(call);
-  std::vector<char>& sum = in_flight_->sum;
-  const int64_t chunk = kReduceChunk / item;
-  for (int64_t at = 0; at < call.count; at += chunk) {
-    const int64_t n = std::min(chunk, call.count - at);
-    std::vector<Part> parts;
-    for (int r = 0; r < size_; ++r) parts.push_back({r * call.count + at, n});
-    sum.resize(size_t(n * item));
-    reduce_parts(call, parts, weight, sum.data());
-    // In place the output is this rank's own piece of the input, which nobody else needs.
-    std::memcpy(bytes_of(call.out()) + at * item, sum.data(), sum.size());
-  }
+  std::vector<Part> parts;
+  for (int r = 0; r < size_; ++r) parts.push_back({r * call.count, call.count});
+  reduce_to(call, parts);
 }
 
 }  // namespace catena::comm::mpi

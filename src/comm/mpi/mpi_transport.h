@@ -40,8 +40,13 @@ class MpiTransport : public Transport {
   // All that the call which runs has given to MPI: requests, and the memory that they read and
   // write.
   struct InFlight;
-  // An empty list for the messages of a collective.
-  Requests& new_parts();
+  // The messages of a collective, which start(requests, to, from) begins for each distance of
+  // ranks.
+  template <class Start>
+  Requests& start_parts(Start start);
+  // Waits for what start(request) begins.
+  template <class Start>
+  void await(const Call& call, Start start);
   // After a call that failed: MPI may still write to the memory of what it left under way, whenever
   // it makes progress. All of it is kept for the life of the process.
   void keep_in_flight(std::span<const Call> calls);
@@ -68,7 +73,6 @@ class MpiTransport : public Transport {
   void all_to_all(const Call& call);
   void all_reduce(const Call& call);
   void all_reduce_small(const Call& call);
-  // Sums elements [from, from + n) of all ranks' inputs into `sum` on rank `owner[k]` for every k.
   void reduce_to_one(const Call& call);
   void reduce_scatter(const Call& call);
   struct Part {
@@ -76,6 +80,7 @@ class MpiTransport : public Transport {
   };
   void reduce_parts(const Call& call, const std::vector<Part>& part_of,
                     std::span<const double> weights, char* sum);
+  void reduce_to(const Call& call, const std::vector<Part>& part_of);
 
   MPI_Comm data_;
   MPI_Comm news_ = MPI_COMM_NULL;  // call headers and failures

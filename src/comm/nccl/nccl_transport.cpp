@@ -6,7 +6,6 @@
 #include <limits>
 #include <map>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "catena/core/log.h"
@@ -379,37 +378,39 @@ ncclResult_t NcclTransport::issue(const Call& call, ncclRedOp_t op) {
   }
 }
 
-// These three are made of messages inside the group that run_group has opened.
-ncclResult_t NcclTransport::gather(const Call& call) {
+// These three are made of messages inside the group that run_group has opened: pieces of x or of
+// the result, piece r of rank r.
+ncclResult_t NcclTransport::send_piece(const Call& call, int piece, int to) {
   const size_t n = static_cast<size_t>(call.count), bytes = n * itemsize(call.dtype);
-  const ncclDataType_t type = nccl_dtype(call.dtype);
-  ncclResult_t code = ncclSend(call.in(), n, type, call.root, core_->comm, native(call.stream));
+  return ncclSend(static_cast<const char*>(call.in()) + size_t(piece) * bytes, n,
+                  nccl_dtype(call.dtype), to, core_->comm, native(call.stream));
+}
+
+ncclResult_t NcclTransport::recv_piece(const Call& call, int piece, int from) {
+  const size_t n = static_cast<size_t>(call.count), bytes = n * itemsize(call.dtype);
+  return ncclRecv(static_cast<char*>(call.out()) + size_t(piece) * bytes, n, nccl_dtype(call.dtype),
+                  from, core_->comm, native(call.stream));
+}
+
+ncclResult_t NcclTransport::gather(const Call& call) {
+  ncclResult_t code = send_piece(call, 0, call.root);
   for (int r = 0; code == ncclSuccess && rank() == call.root && r < control_->size(); ++r)
-    code = ncclRecv(static_cast<char*>(call.out()) + size_t(r) * bytes, n, type, r, core_->comm,
-                    native(call.stream));
+    code = recv_piece(call, r, r);
   return code;
 }
 
 ncclResult_t NcclTransport::scatter(const Call& call) {
-  const size_t n = static_cast<size_t>(call.count), bytes = n * itemsize(call.dtype);
-  const ncclDataType_t type = nccl_dtype(call.dtype);
-  ncclResult_t code = ncclRecv(call.out(), n, type, call.root, core_->comm, native(call.stream));
+  ncclResult_t code = recv_piece(call, 0, call.root);
   for (int r = 0; code == ncclSuccess && rank() == call.root && r < control_->size(); ++r)
-    code = ncclSend(static_cast<const char*>(call.in()) + size_t(r) * bytes, n, type, r,
-                    core_->comm, native(call.stream));
+    code = send_piece(call, r, r);
   return code;
 }
 
 ncclResult_t NcclTransport::all_to_all(const Call& call) {
-  const size_t n = static_cast<size_t>(call.count), bytes = n * itemsize(call.dtype);
-  const ncclDataType_t type = nccl_dtype(call.dtype);
   ncclResult_t code = ncclSuccess;
   for (int r = 0; code == ncclSuccess && r < control_->size(); ++r) {
-    code = ncclSend(static_cast<const char*>(call.in()) + size_t(r) * bytes, n, type, r,
-                    core_->comm, native(call.stream));
-    if (code == ncclSuccess)
-      code = ncclRecv(static_cast<char*>(call.out()) + size_t(r) * bytes, n, type, r, core_->comm,
-                      native(call.stream));
+    code = send_piece(call, r, r);
+    if (code == ncclSuccess) code = recv_piece(call, r, r);
   }
   return code;
 }

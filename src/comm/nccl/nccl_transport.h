@@ -46,6 +46,8 @@ class NcclTransport : public Transport {
   void run_group(std::span<const Call> calls);
   std::vector<Call> run_copies(std::span<const Call> calls);
   ncclResult_t issue(const Call& call, ncclRedOp_t op);
+  ncclResult_t send_piece(const Call& call, int piece, int to);
+  ncclResult_t recv_piece(const Call& call, int piece, int from);
   ncclResult_t gather(const Call& call);
   ncclResult_t scatter(const Call& call);
   ncclResult_t all_to_all(const Call& call);

@@ -1,7 +1,6 @@
 // State of a block of the kernels that wait for kernels of other ranks, as C++ sees it.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 namespace catena::comm::nccl {

@@ -1,17 +1,90 @@
 // See peer_copies.h.
 #include "peer_copies.h"
 
+#include <cuda.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "call_order.h"
 #include "catena/array/creation.h"
 #include "catena/core/log.h"
-#include "stream_words.h"
+#include "nccl_calls.h"
 
 namespace catena::comm::nccl {
-
 namespace {
+
+// Words in device memory that streams wait for and write, and that other GPUs of the host write:
+// 0 or kWordSet.
+constexpr uint32_t kWordSet = 1;
+
+struct StreamWords {
+  decltype(&cuStreamWaitValue32) wait = nullptr;
+  decltype(&cuStreamWriteValue32) write = nullptr;
+};
+
+template <class F>
+void find_entry(F& function, const char* name) {
+  void* address = nullptr;
+  cudaDriverEntryPointQueryResult found;
+  if (cudaGetDriverEntryPointByVersion(name, &address, 12000, cudaEnableDefault, &found) ==
+          cudaSuccess &&
+      found == cudaDriverEntryPointSuccess)
+    function = reinterpret_cast<F>(address);
+}
+
+const StreamWords& stream_words() {
+  static const StreamWords found = [] {
+    StreamWords words;
+    find_entry(words.wait, "cuStreamWaitValue32");
+    find_entry(words.write, "cuStreamWriteValue32");
+    cudaGetLastError();
+    return words;
+  }();
+  return found;
+}
+
+void check_driver(CUresult code, const char* call) {
+  CATENA_CHECK(DeviceError, code == CUDA_SUCCESS, "nccl: ", call, " failed with error ", int(code));
+}
+
+CUdeviceptr address(const uint32_t* word) { return reinterpret_cast<CUdeviceptr>(word); }
+
+// Whether the driver has both.
+bool stream_words_work() { return stream_words().wait && stream_words().write; }
+
+// The work that follows in the stream begins when the word is set. Only the lowest bit counts, so
+// that filling words with ones ends all waits.
+void wait_for_word(cudaStream_t stream, const uint32_t* word) {
+  check_driver(stream_words().wait(stream, address(word), kWordSet, CU_STREAM_WAIT_VALUE_AND),
+               "cuStreamWaitValue32");
+}
+
+// After the work before it in the stream.
+void write_word(cudaStream_t stream, uint32_t* word, uint32_t value) {
+  check_driver(stream_words().write(stream, address(word), value, CU_STREAM_WRITE_VALUE_DEFAULT),
+               "cuStreamWriteValue32");
+}
+
+// Waits for the word, and clears it for the next time.
+void take_word(cudaStream_t stream, uint32_t* word) {
+  wait_for_word(stream, word);
+  write_word(stream, word, 0);
+}
+
+// Sets `count` words again and again, for the GPU clears those that it has waited for: for a
+// communicator that has failed. Takes up to `seconds`, any thread.
+void set_words(uint32_t* words, size_t count, cudaStream_t stream, double seconds) noexcept {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  while (std::chrono::steady_clock::now() < end) {
+    if (cudaMemsetAsync(words, kWordSet, count * sizeof(uint32_t), stream) != cudaSuccess ||
+        cudaStreamSynchronize(stream) != cudaSuccess)
+      return;
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
 
 constexpr int64_t kGranularity = 2 << 20;  // of the memory for messages
 

@@ -5,7 +5,6 @@
 
 #include <cuda.h>
 
-#include <atomic>
 #include <map>
 #include <memory>
 #include <span>

@@ -1,8 +1,6 @@
 // Choice of the way of a collective between GPUs of one host, by its size.
 #pragma once
 
-#include <string>
-
 #include "nccl_calls.h"
 
 namespace catena::comm::nccl {

@@ -1,7 +1,6 @@
 // State of ranks that are threads of one process: meeting points, messages and the first failure.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>

@@ -7,6 +7,7 @@
 #include "catena/array/indexing.h"
 #include "catena/array/math.h"
 #include "catena/kernels/index.h"
+#include "functions/common/indexed_map.h"
 #include "functions/common/support.h"
 
 namespace catena::functions {
@@ -58,24 +59,6 @@ struct Selection {
   }
 };
 
-// A linear map of x that depends on t. With `watched` t itself serves the kernels.
-class SelectItemNode final : public FunctionNode {
- public:
-  SelectItemNode(const Selection& selection, bool watched)
-      : selection_(selection), watched_(watched) {}
-  std::string label() const override { return Selection::kName; }
-  void backward(BackwardContext& context) override {
-    const Variable gy = context.grad_output();
-    if (!gy.defined() || !context.needs(0)) return;
-    if (watched_) context.input(1);  // GradientError if it was overwritten
-    give_linear<true>(context, 0, *inputs()[0], selection_, gy);
-  }
-
- private:
-  Selection selection_;
-  bool watched_;
-};
-
 std::string select_item_advice(const Array& x, const Array& t) {
   if (is_int(x.dtype()) && is_float(t.dtype()))
     return "The arguments look swapped: it is select_item(x, t).";
@@ -124,12 +107,7 @@ Variable select_item(const VariableOperand& x_operand, const VariableOperand& t_
   check_select_item(call);
   call.require_one_device();
   const Selection selection = selection_of(call);
-  return call.record(selection.forward(call[0].data()), [&] {
-    const bool watched = selection.t.same_body(call[1].data());
-    auto node = make_node<SelectItemNode>(selection, watched);
-    if (watched) node->save_input(1, call[1]);
-    return node;
-  });
+  return indexed_map(call, selection, 0, 1, selection.t);
 }
 
 }  // namespace catena::functions

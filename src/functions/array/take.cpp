@@ -11,6 +11,7 @@
 #include "catena/kernels/index.h"
 #include "functions/common/along_axis.h"
 #include "functions/common/axes.h"
+#include "functions/common/indexed_map.h"
 #include "functions/common/support.h"
 
 namespace catena::functions {
@@ -65,21 +66,6 @@ struct TakeAlongAxis {
               outside.defined() ? catena::where(outside, 0.0, gy) : gy, OutOfRange::kClip);
     return gx;
   }
-};
-
-// A linear map of input 0, with positions made of input 1.
-template <class Map>
-class PositionsNode final : public FunctionNode {
- public:
-  explicit PositionsNode(const Map& map) : map_(map) {}
-  std::string label() const override { return Map::kName; }
-  void backward(BackwardContext& context) override {
-    const Variable gy = context.grad_output();
-    if (gy.defined()) give_linear<true>(context, 0, *inputs()[0], map_, gy);
-  }
-
- private:
-  Map map_;
 };
 
 void check_take(const FunctionCall& call) {
@@ -137,7 +123,7 @@ Variable take(const VariableOperand& x_operand, const VariableOperand& indices, 
   to.insert(to.begin() + a, chosen.begin(), chosen.end());
   const AxisView view(x.shape(), a);
   const Take map{positions_of(call, call[1].data(), view.extent, a), x.shape(), to, view};
-  return call.record(map.forward(x.data()), [&] { return make_node<PositionsNode<Take>>(map); });
+  return indexed_map(call, map, 0, 1, map.positions);
 }
 
 Variable take_along_axis(const VariableOperand& x_operand, const VariableOperand& indices,
@@ -155,8 +141,7 @@ Variable take_along_axis(const VariableOperand& x_operand, const VariableOperand
   TakeAlongAxis map{positions_of(call, call[1].data(), extent, a), {}, x.shape(), a};
   if (!x.device().is_cpu())
     map.outside = logical_or(less(map.positions, 0), greater_equal(map.positions, extent));
-  return call.record(map.forward(x.data()),
-                     [&] { return make_node<PositionsNode<TakeAlongAxis>>(map); });
+  return indexed_map(call, map, 0, 1, map.positions);
 }
 
 }  // namespace catena::functions

@@ -1,8 +1,6 @@
 // Rows of a table by their ids, as a linear map of the table.
 #pragma once
 
-#include <optional>
-
 #include "catena/array/array.h"
 #include "catena/autograd/linear_map.h"
 #include "catena/kernels/index.h"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "catena/functions/array/cast.h"
+#include "catena/functions/array/reshape.h"
 #include "catena/functions/loss/reduction.h"
 #include "functions/common/support.h"
 
@@ -19,6 +20,17 @@ Variable reduced(const Variable& losses, Reduction reduction, Dtype dtype, doubl
 Array weighs_nothing(const Array& weight, const Array& loss);
 // weight * loss, with the exception above, for losses as well as for their gradients.
 Variable weighted(const Variable& weight, const Variable& loss);
+
+// Of vectors, with gradients that are defined at 0: squared lengths of the rows of (n, ...), (n).
+inline Variable squared_lengths(const Variable& x) {
+  const Variable squares = square(x);
+  return sum(x.ndim() == 2 ? squares : reshape(squares, {x.shape()[0], x.shape()[0] ? -1 : 0}), 1);
+}
+
+// The square root of squares, at least `least`. Where it is that, the gradient is 0.
+inline Variable length_of(const Variable& squares, double least = 1e-12) {
+  return sqrt(maximum(squares, least * least));
+}
 
 // The number of samples, for a divisor: at least 1.
 inline double sample_count(const Variable& x) {

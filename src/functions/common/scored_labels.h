@@ -14,4 +14,15 @@ namespace catena::functions {
 void check_scored_labels(const FunctionCall& call, const char* usage,
                          std::optional<int32_t> ignore_label);
 
+// InvalidType of the checks unless labels, in int32 or int64, are (n, ...) where scores are
+// (n, classes, ...).
+template <class Checks>
+void require_label_each(const Checks& checks, const TypeOf& scores, const TypeOf& labels) {
+  if (labels.array->dtype() != Dtype::kInt64) checks.require(labels.dtype() == Dtype::kInt32);
+  checks.require(scores.ndim() >= 2, labels.ndim() == scores.ndim() - 1,
+                 scores.shape(0) == labels.shape(0));
+  for (int i = 1; i < labels.array->ndim(); ++i)
+    checks.require(scores.shape(i + 1) == labels.shape(i));
+}
+
 }  // namespace catena::functions

@@ -1,10 +1,6 @@
 // Helpers of the implementations of functions: calls, type checks, writing gradients.
 #pragma once
 
-#include <span>
-#include <string>
-#include <utility>
-
 #include "catena/array/array.h"
 #include "catena/autograd/function_call.h"
 #include "catena/autograd/linear_map.h"

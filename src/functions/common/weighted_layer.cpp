@@ -50,12 +50,6 @@ Array given_gates(const LayerOption& option, const InitialValue& given, const Sh
 
 }  // namespace
 
-int64_t flat_extent(const Shape& shape) {
-  int64_t n = 1;
-  for (size_t i = 1; i < shape.size(); ++i) n *= shape[i];
-  return n;
-}
-
 Array initial_weight(const char* layer, const Shape& shape, const char* axes,
                      const InitialValue& given, const std::optional<Dtype>& dtype,
                      double deviation) {
@@ -67,11 +61,21 @@ Array initial_weight(const char* layer, const Shape& shape, const char* axes,
   return value_of({layer, "initialW", axes}, given, shape, {type, current_device()});
 }
 
-Array initial_bias(const char* layer, const Array& W, const InitialValue& given, double value) {
-  const Shape shape{W.shape()[0]};
+OwnedParameter initial_bias(const char* layer, const Array& W, int64_t outputs, bool nobias,
+                            const InitialValue& given, double value) {
+  CATENA_CHECK(ValueError, !nobias || !given, layer,
+               ": nobias and initial_bias contradict each other; leave out one of them");
+  if (nobias) return {};
+  const Shape shape{outputs};
   const ArrayOptions like_W(W.dtype(), W.device());
-  if (!given) return full(shape, value, like_W);
-  return value_of({layer, "initial_bias", "(out)"}, given, shape, like_W).to(W.device());
+  if (!given) return OwnedParameter(full(shape, value, like_W));
+  return OwnedParameter(
+      value_of({layer, "initial_bias", "(out)"}, given, shape, like_W).to(W.device()));
+}
+
+const Variable& weights_of(const char* layer, const OwnedParameter& W) {
+  CATENA_CHECK(ValueError, W.defined(), layer, ": this layer has no weights; it was moved from");
+  return W.variable();
 }
 
 Array initial_scale(const char* layer, const char* option, const Shape& size, Dtype dtype,

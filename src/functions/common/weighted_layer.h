@@ -3,12 +3,10 @@
 
 #include <optional>
 
+#include "catena/autograd/parameter.h"
 #include "catena/functions/initializers.h"
 
 namespace catena::functions {
-
-// The inputs of a sample to a layer that takes (n, ...): the product of all extents but the first.
-int64_t flat_extent(const Shape& shape);
 
 // The start value of W: the array `given`, without a copy where the dtypes agree, or what the
 // initializer gives on the current device, else normal numbers of that deviation. Of `dtype`, else
@@ -16,8 +14,15 @@ int64_t flat_extent(const Shape& shape);
 Array initial_weight(const char* layer, const Shape& shape, const char* axes,
                      const InitialValue& given, const std::optional<Dtype>& dtype,
                      double deviation);
-// That of b, one number an output: `given`, or all `value`; of W's dtype and device.
-Array initial_bias(const char* layer, const Array& W, const InitialValue& given, double value);
+// The bias of a layer by its options: one number an output, `given`, or all `value`; of W's dtype
+// and device. Undefined with nobias; ValueError where that and `given` contradict each other.
+OwnedParameter initial_bias(const char* layer, const Array& W, int64_t outputs, bool nobias,
+                            const InitialValue& given, double value);
+// The variables of W and of a b that the layer may lack. ValueError if the layer was moved from.
+const Variable& weights_of(const char* layer, const OwnedParameter& W);
+inline const Variable* bias_of(const OwnedParameter& b) {
+  return b.defined() ? &b.variable() : nullptr;
+}
 // Of a scale or shift of a normalization, named `option`, of `dtype` on the current device:
 // `given`, always copied, or all `value`.
 Array initial_scale(const char* layer, const char* option, const Shape& size, Dtype dtype,

@@ -1,7 +1,5 @@
 #include "catena/functions/connection/convolution_2d.h"
 
-#include <cmath>
-
 #include "catena/autograd/linear_map.h"
 #include "catena/functions/array.h"
 #include "functions/common/advice.h"
@@ -84,21 +82,6 @@ Variable apply_convolution(FunctionCall& call, const ConvolutionOptions& options
 
 // The layer -----------------------------------------------------------------------------------
 
-Array initial_convolution_filters(int64_t in, int64_t out, const Extent2D& ksize,
-                                  const Convolution2DOptions& o) {
-  CATENA_CHECK(ValueError, in > 0 && out > 0 && ksize.height > 0 && ksize.width > 0,
-               "Convolution2D: expected channels and window of at least 1, got ", in,
-               " channels in, ", out, " out and a window of (", ksize.height, ", ", ksize.width,
-               ")");
-  CATENA_CHECK(ValueError, o.groups >= 1 && in % o.groups == 0 && out % o.groups == 0,
-               "Convolution2D: ", in, " channels in and ", out, " out cannot be divided into ",
-               o.groups, " groups");
-  const double fan_in = double(in / o.groups * ksize.height * ksize.width);
-  return initial_weight("Convolution2D", {out, in / o.groups, ksize.height, ksize.width},
-                        "(out, in / groups, kh, kw)", o.initialW, o.dtype,
-                        o.wscale * std::sqrt(1 / fan_in));
-}
-
 struct ChannelsLast {
   static constexpr const char* kName = "ChannelsLast";
   Array forward(const Array& x) const { return channels_last(x); }
@@ -146,21 +129,15 @@ Array channels_last(const Array& images) {
 
 Convolution2D::Convolution2D(int64_t in_channels, int64_t out_channels, Extent2D ksize,
                              const Convolution2DOptions& options)
-    : W(initial_convolution_filters(in_channels, out_channels, ksize, options)),
+    : W(initial_filters(kConvolution2D, in_channels, out_channels, ksize, options, false)),
       options_{options.stride, options.pad, options.dilation, options.groups, options.cover_all} {
   check_moves(kConvolution2D, options_);
-  CATENA_CHECK(
-      ValueError, !options.nobias || !options.initial_bias,
-      "Convolution2D: nobias and initial_bias contradict each other; leave out one of them");
-  if (!options.nobias)
-    b = OwnedParameter(initial_bias("Convolution2D", W.data(), options.initial_bias, options.bias));
+  b = initial_bias(kConvolution2D, W.data(), out_channels, options.nobias, options.initial_bias,
+                   options.bias);
 }
 
 Variable Convolution2D::operator()(const VariableOperand& x) const {
-  CATENA_CHECK(ValueError, W.defined(),
-               "Convolution2D: this layer has no weights; it was moved from");
-  FunctionCall call(kConvolution2D, Autocast::kLow, x, W.variable(),
-                    b.defined() ? &b.variable() : nullptr);
+  FunctionCall call(kConvolution2D, Autocast::kLow, x, weights_of(kConvolution2D, W), bias_of(b));
   return apply_convolution(call, options_);
 }
 

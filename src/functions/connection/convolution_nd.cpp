@@ -201,17 +201,13 @@ ConvolutionND::ConvolutionND(int ndim, int64_t in_channels, int64_t out_channels
                            options)),
       options_{options.stride, options.pad, options.dilation, options.groups, options.cover_all} {
   moves_of(options_, ndim);
-  CATENA_CHECK(ValueError, !options.nobias || !options.initial_bias, kConvolutionND,
-               ": nobias and initial_bias contradict each other; leave out one of them");
-  if (!options.nobias)
-    b = OwnedParameter(initial_bias(kConvolutionND, W.data(), options.initial_bias, options.bias));
+  b = initial_bias(kConvolutionND, W.data(), out_channels, options.nobias, options.initial_bias,
+                   options.bias);
 }
 
 Variable ConvolutionND::operator()(const VariableOperand& x) const {
-  CATENA_CHECK(ValueError, W.defined(), kConvolutionND,
-               ": this layer has no weights; it was moved from");
-  return apply_convolution_nd(x.variable(kConvolutionND), W.variable(),
-                              b.defined() ? &b.variable() : nullptr, options_);
+  const Variable& weights = weights_of(kConvolutionND, W);
+  return apply_convolution_nd(x.variable(kConvolutionND), weights, bias_of(b), options_);
 }
 
 void ConvolutionND::visit_parameters(const Visitor& visitor, const std::string& prefix) {

@@ -48,6 +48,8 @@ void write_grad_w(const ConvolutionPlan& p, const Array& x, const Array& gy, con
 
 // First-order gradients to where they go --------------------------------------------------------
 
+namespace {
+
 void give_grad_w(BackwardContext& context, const ConvolutionPlan& plan, const Array& x,
                  const Array& gy) {
   const auto to = context.destination(1);
@@ -70,6 +72,8 @@ void give_grad_b(BackwardContext& context, const Array& g) {
   context.written(2);
 }
 
+}  // namespace
+
 // The same on variables: each is the gradient of the others, so that all can be differentiated any
 // number of times ---------------------------------------------------------------------------------
 
@@ -80,10 +84,12 @@ Variable convolve(const ConvolutionPlan& plan, const Variable& x, const Variable
 
 namespace {
 
+// Of a transpose, x and y change their places.
+template <bool kTransposed>
 class ConvolutionNode final : public FunctionNode {
  public:
   ConvolutionNode(const ConvolutionPlan& plan, bool bias) : plan_(plan), bias_(bias) {}
-  std::string label() const override { return "Convolution2D"; }
+  std::string label() const override { return kTransposed ? "Deconvolution2D" : "Convolution2D"; }
 
   void backward(BackwardContext& context) override {
     const Variable gy = context.grad_output();
@@ -91,17 +97,27 @@ class ConvolutionNode final : public FunctionNode {
     if (context.create_graph()) return backward_recorded(context, gy);
     const Array g = plan_.layout.laid_out(gy.data());
     if (context.needs(0)) give_x(context, g);
-    if (context.needs(1)) give_grad_w(context, plan_, context.input(0).data(), g);
+    if (context.needs(1)) {
+      const Array x = context.input(0).data();
+      give_grad_w(context, plan_, kTransposed ? g : x, kTransposed ? x : g);
+    }
     if (bias_ && context.needs(2)) give_grad_b(context, g);
   }
 
  private:
   void backward_recorded(BackwardContext& context, const Variable& gy) const {
-    if (context.needs(0)) context.set_grad(0, grad_x_of(plan_, gy, context.input(1)));
-    if (context.needs(1)) context.set_grad(1, grad_w_of(plan_, context.input(0), gy));
+    if (context.needs(0))
+      context.set_grad(0, kTransposed ? convolve(plan_, gy, context.input(1))
+                                      : grad_x_of(plan_, gy, context.input(1)));
+    if (context.needs(1))
+      context.set_grad(1, kTransposed ? grad_w_of(plan_, gy, context.input(0))
+                                      : grad_w_of(plan_, context.input(0), gy));
     if (bias_ && context.needs(2)) context.set_grad(2, sum(gy, {0, 2, 3}));
   }
   void give_x(BackwardContext& context, const Array& g) const {
+    if constexpr (kTransposed)
+      return context.set_grad(
+          0, Variable::constant(convolved(plan_, g, context.input(1).data(), nullptr)));
     const auto to = context.destination(0);
     if (to && to.array->dtype() == g.dtype() && plan_.layout.fits(*to.array)) {
       write_grad_x(plan_, g, context.input(1).data(), *to.array, to.accumulate);
@@ -181,12 +197,20 @@ Variable convolve(const ConvolutionPlan& plan, FunctionCall& call) {
   const Variable &x = call[0], &W = call[1], *b = call.optional(2);
   const Array y = convolved(plan, x.data(), W.data(), b ? &b->data() : nullptr);
   call.note_work([&] { return y.size() * W.shape()[1] * W.shape()[2] * W.shape()[3]; });
+  return record_convolution<false>(call, plan, y);
+}
+
+template <bool kTransposed>
+Variable record_convolution(FunctionCall& call, const ConvolutionPlan& plan, const Array& y) {
   return call.record(y, [&] {
-    auto node = make_node<ConvolutionNode>(plan, b != nullptr);
-    if (W.requires_grad()) node->save_input(0, x);
-    if (x.requires_grad()) node->save_input(1, W);
+    auto node = make_node<ConvolutionNode<kTransposed>>(plan, call.optional(2) != nullptr);
+    if (call[1].requires_grad()) node->save_input(0, call[0]);
+    if (call[0].requires_grad()) node->save_input(1, call[1]);
     return node;
   });
 }
+
+template Variable record_convolution<false>(FunctionCall&, const ConvolutionPlan&, const Array&);
+template Variable record_convolution<true>(FunctionCall&, const ConvolutionPlan&, const Array&);
 
 }  // namespace catena::functions

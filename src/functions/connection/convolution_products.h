@@ -3,9 +3,12 @@
 // them.
 #pragma once
 
+#include <cmath>
+
 #include "catena/array/array.h"
 #include "catena/autograd/function_call.h"
 #include "functions/common/image_window.h"
+#include "functions/common/weighted_layer.h"
 
 namespace catena::functions {
 
@@ -34,6 +37,22 @@ Window window_of(const Shape& filters, const Options& o) {
           {o.dilation.height, o.dilation.width}};
 }
 
+// Start values of W, for a layer from `in` to `out` channels; W of a transpose begins with `in`.
+template <class Options>
+Array initial_filters(const char* layer, int64_t in, int64_t out, const Extent2D& ksize,
+                      const Options& o, bool transposed) {
+  CATENA_CHECK(ValueError, in > 0 && out > 0 && ksize.height > 0 && ksize.width > 0, layer,
+               ": expected channels and window of at least 1, got ", in, " channels in, ", out,
+               " out and a window of ", text_of(ksize));
+  CATENA_CHECK(ValueError, o.groups >= 1 && in % o.groups == 0 && out % o.groups == 0, layer, ": ",
+               in, " channels in and ", out, " out cannot be divided into ", o.groups, " groups");
+  const double fan_in = double(in / o.groups * ksize.height * ksize.width);
+  const int64_t first = transposed ? in : out, second = (transposed ? out : in) / o.groups;
+  return initial_weight(layer, {first, second, ksize.height, ksize.width},
+                        transposed ? "(in, out / groups, kh, kw)" : "(out, in / groups, kh, kw)",
+                        o.initialW, o.dtype, o.wscale * std::sqrt(1 / fan_in));
+}
+
 // On arrays, whose layout is made to fit. The results have the plan's layouts.
 Array convolved(const ConvolutionPlan& plan, const Array& x, const Array& W, const Array* b);
 void write_grad_x(const ConvolutionPlan& plan, const Array& gy, const Array& W, const Array& gx,
@@ -41,12 +60,10 @@ void write_grad_x(const ConvolutionPlan& plan, const Array& gy, const Array& W, 
 void write_grad_w(const ConvolutionPlan& plan, const Array& x, const Array& gy, const Array& gW,
                   bool accumulate);
 
-// First-order gradients of input 1, W, and of input 2, the bias, to their destinations if there are
-// any; g is the gradient of the images that have the bias.
-void give_grad_w(BackwardContext& context, const ConvolutionPlan& plan, const Array& x,
-                 const Array& gy);
-void give_grad_b(BackwardContext& context, const Array& g);
-
+// Ends a call of x, W and, if there is one, b, whose result y is that of the plan's convolution or
+// of its transpose.
+template <bool kTransposed>
+Variable record_convolution(FunctionCall& call, const ConvolutionPlan& plan, const Array& y);
 // On variables; the first ends a call of x, W and, if there is one, b.
 Variable convolve(const ConvolutionPlan& plan, FunctionCall& call);
 Variable convolve(const ConvolutionPlan& plan, const Variable& x, const Variable& W);

@@ -1,7 +1,5 @@
 #include "catena/functions/connection/deconvolution_2d.h"
 
-#include <cmath>
-
 #include "catena/array/math.h"
 #include "functions/common/advice.h"
 #include "functions/common/support.h"
@@ -104,34 +102,6 @@ ConvolutionPlan deconvolution_plan(const FunctionCall& call, const Deconvolution
       {over.without_idle_distances(), result, from, layout}, int(o.groups), w, {1, filters_last}};
 }
 
-class DeconvolutionNode final : public FunctionNode {
- public:
-  DeconvolutionNode(const ConvolutionPlan& plan, bool bias) : plan_(plan), bias_(bias) {}
-  std::string label() const override { return kDeconvolution2D; }
-
-  void backward(BackwardContext& context) override {
-    const Variable gy = context.grad_output();
-    if (!gy.defined()) return;
-    if (context.create_graph()) return backward_recorded(context, gy);
-    const Array g = plan_.layout.laid_out(gy.data());
-    if (context.needs(0))
-      context.set_grad(0,
-                       Variable::constant(convolved(plan_, g, context.input(1).data(), nullptr)));
-    if (context.needs(1)) give_grad_w(context, plan_, g, context.input(0).data());
-    if (bias_ && context.needs(2)) give_grad_b(context, g);
-  }
-
- private:
-  void backward_recorded(BackwardContext& context, const Variable& gy) const {
-    if (context.needs(0)) context.set_grad(0, convolve(plan_, gy, context.input(1)));
-    if (context.needs(1)) context.set_grad(1, grad_w_of(plan_, gy, context.input(0)));
-    if (bias_ && context.needs(2)) context.set_grad(2, sum(gy, {0, 2, 3}));
-  }
-
-  ConvolutionPlan plan_;
-  bool bias_;
-};
-
 // Of x, W and, if there is one, b.
 Variable apply_deconvolution(FunctionCall& call, const DeconvolutionOptions& options) {
   check_options(options);
@@ -143,26 +113,7 @@ Variable apply_deconvolution(FunctionCall& call, const DeconvolutionOptions& opt
   write_grad_x(plan, x.data(), W.data(), y, false);
   if (b != nullptr && y.size() > 0) add(y, b->data().reshape({1, -1, 1, 1}), y);
   call.note_work([&] { return x.size() * W.shape()[1] * W.shape()[2] * W.shape()[3]; });
-  return call.record(y, [&] {
-    auto node = make_node<DeconvolutionNode>(plan, b != nullptr);
-    if (W.requires_grad()) node->save_input(0, x);
-    if (x.requires_grad()) node->save_input(1, W);
-    return node;
-  });
-}
-
-Array initial_deconvolution_filters(int64_t in, int64_t out, const Extent2D& ksize,
-                                    const Deconvolution2DOptions& o) {
-  CATENA_CHECK(ValueError, in > 0 && out > 0 && ksize.height > 0 && ksize.width > 0,
-               kDeconvolution2D, ": expected channels and window of at least 1, got ", in,
-               " channels in, ", out, " out and a window of ", text_of(ksize));
-  CATENA_CHECK(ValueError, o.groups >= 1 && in % o.groups == 0 && out % o.groups == 0,
-               kDeconvolution2D, ": ", in, " channels in and ", out, " out cannot be divided into ",
-               o.groups, " groups");
-  const double fan_in = double(in / o.groups * ksize.height * ksize.width);
-  return initial_weight(kDeconvolution2D, {in, out / o.groups, ksize.height, ksize.width},
-                        "(in, out / groups, kh, kw)", o.initialW, o.dtype,
-                        o.wscale * std::sqrt(1 / fan_in));
+  return record_convolution<true>(call, plan, y);
 }
 
 }  // namespace
@@ -181,21 +132,16 @@ Variable deconvolution_2d(const VariableOperand& x, const VariableOperand& W,
 
 Deconvolution2D::Deconvolution2D(int64_t in_channels, int64_t out_channels, Extent2D ksize,
                                  const Deconvolution2DOptions& options)
-    : W(initial_deconvolution_filters(in_channels, out_channels, ksize, options)),
+    : W(initial_filters(kDeconvolution2D, in_channels, out_channels, ksize, options, true)),
       options_{options.stride, options.pad, options.dilation, options.groups, options.outsize} {
   check_options(options_);
-  CATENA_CHECK(ValueError, !options.nobias || !options.initial_bias, kDeconvolution2D,
-               ": nobias and initial_bias contradict each other; leave out one of them");
-  if (options.nobias) return;
-  const Array by_output = W.data().reshape({out_channels, -1});  // W begins with the inputs
-  b = OwnedParameter(initial_bias(kDeconvolution2D, by_output, options.initial_bias, options.bias));
+  b = initial_bias(kDeconvolution2D, W.data(), out_channels, options.nobias, options.initial_bias,
+                   options.bias);
 }
 
 Variable Deconvolution2D::operator()(const VariableOperand& x) const {
-  CATENA_CHECK(ValueError, W.defined(), kDeconvolution2D,
-               ": this layer has no weights; it was moved from");
-  FunctionCall call(kDeconvolution2D, Autocast::kLow, x, W.variable(),
-                    b.defined() ? &b.variable() : nullptr);
+  FunctionCall call(kDeconvolution2D, Autocast::kLow, x, weights_of(kDeconvolution2D, W),
+                    bias_of(b));
   return apply_deconvolution(call, options_);
 }
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "catena/array/math.h"
+#include "functions/common/indexed_map.h"
 #include "functions/common/lookup.h"
 #include "functions/common/support.h"
 #include "functions/common/weighted_layer.h"
@@ -19,24 +20,6 @@ Array kernel_ids(const Array& x) {
   const int64_t most = std::numeric_limits<int64_t>::max();
   return catena::minimum(x, most).astype(Dtype::kInt64).contiguous();
 }
-
-// A linear map of W that depends on x. With `watched` x itself serves the kernels, so that the
-// graph watches over it.
-class EmbedIDNode final : public FunctionNode {
- public:
-  EmbedIDNode(const Lookup& lookup, bool watched) : lookup_(lookup), watched_(watched) {}
-  std::string label() const override { return Lookup::kName; }
-  void backward(BackwardContext& context) override {
-    const Variable gy = context.grad_output();
-    if (!gy.defined() || !context.needs(1)) return;
-    if (watched_) context.input(0);  // GradientError if it was overwritten
-    give_linear<true>(context, 1, *inputs()[1], lookup_, gy);
-  }
-
- private:
-  Lookup lookup_;
-  bool watched_;
-};
 
 std::string id_advice(const Array& x, const Array& W) {
   if (is_float(x.dtype()) && is_int(W.dtype()))
@@ -81,12 +64,7 @@ Variable apply_embed_id(FunctionCall& call, const std::optional<int64_t>& ignore
   const Variable &x = call[0], &W = call[1];
   const Lookup lookup{kernel_ids(x.data()), {true, ignore_label}};
   if (x.device().is_cpu()) check_values(call.named(), lookup.ids, W.shape()[0], lookup.rule);
-  return call.record(lookup.forward(W.data()), [&] {
-    const bool watched = lookup.ids.same_body(x.data());
-    auto node = make_node<EmbedIDNode>(lookup, watched);
-    if (watched) node->save_input(0, x);
-    return node;
-  });
+  return indexed_map(call, lookup, 1, 0, lookup.ids);
 }
 
 Array initial_table(int64_t in, int64_t out, const EmbedIDOptions& options) {

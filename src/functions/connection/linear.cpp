@@ -109,16 +109,12 @@ Variable linear_relu(const VariableOperand& x, const VariableOperand& W, const V
 
 Linear::Linear(int64_t in_size, int64_t out_size, const LinearOptions& options)
     : W(initial_linear_weight(in_size, out_size, options)) {
-  CATENA_CHECK(ValueError, !options.nobias || !options.initial_bias,
-               "Linear: nobias and initial_bias contradict each other; leave out one of them");
-  if (!options.nobias)
-    b = OwnedParameter(initial_bias("Linear", W.data(), options.initial_bias, options.bias));
+  b = initial_bias("Linear", W.data(), out_size, options.nobias, options.initial_bias,
+                   options.bias);
 }
 
 Variable Linear::operator()(const VariableOperand& x) const {
-  CATENA_CHECK(ValueError, W.defined(), "Linear: this layer has no weights; it was moved from");
-  FunctionCall call("Linear", Autocast::kLow, x, W.variable(),
-                    b.defined() ? &b.variable() : nullptr);
+  FunctionCall call("Linear", Autocast::kLow, x, weights_of("Linear", W), bias_of(b));
   return apply_linear(call, false);
 }
 

@@ -3,7 +3,6 @@
 
 #include "functions/common/axes.h"
 #include "functions/common/loss_parts.h"
-#include "functions/common/vector_lengths.h"
 
 namespace catena::functions {
 namespace {

@@ -1,8 +1,6 @@
 // Gradients that the forward pass of a loss has written over the scores.
 #pragma once
 
-#include <optional>
-
 #include "catena/array/array.h"
 #include "catena/autograd/function_call.h"
 #include "catena/autograd/function_node.h"

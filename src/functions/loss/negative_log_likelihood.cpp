@@ -10,8 +10,8 @@
 #include "catena/core/entry_scope.h"
 #include "functions/common/advice.h"
 #include "functions/common/along_axis.h"
-#include "functions/common/labels.h"
 #include "functions/common/loss_parts.h"
+#include "functions/common/scored_labels.h"
 
 namespace catena::functions {
 namespace {
@@ -41,10 +41,7 @@ void check_negative_log_likelihood(const FunctionCall& call) {
     return label_advice("negative_log_likelihood(log_p, labels)", x, t);
   });
   checks.require_float(scores);
-  if (t.dtype() != Dtype::kInt64) checks.require(labels.dtype() == Dtype::kInt32);
-  checks.require(scores.ndim() >= 2, labels.ndim() == scores.ndim() - 1,
-                 scores.shape(0) == labels.shape(0));
-  for (int i = 1; i < t.ndim(); ++i) checks.require(scores.shape(i + 1) == labels.shape(i));
+  require_label_each(checks, scores, labels);
 }
 
 }  // namespace

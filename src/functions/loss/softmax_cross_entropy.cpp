@@ -15,8 +15,8 @@
 #include "catena/kernels/loss.h"
 #include "functions/common/advice.h"
 #include "functions/common/along_axis.h"
-#include "functions/common/labels.h"
 #include "functions/common/loss_parts.h"
+#include "functions/common/scored_labels.h"
 #include "functions/loss/gradient_in_place.h"
 
 namespace catena::functions {
@@ -125,10 +125,7 @@ void check_softmax_cross_entropy(const FunctionCall& call) {
     return all.advised([&] { return dtype_advice(x, t); })
         .require(labels.dtype() == scores.dtype());
   }
-  if (t.dtype() != Dtype::kInt64) checks.require(labels.dtype() == Dtype::kInt32);
-  checks.require(scores.ndim() >= 2, labels.ndim() == scores.ndim() - 1,
-                 scores.shape(0) == labels.shape(0));
-  for (int i = 1; i < t.ndim(); ++i) checks.require(scores.shape(i + 1) == labels.shape(i));
+  require_label_each(checks, scores, labels);
 }
 
 void check_options(const FunctionCall& call, const SoftmaxCrossEntropyOptions& options) {

@@ -2,7 +2,6 @@
 #include "catena/functions/loss/triplet.h"
 
 #include "functions/common/loss_parts.h"
-#include "functions/common/vector_lengths.h"
 
 namespace catena::functions {
 

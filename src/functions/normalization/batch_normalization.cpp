@@ -1,7 +1,5 @@
 #include "catena/functions/normalization/batch_normalization.h"
 
-#include <cmath>
-
 #include "catena/functions/array/cast.h"
 #include "catena/kernels/normalization.h"
 #include "functions/common/advice.h"

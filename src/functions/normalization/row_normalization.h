@@ -2,8 +2,6 @@
 // its record in the graph, and the start values of their layers.
 #pragma once
 
-#include <optional>
-
 #include "catena/autograd/function_set.h"
 #include "catena/kernels/row_normalization.h"
 #include "functions/common/layout.h"

@@ -4,7 +4,6 @@
 #include "catena/autograd/grad_mode.h"
 #include "catena/comm/internals.h"
 #include "catena/functions/math.h"
-#include "header.h"
 #include "record.h"
 
 namespace catena::functions {
@@ -41,13 +40,12 @@ ArrayType piece_type(const char* who, const Array& x, int ranks) {
   return piece;
 }
 
-// What the root says of its x, or of a piece of it, to all ranks.
+// What the root says to all ranks of its x, or of a piece of it: its `type`.
 parallel::TypeHeader told_by_root(Kind kind, Communicator& comm, const char* who, const Variable& x,
-                                  const ArrayType& type, int root) {
+                                  const std::optional<ArrayType>& type, int root) {
   parallel::check_outside_group(comm, who);
   std::vector<int64_t> words;
-  if (comm.rank() == root)
-    words = parallel::pack_header({type, parallel::is_recorded(x, type.dtype)});
+  if (type) words = parallel::pack_header({*type, parallel::is_recorded(x, type->dtype)});
   const comm::PurposeScope purpose(&comm, parallel::header_of(kind));
   const auto header = parallel::unpack_header(comm.broadcast_object(words, root), who);
   CATENA_CHECK(GradientError, !header.recorded || is_recording(), who,
@@ -56,19 +54,35 @@ parallel::TypeHeader told_by_root(Kind kind, Communicator& comm, const char* who
   return header;
 }
 
-// From the root's x to an array of type `out` on all ranks.
-Variable from_root(Kind kind, Communicator& comm, const Variable& x,
-                   const parallel::TypeHeader& out, int root) {
+// From the root's x to an array on all ranks, of the type that type_of(x) says on the root. `known`
+// is that type where all ranks know it.
+template <class TypeOf>
+Variable from_root(Kind kind, Communicator& comm, const char* who, const Variable& x,
+                   const ArrayType* known, int root, TypeOf type_of) {
+  check_root(comm, who, root);
+  const bool is_root = comm.rank() == root;
+  const Variable given = is_root ? x : Variable();
+  std::optional<ArrayType> type;
+  if (is_root) {
+    check_defined(who, x);
+    type = type_of(x.data());
+    if (known) check_type(who, *type, *known);
+  }
+  const parallel::TypeHeader out =
+      known ? parallel::TypeHeader{*known, parallel::is_recorded(given, known->dtype)}
+            : told_by_root(kind, comm, who, x, type, root);
   Exchange how{.kind = kind, .peer = root, .out = out.type};
-  const Variable given = comm.rank() == root ? x : Variable();
-  if (given.defined()) how.in = parallel::type_of(given.data());
+  if (is_root) how.in = parallel::type_of(given.data());
   return exchange(comm, how, given, out.recorded).y;
 }
 
-// Where all ranks know the type.
-parallel::TypeHeader known_by_all(const Communicator& comm, const Variable& x,
-                                  const ArrayType& type, int root) {
-  return {type, parallel::is_recorded(comm.rank() == root ? x : Variable(), type.dtype)};
+Variable broadcast_of(const Variable& x, Communicator& comm, const ArrayType* type, int root) {
+  return from_root(Kind::kBroadcast, comm, "broadcast", x, type, root, parallel::type_of);
+}
+
+Variable scatter_of(const Variable& x, Communicator& comm, const ArrayType* piece, int root) {
+  return from_root(Kind::kScatter, comm, "scatter", x, piece, root,
+                   [&](const Array& whole) { return piece_type("scatter", whole, comm.size()); });
 }
 
 // Of calls to which all ranks bring x.
@@ -91,43 +105,19 @@ void check_reduction(const char* who, Dtype dtype, const comm::Reduce& op) {
 }  // namespace
 
 Variable broadcast(const Variable& x, Communicator& comm, int root) {
-  check_root(comm, "broadcast", root);
-  ArrayType type;
-  if (comm.rank() == root) {
-    check_defined("broadcast", x);
-    type = parallel::type_of(x.data());
-  }
-  return from_root(Kind::kBroadcast, comm, x,
-                   told_by_root(Kind::kBroadcast, comm, "broadcast", x, type, root), root);
+  return broadcast_of(x, comm, nullptr, root);
 }
 
 Variable broadcast(const Variable& x, Communicator& comm, const ArrayType& type, int root) {
-  check_root(comm, "broadcast", root);
-  if (comm.rank() == root) {
-    check_defined("broadcast", x);
-    check_type("broadcast", parallel::type_of(x.data()), type);
-  }
-  return from_root(Kind::kBroadcast, comm, x, known_by_all(comm, x, type, root), root);
+  return broadcast_of(x, comm, &type, root);
 }
 
 Variable scatter(const Variable& x, Communicator& comm, int root) {
-  check_root(comm, "scatter", root);
-  ArrayType type;
-  if (comm.rank() == root) {
-    check_defined("scatter", x);
-    type = piece_type("scatter", x.data(), comm.size());
-  }
-  return from_root(Kind::kScatter, comm, x,
-                   told_by_root(Kind::kScatter, comm, "scatter", x, type, root), root);
+  return scatter_of(x, comm, nullptr, root);
 }
 
 Variable scatter(const Variable& x, Communicator& comm, const ArrayType& piece, int root) {
-  check_root(comm, "scatter", root);
-  if (comm.rank() == root) {
-    check_defined("scatter", x);
-    check_type("scatter", piece_type("scatter", x.data(), comm.size()), piece);
-  }
-  return from_root(Kind::kScatter, comm, x, known_by_all(comm, x, piece, root), root);
+  return scatter_of(x, comm, &piece, root);
 }
 
 Variable gather(const Variable& x, Communicator& comm, int root) {

@@ -1,8 +1,10 @@
 // A communication as a linear map over ranks, and its adjoint.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "catena/parallel/functions.h"
 
@@ -45,6 +47,16 @@ struct Exchange {
 
 // The same for the exchange of types in front: "the header of F::send".
 const char* header_of(Exchange::Kind kind);
+
+// Header sent before an array of unknown type: that, and whether a gradient is to come back.
+struct TypeHeader {
+  ArrayType type;
+  bool recorded = false;
+};
+
+std::vector<int64_t> pack_header(const TypeHeader& header);
+// CommError, which names `who`, for what is not a header.
+TypeHeader unpack_header(const std::vector<int64_t>& words, const char* who);
 
 inline ArrayType type_of(const Array& x) { return {x.shape(), x.dtype()}; }
 

@@ -5,7 +5,6 @@
 #include "catena/autograd/function_call.h"
 #include "catena/autograd/function_node.h"
 #include "catena/comm/internals.h"
-#include "header.h"
 #include "record.h"
 #include "tape.h"
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "catena/core/error.h"

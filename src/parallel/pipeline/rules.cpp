@@ -1,7 +1,5 @@
 #include "rules.h"
 
-#include <array>
-
 #include "catena/core/error.h"
 
 namespace catena::parallel::pipeline {

@@ -49,11 +49,6 @@ void Sequence::visit_functions(const FunctionVisitor& visitor) {
     if (unit.layer) visitor(unit.name, *unit.layer);
 }
 
-void Sequence::visit_persistents(const PersistentVisitor& visitor, const std::string& prefix) {
-  for (const Entry& unit : units_)
-    if (unit.layer) unit.layer->visit_persistents(visitor, prefix + unit.name + "/");
-}
-
 // One object in two units cannot hold a copy for each.
 void Sequence::check_layers() const {
   std::unordered_map<const Parameter*, std::pair<size_t, const ParameterState*>> holders;

@@ -1,25 +1,16 @@
 #include "catena/parallel/pipeline/simulate.h"
 
 #include <algorithm>
+#include <compare>
+#include <cstddef>
 #include <numeric>
+#include <vector>
 
 #include "catena/core/error.h"
-#include "memory.h"
 #include "rules.h"
 #include "walk.h"
 
 namespace catena::parallel::pipeline {
-
-std::vector<double> MemoryUse::peaks() {
-  std::vector<double> result;
-  for (std::vector<Change>& changes : changes_) {
-    std::sort(changes.begin(), changes.end());
-    double now = 0, peak = 0;
-    for (const Change& change : changes) peak = std::max(peak, now += change.bytes);
-    result.push_back(peak);
-  }
-  return result;
-}
 
 double Simulation::bubble(int rank) const {
   return seconds > 0 ? 1 - busy.at(size_t(rank)) / seconds : 0;
@@ -31,6 +22,33 @@ double Simulation::bubble() const {
 }
 
 namespace {
+
+// The bytes that ranks hold in the course of a simulated schedule.
+class MemoryUse {
+ public:
+  explicit MemoryUse(int ranks) : changes_(static_cast<size_t>(ranks)) {}
+  void add(int rank, double time, double bytes) {
+    if (bytes != 0) changes_[size_t(rank)].push_back({time, bytes});
+  }
+  // What a rank holds at most. Of changes at the same time, those that free come first.
+  std::vector<double> peaks() {
+    std::vector<double> result;
+    for (std::vector<Change>& changes : changes_) {
+      std::sort(changes.begin(), changes.end());
+      double now = 0, peak = 0;
+      for (const Change& change : changes) peak = std::max(peak, now += change.bytes);
+      result.push_back(peak);
+    }
+    return result;
+  }
+
+ private:
+  struct Change {
+    double time, bytes;
+    auto operator<=>(const Change&) const = default;
+  };
+  std::vector<std::vector<Change>> changes_;
+};
 
 double largest(const std::vector<double>& of_ranks) {
   return of_ranks.empty() ? 0 : *std::max_element(of_ranks.begin(), of_ranks.end());

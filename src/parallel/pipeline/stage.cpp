@@ -72,12 +72,6 @@ void UnitRange::visit_functions(const FunctionVisitor& visitor) {
     if (Parameterized* layer = model_->layer(size_t(u))) visitor(model_->name(size_t(u)), *layer);
 }
 
-void UnitRange::visit_persistents(const PersistentVisitor& visitor, const std::string& prefix) {
-  for (int u = begin_; u < end_; ++u)
-    if (Parameterized* layer = model_->layer(size_t(u)))
-      layer->visit_persistents(visitor, prefix + model_->name(size_t(u)) + "/");
-}
-
 void Stage::begin_step(int micro_batches) {
   batches_.clear();
   batches_.resize(size_t(micro_batches));

@@ -24,7 +24,6 @@ class UnitRange final : public Parameterized {
 
   void visit_parameters(const Visitor& visitor, const std::string& prefix = "") override;
   void visit_functions(const FunctionVisitor& visitor) override;
-  void visit_persistents(const PersistentVisitor& visitor, const std::string& prefix = "") override;
 
  private:
   Sequence* model_;

@@ -1,7 +1,6 @@
 // Drawings of simulated schedules as SVG.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <fstream>
 
 #include "catena/core/error.h"

@@ -1,8 +1,6 @@
 // Start values of the layers of a tensor-parallel model: those of the layer that is not split.
 #pragma once
 
-#include <string>
-
 #include "catena/comm/communicator.h"
 
 namespace catena::parallel {

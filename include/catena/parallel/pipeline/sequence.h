@@ -135,7 +135,6 @@ class Sequence : public Parameterized {
 
   void visit_parameters(const Visitor& visitor, const std::string& prefix = "") override;
   void visit_functions(const FunctionVisitor& visitor) override;
-  void visit_persistents(const PersistentVisitor& visitor, const std::string& prefix = "") override;
 
   // A weight as several units see it: (unit, parameter), in the order of the units.
   using Tie = std::vector<std::pair<size_t, Parameter>>;

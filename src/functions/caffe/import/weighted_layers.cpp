@@ -1,11 +1,12 @@
 // Makers of the layers with weights or statistics.
 #include "catena/array/math.h"
+#include "catena/autograd/function_set.h"
 #include "catena/functions/connection/convolution_2d.h"
 #include "catena/functions/connection/deconvolution_2d.h"
 #include "catena/functions/connection/linear.h"
+#include "catena/functions/math/elementwise.h"
 #include "catena/functions/normalization/batch_normalization.h"
 #include "functions/caffe/import/builder.h"
-#include "functions/caffe/scale.h"
 
 namespace catena::functions::caffe {
 namespace {
@@ -141,6 +142,57 @@ Step make_batch_norm(Builder& b) {
     return Variables{layer(call.bottoms[0], call.train && !fixed)};
   };
 }
+
+namespace {
+
+// The same numbers as an array that broadcasts against x.
+Variable along(const Variable& numbers, const Shape& x, int64_t axis) {
+  const Shape& shape = numbers.shape();
+  const int64_t ndim = int64_t(x.size()), first = axis < 0 ? axis + ndim : axis;
+  bool fits = first >= 0 && first + int64_t(shape.size()) <= ndim;
+  for (size_t i = 0; fits && i < shape.size(); ++i) fits = x[size_t(first) + i] == shape[i];
+  CATENA_CHECK(ShapeError, fits, "Scale: numbers of shape ", shape,
+               " are expected along the axes of x from ", axis, " on, but x has shape ", x);
+  Shape whole;
+  for (int64_t i = 0; i < ndim; ++i) {
+    const bool inside = i >= first && i < first + int64_t(shape.size());
+    whole.push_back(inside ? shape[size_t(i - first)] : 1);
+  }
+  return numbers.reshape(whole);
+}
+
+// x * factors, and x + offsets, whose axes are those of x from `axis` on; negative ones count from
+// the end. ShapeError where the extents differ.
+Variable scaled(const Variable& x, const Variable& factors, int64_t axis) {
+  return x * along(factors, x.shape(), axis);
+}
+Variable shifted(const Variable& x, const Variable& offsets, int64_t axis) {
+  return x + along(offsets, x.shape(), axis);
+}
+
+}  // namespace
+
+// Caffe's layer: y = x * W + b. W is undefined where the factors are an input, b where there is
+// none.
+class Scale : public Parameterized {
+ public:
+  Variable operator()(const Variable& x) const { return offset(scaled(x, W.variable(), axis)); }
+  Variable operator()(const Variable& x, const Variable& factors) const {
+    return offset(scaled(x, factors, axis));
+  }
+  void visit_parameters(const Visitor& visitor, const std::string& prefix = "") override {
+    if (W.defined()) visitor(prefix + "W", W);
+    if (b.defined()) visitor(prefix + "b", b);
+  }
+
+  OwnedParameter W, b;
+  int64_t axis = 1;
+
+ private:
+  Variable offset(const Variable& y) const {
+    return b.defined() ? shifted(y, b.variable(), axis) : y;
+  }
+};
 
 Step make_scale(Builder& b) {
   const LayerSource& source = b.source;
