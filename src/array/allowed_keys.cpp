@@ -12,7 +12,7 @@ namespace {
 
 // Offsets that do not fall and are within the axis.
 Array valid_offsets(const Array& offsets, int64_t extent) {
-  const Array inside = clip(offsets, 0, extent);
+  const Array inside = clip(offsets.astype(Dtype::kInt64), 0, extent);
   const Array lower = tri(offsets.size(), {}, 0, {Dtype::kBool, offsets.device()});
   return amax(where(lower, inside.expand_dims(0), 0), 1);
 }
@@ -20,7 +20,7 @@ Array valid_offsets(const Array& offsets, int64_t extent) {
 // The number of the document of each position, and -1 behind and before all.
 Array documents_of(const Array& positions, const Array& offsets) {
   const Array begun = less_equal(offsets.expand_dims(1), positions.expand_dims(0));
-  const Array count = sum(begun.astype(Dtype::kInt32), 0).astype(Dtype::kInt32);
+  const Array count = sum(begun.astype(Dtype::kInt64), 0);
   return where(equal(count, offsets.size()), -1, count - 1);
 }
 
@@ -47,7 +47,7 @@ Array both(const Array& a, const Array& b) { return a.defined() ? logical_and(a,
 Array allowed_keys(const AttentionCall& call) {
   const AttentionRules& rules = call.rules;
   const int64_t queries = call.q->shape()[2], keys = call.k->shape()[2];
-  const ArrayOptions options{Dtype::kInt32, call.q->device()};
+  const ArrayOptions options{Dtype::kInt64, call.q->device()};  // wider than any position
   const Array i = arange(queries, options), j = arange(keys, options);
   Positions positions;
   if (rules.query_documents)
@@ -65,6 +65,12 @@ Array allowed_keys(const AttentionCall& call) {
     allowed = both(allowed, less(j, rules.key_lengths->reshape({-1, 1, 1, 1})));
   if (call.mask) allowed = both(allowed, *call.mask);
   return allowed.defined() ? allowed : ones({1, 1, 1, 1}, {Dtype::kBool, call.q->device()});
+}
+
+Array keys_within_lengths(const AttentionCall& call) {
+  const int64_t keys = call.k->shape()[2];
+  const Array j = arange(keys, {Dtype::kInt64, call.k->device()}).reshape({1, 1, keys, 1});
+  return less(j, call.rules.key_lengths->reshape({-1, 1, 1, 1}));
 }
 
 }  // namespace catena

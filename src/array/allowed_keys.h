@@ -10,5 +10,7 @@ namespace catena {
 // bool, true where a query may attend to a key by rules and mask, of a shape that broadcasts to
 // (batch, heads, queries, keys). On the device of q.
 Array allowed_keys(const AttentionCall& call);
+// bool (batch, 1, keys, 1), true for the rows of k and v that key_lengths, which there are, leave.
+Array keys_within_lengths(const AttentionCall& call);
 
 }  // namespace catena

@@ -232,5 +232,59 @@ TEST(Attention, KeepsTheOrderOfTheQueries) {
   EXPECT_TRUE(y.data().transpose({0, 2, 1, 3}).is_contiguous());
 }
 
+// Behind key_lengths memory may hold anything, for every provider and in both orders of gradients.
+TEST(Attention, ReadsNoKeysBehindTheLengths) {
+  const Array q = testing::random_array({2, 2, 5, 4}, -1, 1, Dtype::kFloat64, cpu(0), 1),
+              k = testing::random_array({2, 2, 9, 4}, -1, 1, Dtype::kFloat64, cpu(0), 2),
+              lengths = array({6, 0});
+  const Array clean = k.copy(), dirty = k.copy();
+  const Array behind = greater_equal(arange(9).reshape({1, 9, 1}), lengths.reshape({2, 1, 1, 1}));
+  clean.assign(where(behind, 0, k));
+  dirty.assign(where(behind, std::nan(""), k));
+  for (const char* rules : {"", kComposedAlone}) {
+    for (const bool create_graph : {false, true}) {
+      const ProviderScope scope(rules);
+      Arrays results[2];
+      for (const bool is_dirty : {false, true}) {
+        const Variable x(q), y(is_dirty ? dirty : clean), z(is_dirty ? dirty : clean);
+        const Variable out = F::scaled_dot_product_attention(x, y, z, {.key_lengths = lengths});
+        F::sum(out * out).backward({.create_graph = create_graph});
+        results[is_dirty] = {out.data(), x.grad(), y.grad(), z.grad()};
+      }
+      for (size_t i = 0; i < results[0].size(); ++i)
+        EXPECT_TRUE(all(equal(results[0][i], results[1][i])).truth()) << rules << ' ' << i;
+    }
+  }
+}
+
+// Numbers that overflow sums of positions, and scores that only -inf forbids.
+TEST(Attention, LimitsOfNumbers) {
+  const auto drawn = [](int64_t rows, uint64_t seed) {
+    return testing::random_array({1, 1, rows, 4}, -1, 1, Dtype::kFloat32, cpu(0), seed);
+  };
+  const Array q = drawn(3, 1), k = drawn(5, 2);
+  const auto of = [&](const F::AttentionOptions& o) {
+    return F::scaled_dot_product_attention(q, k, k, o).data();
+  };
+  for (const char* rules : {"", kComposedAlone}) {
+    const ProviderScope scope(rules);
+    constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+    assert_allclose(of({.window = kMost}), of({}), 1e-6, 1e-6);
+    constexpr int32_t kFar = std::numeric_limits<int32_t>::max();
+    assert_allclose(of({.causal = true, .query_start = array({kFar})}), of({}), 1e-6, 1e-6);
+    assert_allclose(of({.causal = true, .query_start = array({-kFar})}), zeros({1, 1, 3, 4}), 0, 0);
+  }
+  Arrays gradients[2];
+  const Array bias = zeros({3, 5}, {Dtype::kFloat32, cpu(0)});
+  bias(0).fill(std::numeric_limits<float>::lowest());
+  for (const bool create_graph : {false, true}) {
+    const Variable v(k);
+    F::sum(F::square(F::scaled_dot_product_attention(q, k, v, {.bias = bias})))
+        .backward({.create_graph = create_graph});
+    gradients[create_graph] = {v.grad()};
+  }
+  assert_allclose(gradients[1][0], gradients[0][0], 1e-5, 1e-6);
+}
+
 }  // namespace
 }  // namespace catena

@@ -6,10 +6,6 @@
 namespace catena::oracle {
 namespace {
 
-std::optional<int64_t> bound(const Value& v) {
-  return v.none() ? std::nullopt : std::optional<int64_t>(v.integer);
-}
-
 std::vector<Index> indices_of(const Value& list) {
   std::vector<Index> indices;
   for (const Value& v : list.list) indices.push_back(index_of(v));

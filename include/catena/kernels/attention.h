@@ -34,12 +34,13 @@ struct AttentionRules {
 // h / (heads / groups). No extent but keys is 0. mask: bool, true where a query may attend; bias:
 // of q's dtype or its compute type (float32; float64 for float64), -inf forbids a key. Both are
 // (batch, heads, queries, keys), with stride 0 along axes that are broadcast. rules' arrays, like
-// the mask, are read when the device gets there. dropout of [0, 1): element e of P, counted in C
-// order over (batch, heads, queries, keys), is kept and divided by 1 - dropout where the
-// DropoutCall of these bits keeps element e. out (batch, heads, queries, width): q's dtype, any
-// strides without overlap. log_sum: contiguous (batch, heads, queries) of compute type, the
-// logarithm of the sum of exp(score) over the keys of a query, -inf where there are none. Computes
-// in the compute type.
+// the mask, are read when the device gets there. Rows of k and v behind key_lengths are not read.
+// dropout of [0, 1): element e of P, counted in C order over (batch, heads, queries, keys), is kept
+// and divided by 1 - dropout where the DropoutCall of these bits keeps element e. out (batch,
+// heads, queries, width): q's dtype, any strides without overlap. norms: contiguous (2, batch,
+// heads, queries) of compute type, the largest score of the keys of a query, and the logarithm of
+// the sum of exp(score - largest): as one number they would lose digits where scores are large.
+// -inf and 0 where there are no keys. Computes in the compute type.
 struct AttentionCall {
   const Array* q;
   const Array* k;
@@ -52,13 +53,13 @@ struct AttentionCall {
   double dropout = 0;
   RandomBits bits = {};
   const Array* out;
-  const Array* log_sum;
+  const Array* norms;
 };
 
-// The gradients of q, k, v and bias from gout, of out, and glog_sum, of log_sum (compute type,
-// contiguous; null: 0). forward: the call as it was made, with its results. gq, gk, gv: like q, k
-// and v, with any strides without overlap. gbias: null, or contiguous of compute type, with the
-// extents of bias where its strides are not 0, else 1: the gradient is summed over those axes.
+// The gradients of q, k, v and bias from gout, of out, and glog_sum, of the sum of both norms
+// (compute type, contiguous; null: 0). forward: the call as it was made, with its results. gq, gk,
+// gv: like q, k and v, with any strides without overlap. gbias: null, or contiguous of compute
+// type, each extent that of the scores, or 1 where the gradient is summed over the axis.
 struct AttentionGradCall {
   const AttentionCall& forward;
   const Array* gout;

@@ -38,7 +38,8 @@ class NameMap {
   // Names of the model, not of the file: what the regular expression matches as a whole may be
   // missing in the file, and keeps its values then. For new layers on a network that is there.
   NameMap& keep(const std::string& pattern);
-  // PyTorch's names in a model of layers of catena: '.' becomes '/', and of the last part
+  // PyTorch's names in a model of layers of catena: '.' becomes '/', and, unless the model has that
+  // name, of the last part
   //   weight        W, or gamma where the model has that instead
   //   bias          b, or beta
   //   running_mean  avg_mean            running_var  avg_var            num_batches_tracked  N

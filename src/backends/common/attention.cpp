@@ -31,8 +31,8 @@ class ComposedAttention {
         queries_(call.q->shape()[2]),
         keys_(call.k->shape()[2]),
         q_(by_groups(*call.q)),
-        k_(stacked(*call.k)),
-        v_(stacked(*call.v)) {
+        k_(stacked(read(*call.k))),
+        v_(stacked(read(*call.v))) {
     scores_ = of_heads(matmul(q_ * call.scale, k_.swapaxes(1, 2)), keys_);
     if (call.softcap > 0) {
       tanh_ = tanh(scores_ / call.softcap);
@@ -46,7 +46,8 @@ class ComposedAttention {
     const Array largest = amax(scores_, {3}, true);
     const Array shift = where(equal(largest, kNothing), 0, largest);
     const Array p = exp(scores_ - shift), total = sum(p, {3}, true);
-    call_.log_sum->assign((log(total) + shift).reshape(call_.log_sum->shape()));
+    (*call_.norms)(0).assign(largest.squeeze({3}));
+    (*call_.norms)(1).assign(log(where(equal(total, 0), 1, total)).squeeze({3}));
     const Array weights = dropped(p / where(equal(total, 0), 1, total));
     call_.out->assign(of_heads(matmul(grouped(weights), v_), v_.shape()[2]));
   }
@@ -56,8 +57,8 @@ class ComposedAttention {
                 out = call_.out->astype(scores_.dtype(), false);
     Array row = sum(gout * out, {3}, true);
     if (grad.glog_sum) row = row - grad.glog_sum->expand_dims(3);
-    const Array log_sum = call_.log_sum->expand_dims(3);
-    const Array p = where(equal(log_sum, kNothing), 0, exp(scores_ - log_sum));
+    const Array largest = (*call_.norms)(0).expand_dims(3), rest = (*call_.norms)(1).expand_dims(3);
+    const Array p = where(equal(largest, kNothing), 0, exp(scores_ - largest - rest));
     const Array g = grouped(gout);
     const Array gp = dropped(of_heads(matmul(g, v_.swapaxes(1, 2)), keys_));
     Array gscores = where(equal(p, 0), 0, p * (gp - row));
@@ -70,6 +71,10 @@ class ComposedAttention {
   }
 
  private:
+  // Without what is behind key_lengths, which may be anything.
+  Array read(const Array& a) const {
+    return call_.rules.key_lengths ? where(keys_within_lengths(call_), a, 0) : a;
+  }
   Array wide(const Array& a) const { return a.astype(compute_dtype(a.dtype()), false, 'C'); }
   // (batch * groups, heads of a group * queries, n) of (batch, heads, queries, n): those heads
   // attend to the same keys.
@@ -110,7 +115,8 @@ bool has_no_keys(const AttentionCall& call) { return call.k->shape()[2] == 0; }
 void attention(const AttentionCall& call) {
   if (!has_no_keys(call)) return ComposedAttention(call).forward();
   call.out->fill(0);
-  call.log_sum->fill(kNothing);
+  (*call.norms)(0).fill(kNothing);
+  (*call.norms)(1).fill(0);
 }
 
 void attention_grad(const AttentionGradCall& grad) {

@@ -1,10 +1,14 @@
 // The node of attention: one kernel each way, which keeps a number for each query; gradients of
 // higher order by products with scores in memory.
+#include <limits>
+
 #include "array/allowed_keys.h"
 #include "catena/array/creation.h"
+#include "catena/array/indexing.h"
 #include "catena/array/logic.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
+#include "catena/array/reduction.h"
 #include "catena/functions/activation/softmax.h"
 #include "catena/functions/array/broadcast.h"
 #include "catena/functions/array/cast.h"
@@ -20,7 +24,7 @@ namespace catena::functions {
 using Operand = AttentionOperand;
 
 AttentionCall AttentionArrays::call(const AttentionNumbers& n, const Array& out,
-                                    const Array& log_sum) {
+                                    const Array& norms) {
   const Shape shape = scores();
   const auto broadcast = [&](Operand operand) {
     const Array* a = given(operand);
@@ -44,7 +48,7 @@ AttentionCall AttentionArrays::call(const AttentionNumbers& n, const Array& out,
           .dropout = n.dropout,
           .bits = n.bits,
           .out = &out,
-          .log_sum = &log_sum};
+          .norms = &norms};
 }
 
 Shape AttentionArrays::scores() const {
@@ -68,8 +72,8 @@ class RecordedGradients {
       : call_(call),
         wide_(compute_dtype(q.dtype())),
         q_(grouped(q)),
-        k_(stacked(k)),
-        v_(stacked(v)) {
+        k_(stacked(read(k))),
+        v_(stacked(read(v))) {
     Variable scores = of_heads(batch_matmul(q_, k_, false, true) * call.scale);
     if (call.softcap > 0) {
       tanh_ = tanh(scores / call.softcap);
@@ -77,8 +81,10 @@ class RecordedGradients {
     }
     if (bias.defined()) scores = scores + cast(bias, wide_);
     Array allowed = allowed_keys(call);
-    if (call.bias) allowed = logical_and(allowed, greater(*call.bias, -kHuge));
-    p_ = softmax(where(Variable::constant(allowed), scores, -kHuge), 3) *
+    if (call.bias) allowed = logical_and(allowed, greater(*call.bias, kNothing));
+    // Rows of zeros where there is no key at all.
+    const Array rest = catena::where(any(allowed, {3}, true), kNothing, 0.0).astype(wide_);
+    p_ = softmax(where(Variable::constant(allowed), scores, rest), 3) *
          Variable::constant(allowed.astype(wide_));
     if (call.dropout > 0) keep_ = Variable::constant(kept());
   }
@@ -106,12 +112,17 @@ class RecordedGradients {
   Variable gq, gk, gv, gbias;  // undefined: 0
 
  private:
-  static constexpr double kHuge = 1e30;
+  static constexpr double kNothing = -std::numeric_limits<double>::infinity();
 
   int64_t groups() const { return call_.q->shape()[0] * call_.k->shape()[1]; }
   Variable grouped(const Variable& a) const {
     const Shape& shape = a.shape();
     return reshape(cast(a, wide_), {groups(), shape[0] * shape[1] * shape[2] / groups(), shape[3]});
+  }
+  // Without what is behind key_lengths, which may be anything.
+  Variable read(const Variable& a) const {
+    if (call_.rules.key_lengths == nullptr) return a;
+    return where(Variable::constant(keys_within_lengths(call_)), a, 0.0);
   }
   Variable stacked(const Variable& a) const {
     return reshape(cast(a, wide_), {groups(), a.shape()[2], a.shape()[3]});
@@ -133,17 +144,19 @@ class RecordedGradients {
   Variable tanh_, p_, keep_, gscores_;
 };
 
-// Saves all operands and both results.
+// Saves all operands and y.
 class AttentionNode final : public FunctionNode {
  public:
-  AttentionNode(const AttentionPlaces& places, const AttentionNumbers& numbers)
-      : places_(places), numbers_(numbers) {}
+  AttentionNode(const AttentionPlaces& places, const AttentionNumbers& numbers, const Array& norms,
+                bool with_statistics)
+      : places_(places), numbers_(numbers), norms_(norms), with_statistics_(with_statistics) {}
   std::string label() const override { return kAttention; }
   // One kernel makes all gradients.
   bool splits() const override { return false; }
 
   void backward(BackwardContext& context) override {
-    const Variable gy = context.grad_output(0), glog_sum = context.grad_output(1);
+    const Variable gy = context.grad_output(0),
+                   glog_sum = with_statistics_ ? context.grad_output(1) : Variable();
     if (!gy.defined() && !glog_sum.defined()) return;
     Variable operands[kAttentionOperands];
     AttentionArrays arrays;
@@ -152,8 +165,8 @@ class AttentionNode final : public FunctionNode {
       operands[i] = context.input(places_.of[i]);
       arrays[Operand(i)] = operands[i].data();
     }
-    const Array out = context.output(0).data(), log_sum = context.output(1).data();
-    const AttentionCall call = arrays.call(numbers_, out, log_sum);
+    const Array out = context.output(0).data();
+    const AttentionCall call = arrays.call(numbers_, out, norms_);
     if (context.create_graph() && out.size() > 0 && call.k->shape()[2] > 0)
       give_recorded(context, call, operands, gy, glog_sum);
     else
@@ -196,7 +209,7 @@ class AttentionNode final : public FunctionNode {
     const Shape& own = inputs()[size_t(places_[Operand::kBias])]->shape;
     Shape shape(4, 1);
     for (int i = 0; i < own.ndim(); ++i) shape[size_t(4 - own.ndim() + i)] = own[size_t(i)];
-    const ArrayOptions options{call.log_sum->dtype(), call.q->device()};
+    const ArrayOptions options{norms_.dtype(), call.q->device()};
     return call.out->size() > 0 ? empty(shape, options) : zeros(shape, options);
   }
 
@@ -220,25 +233,28 @@ class AttentionNode final : public FunctionNode {
 
   AttentionPlaces places_;
   AttentionNumbers numbers_;
+  Array norms_;
+  bool with_statistics_;
 };
 
 }  // namespace
 
 Variables run_attention(FunctionCall& call, const AttentionPlaces& places, AttentionArrays& arrays,
-                        const AttentionNumbers& numbers) {
+                        const AttentionNumbers& numbers, bool with_statistics) {
   const Array &q = arrays[Operand::kQ], &v = arrays[Operand::kV];
   const Shape scores = arrays.scores();
   const Shape shape{scores[0], scores[1], scores[2], v.shape()[3]};
   const Array out = Array::uninitialized(shape, q.dtype(), q.device(), q.order());
-  const Array log_sum =
-      Array::uninitialized({scores[0], scores[1], scores[2]}, compute_dtype(q.dtype()), q.device());
-  if (out.size() > 0) kernels::attention(q.device(), arrays.call(numbers, out, log_sum));
+  const Array norms = Array::uninitialized({2, scores[0], scores[1], scores[2]},
+                                           compute_dtype(q.dtype()), q.device());
+  if (out.size() > 0) kernels::attention(q.device(), arrays.call(numbers, out, norms));
   call.note_work([&] { return element_count(scores) * (q.shape()[3] + v.shape()[3]); });
-  return call.record(Arrays{out, log_sum}, [&] {
-    auto node = make_node<AttentionNode>(places, numbers);
+  Arrays results{out};
+  if (with_statistics) results.push_back(norms(0) + norms(1));
+  return call.record(results, [&] {
+    auto node = make_node<AttentionNode>(places, numbers, norms, with_statistics);
     for (size_t i = 0; i < call.size(); ++i) node->save_input(int(i), call[i]);
     node->save_output(0, out);
-    node->save_output(1, log_sum);
     return node;
   });
 }

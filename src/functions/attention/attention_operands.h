@@ -44,7 +44,7 @@ class AttentionArrays {
   const Array& operator[](AttentionOperand operand) const { return arrays_[size_t(operand)]; }
 
   // With masks and bias broadcast, for the kernels.
-  AttentionCall call(const AttentionNumbers& numbers, const Array& out, const Array& log_sum);
+  AttentionCall call(const AttentionNumbers& numbers, const Array& out, const Array& norms);
   // (batch, heads, queries, keys)
   Shape scores() const;
 
@@ -57,8 +57,9 @@ class AttentionArrays {
   Array mask_, bias_;  // broadcast
 };
 
-// y and log_sum_exp of a call whose operands are checked; the arrays are those of the call.
+// y of a call whose operands are checked, and log_sum_exp if asked for; the arrays are those of the
+// call.
 Variables run_attention(FunctionCall& call, const AttentionPlaces& places, AttentionArrays& arrays,
-                        const AttentionNumbers& numbers);
+                        const AttentionNumbers& numbers, bool with_statistics);
 
 }  // namespace catena::functions

@@ -29,10 +29,8 @@ LinearOptions projection(const MultiHeadAttentionOptions& o) {
   CATENA_CHECK(ValueError, !o.initialW.array() && !o.initial_bias.array(), kName,
                ": a start value is an array, but the projections have different shapes; give an "
                "initializer, or assign to in_proj_W and the parameters of out_proj");
-  return {.nobias = o.nobias,
-          .initialW = o.initialW,
-          .initial_bias = o.nobias ? InitialValue() : o.initial_bias,
-          .dtype = o.dtype};
+  return {
+      .nobias = o.nobias, .initialW = o.initialW, .initial_bias = o.initial_bias, .dtype = o.dtype};
 }
 
 // (batch, positions, heads * depth) as (batch, heads, positions, depth), a view.
@@ -45,7 +43,7 @@ Variable in_heads(const Variable& x, int64_t heads) {
 
 MultiHeadAttention::MultiHeadAttention(int64_t size, int64_t heads,
                                        const MultiHeadAttentionOptions& o)
-    : out_proj(size, size, projection(o)),
+    : out_proj(depth_of(size, heads) * heads, size, projection(o)),
       heads_(heads),
       groups_(groups_of(heads, o)),
       dropout_(o.dropout) {
@@ -81,6 +79,8 @@ Variable MultiHeadAttention::operator()(const VariableOperand& operand,
   const Variable &x = operand.variable(kName), &memory = memory_operand.variable(kName);
   check_positions(kName, "x", x, size());
   check_positions(kName, "memory", memory, size());
+  CATENA_CHECK(ShapeError, memory.shape()[0] == x.shape()[0], kName, ": x has a batch of ",
+               x.shape()[0], ", memory one of ", memory.shape()[0]);
   const auto projected = [&](const Variable& from, const Slice& rows) {
     const Variable W = get_item(in_proj_W, {rows});
     const Variable flat = in_proj_b ? linear(as_rows(from), W, get_item(*in_proj_b, {rows}))

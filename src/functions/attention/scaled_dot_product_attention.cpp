@@ -6,6 +6,7 @@
 #include "catena/array/logic.h"
 #include "catena/array/math.h"
 #include "catena/array/random.h"
+#include "catena/functions/array/cast.h"
 #include "functions/attention/attention_operands.h"
 #include "functions/common/advice.h"
 #include "functions/common/labels.h"
@@ -16,14 +17,18 @@ namespace {
 
 using Operand = AttentionOperand;
 
+constexpr double kMostSoftcap = 1e30;  // a float32 holds it and its reciprocal
+constexpr int64_t kMostWindow = int64_t(1)
+                                << 40;  // more than any axis, and sums of it do not overflow
+
 // Numbers -----------------------------------------------------------------------------------------
 
 void check_numbers(const AttentionOptions& o) {
   CATENA_CHECK(ValueError, !o.window || *o.window >= 1, kAttention,
                ": expected a window of at least 1 key, that of the query itself, got ",
                o.window.value_or(0));
-  CATENA_CHECK(ValueError, !o.softcap || *o.softcap > 0, kAttention,
-               ": expected a positive softcap, got ", o.softcap.value_or(0));
+  CATENA_CHECK(ValueError, !o.softcap || (*o.softcap > 0 && *o.softcap <= kMostSoftcap), kAttention,
+               ": expected a softcap of (0, 1e30], got ", o.softcap.value_or(0));
   CATENA_CHECK(ValueError, o.dropout >= 0 && o.dropout < 1, kAttention,
                ": expected a dropout of [0, 1), got ", o.dropout);
   CATENA_CHECK(ValueError, !o.scale || std::isfinite(*o.scale), kAttention,
@@ -31,6 +36,37 @@ void check_numbers(const AttentionOptions& o) {
 }
 
 // Operands ----------------------------------------------------------------------------------------
+
+void check_integers(const Array& numbers, const char* name) {
+  CATENA_CHECK(DtypeError, numbers.dtype() == Dtype::kInt32 || numbers.dtype() == Dtype::kInt64,
+               kAttention, ": expected ", name, " of int32 or int64, got ", numbers.dtype());
+}
+
+// A mask or bias.
+void check_scores(const Array& a, const char* name, const Shape& scores) {
+  bool fits = a.ndim() <= 4;
+  for (int i = 1; fits && i <= a.ndim(); ++i) {
+    const int64_t own = a.shape()[size_t(a.ndim() - i)];
+    fits = own == 1 || own == scores[size_t(4 - i)];
+  }
+  CATENA_CHECK(
+      ShapeError, fits, kAttention, ": ", name, " has shape ", a.shape(),
+      ", which does not broadcast to that of the scores, (batch, heads, queries, keys) = ", scores);
+}
+
+// Before they are added up.
+void check_mask_and_bias(const Variable& q, const Variable& k, const AttentionOptions& o) {
+  const Variable* bias = o.bias.get(kAttention);
+  if (bias != nullptr)
+    CATENA_CHECK(DtypeError,
+                 bias->dtype() == q.dtype() || bias->dtype() == compute_dtype(q.dtype()),
+                 kAttention, ": expected a bias of ", q.dtype(), " or ", compute_dtype(q.dtype()),
+                 ", got ", bias->dtype(), is_float(bias->dtype()) ? "" : "; is it a mask?");
+  if (q.ndim() != 4 || k.ndim() != 4) return;  // which is an error of its own
+  const Shape scores{q.shape()[0], q.shape()[1], q.shape()[2], k.shape()[2]};
+  if (o.mask && o.mask->defined()) check_scores(*o.mask, "mask", scores);
+  if (bias != nullptr) check_scores(bias->data(), "bias", scores);
+}
 
 // The operands as variables, in the order of AttentionOperand.
 class Listed {
@@ -73,19 +109,18 @@ class Listed {
                  ": expected a mask of bool, true where a query may attend to a key, or of floats, "
                  "which are added to the scores; got ",
                  mask.dtype(), "; mask.astype(dtype::bool_) makes one of numbers");
-    const Variable own = Variable::constant(mask.astype(dtype, false));
+    const Variable own = Variable::constant(mask.astype(compute_dtype(dtype), false));
     const int bias = places_[Operand::kBias];
     if (bias < 0)
       add(Operand::kBias, own);
     else
-      variables_[size_t(bias)] = variables_[size_t(bias)] + own;
+      variables_[size_t(bias)] = cast(variables_[size_t(bias)], own.dtype()) + own;
   }
 
   void add_numbers(Operand operand, const std::optional<Array>& given, const char* name) {
     if (!given) return;
     CATENA_CHECK(ValueError, given->defined(), kAttention, ": ", name, " is an undefined array");
-    CATENA_CHECK(DtypeError, is_int(given->dtype()), kAttention, ": expected ", name,
-                 " as integers, got ", given->dtype());
+    check_integers(*given, name);
     add_constant(operand, Labels::as_int32(*given));
   }
 
@@ -119,16 +154,13 @@ void check_heads(const FunctionCall& call) {
                  values.shape(3) > 0, keys.shape(1) > 0, queries.shape(1) % keys.shape(1) == 0);
 }
 
-// A mask or bias.
-void check_scores(const Array& a, const char* name, const Shape& scores) {
-  bool fits = a.ndim() <= 4;
-  for (int i = 1; fits && i <= a.ndim(); ++i) {
-    const int64_t own = a.shape()[size_t(a.ndim() - i)];
-    fits = own == 1 || own == scores[size_t(4 - i)];
-  }
-  CATENA_CHECK(
-      ShapeError, fits, kAttention, ": ", name, " has shape ", a.shape(),
-      ", which does not broadcast to that of the scores, (batch, heads, queries, keys) = ", scores);
+// Numbers of a vector on any device.
+std::vector<int64_t> on_host(const Array& numbers, const char* name) {
+  CATENA_CHECK(ValueError, numbers.defined(), kAttention, ": ", name, " is an undefined array");
+  check_integers(numbers, name);
+  CATENA_CHECK(ShapeError, numbers.ndim() == 1, kAttention, ": expected ", name,
+               " as a vector, got shape ", numbers.shape());
+  return numbers.to_cpu().astype(Dtype::kInt64, false).to_vector<int64_t>();
 }
 
 void check_batch(const Array& numbers, const char* name, int64_t batch) {
@@ -136,7 +168,21 @@ void check_batch(const Array& numbers, const char* name, int64_t batch) {
                " of shape (", batch, ",), a number for each batch entry, got ", numbers.shape());
 }
 
-void check_documents(const AttentionArrays& a, const Shape& scores) {
+// ValueError that names the first offset that is wrong.
+void check_offsets(const Array& documents, const char* name, int64_t extent) {
+  const std::vector<int64_t> offsets = on_host(documents, name);
+  const int64_t first = offsets.empty() ? 0 : offsets.front(),
+                last = offsets.empty() ? 0 : offsets.back();
+  CATENA_CHECK(ValueError, !offsets.empty() && first == 0 && last == extent, kAttention, ": ", name,
+               " begin at 0 and end with the axis, of ", extent,
+               " positions; the offsets are from ", first, " to ", last);
+  for (size_t n = 1; n < offsets.size(); ++n)
+    CATENA_CHECK(ValueError, offsets[n - 1] <= offsets[n], kAttention, ": offsets of ", name,
+                 " do not fall; offset ", n - 1, " is ", offsets[n - 1], ", offset ", n, " is ",
+                 offsets[n]);
+}
+
+void check_documents(const AttentionArrays& a, const AttentionOptions& o, const Shape& scores) {
   const Array &own = a[Operand::kDocuments], &others = a[Operand::kKeyDocuments];
   CATENA_CHECK(ShapeError, own.ndim() == 1 && own.size() >= 2 && own.shape() == others.shape(),
                kAttention,
@@ -149,27 +195,22 @@ void check_documents(const AttentionArrays& a, const Shape& scores) {
   CATENA_CHECK(
       ValueError, !a[Operand::kQueryStart].defined(), kAttention,
       ": documents and query_start exclude each other: positions are counted in documents");
+  CATENA_CHECK(ValueError, o.key_documents || scores[2] == scores[3], kAttention, ": there are ",
+               scores[2], " queries and ", scores[3],
+               " keys: give the offsets of the keys as key_documents");
   if (!own.device().is_cpu()) return;
-  check_attention_documents(own, scores[2]);
-  check_attention_documents(others, scores[3]);
+  check_offsets(*o.documents, "documents", scores[2]);
+  if (o.key_documents) check_offsets(*o.key_documents, "key_documents", scores[3]);
 }
 
 void check_options(const AttentionArrays& a, const AttentionOptions& o) {
   const Shape scores = a.scores();
   const auto given = [&](Operand operand) { return a[operand].defined(); };
-  if (o.mask) check_scores(*o.mask, "mask", scores);
-  if (given(Operand::kBias)) check_scores(a[Operand::kBias], "bias", scores);
   if (given(Operand::kQueryStart)) check_batch(a[Operand::kQueryStart], "query_start", scores[0]);
-  if (given(Operand::kDocuments)) check_documents(a, scores);
+  if (given(Operand::kDocuments)) check_documents(a, o, scores);
   if (!given(Operand::kKeyLengths)) return;
   check_batch(a[Operand::kKeyLengths], "key_lengths", scores[0]);
-  if (a[Operand::kKeyLengths].device().is_cpu())
-    check_attention_lengths(a[Operand::kKeyLengths], scores[3]);
-}
-
-// Numbers of an array on any device.
-std::vector<int64_t> on_host(const Array& numbers) {
-  return numbers.to_cpu().astype(Dtype::kInt64, false).to_vector<int64_t>();
+  if (o.key_lengths->device().is_cpu()) check_attention_lengths(*o.key_lengths, scores[3]);
 }
 
 AttentionNumbers numbers_of(const AttentionOptions& o, const AttentionArrays& a) {
@@ -178,7 +219,7 @@ AttentionNumbers numbers_of(const AttentionOptions& o, const AttentionArrays& a)
                      .scale = o.scale.value_or(1 / std::sqrt(double(a[Operand::kQ].shape()[3]))),
                      .softcap = o.softcap.value_or(0),
                      .dropout = o.dropout,
-                     .window = o.window.value_or(0),
+                     .window = std::min(o.window.value_or(0), kMostWindow),
                      .bits = {}};
   const Device device = a[Operand::kQ].device();
   if (o.dropout > 0)
@@ -187,8 +228,9 @@ AttentionNumbers numbers_of(const AttentionOptions& o, const AttentionArrays& a)
 }
 
 Variables attend(const VariableOperand& q, const VariableOperand& k, const VariableOperand& v,
-                 const AttentionOptions& options) {
+                 const AttentionOptions& options, bool with_statistics) {
   check_numbers(options);
+  check_mask_and_bias(q.variable(kAttention), k.variable(kAttention), options);
   Listed operands(q, k, v, options);
   FunctionCall call(kAttention, Autocast::kLow, operands.pointers());
   check_heads(call);
@@ -198,40 +240,33 @@ Variables attend(const VariableOperand& q, const VariableOperand& k, const Varia
     if (const int place = operands.places().of[i]; place >= 0)
       arrays[Operand(i)] = call[size_t(place)].data();
   check_options(arrays, options);
-  return run_attention(call, operands.places(), arrays, numbers_of(options, arrays));
+  return run_attention(call, operands.places(), arrays, numbers_of(options, arrays),
+                       with_statistics);
 }
 
 }  // namespace
 
 Variable scaled_dot_product_attention(const VariableOperand& q, const VariableOperand& k,
                                       const VariableOperand& v, const AttentionOptions& options) {
-  return attend(q, k, v, options)[0];
+  return attend(q, k, v, options, false)[0];
 }
 
 AttentionResult attention_with_statistics(const VariableOperand& q, const VariableOperand& k,
                                           const VariableOperand& v,
                                           const AttentionOptions& options) {
-  const Variables results = attend(q, k, v, options);
+  const Variables results = attend(q, k, v, options, true);
   return {results[0], results[1]};
 }
 
 void check_attention_lengths(const Array& key_lengths, int64_t keys) {
-  const std::vector<int64_t> lengths = on_host(key_lengths);
+  const std::vector<int64_t> lengths = on_host(key_lengths, "key_lengths");
   for (size_t b = 0; b < lengths.size(); ++b)
     CATENA_CHECK(ValueError, lengths[b] >= 0 && lengths[b] <= keys, kAttention, ": key_lengths[", b,
                  "] is ", lengths[b], ", outside of [0, ", keys, "], the keys");
 }
 
 void check_attention_documents(const Array& documents, int64_t extent) {
-  const std::vector<int64_t> offsets = on_host(documents);
-  CATENA_CHECK(ValueError, !offsets.empty() && offsets.front() == 0 && offsets.back() == extent,
-               kAttention, ": documents begin at 0 and end with the axis, of ", extent,
-               " positions; the offsets are from ", offsets.empty() ? 0 : offsets.front(), " to ",
-               offsets.empty() ? 0 : offsets.back());
-  for (size_t n = 1; n < offsets.size(); ++n)
-    CATENA_CHECK(ValueError, offsets[n - 1] <= offsets[n], kAttention, ": offsets of documents do ",
-                 "not fall; offset ", n - 1, " is ", offsets[n - 1], ", offset ", n, " is ",
-                 offsets[n]);
+  check_offsets(documents, "documents", extent);
 }
 
 }  // namespace catena::functions

@@ -72,7 +72,12 @@ Array all_rows(const Array& m) {
 }
 
 Shape stack_shape(const Array& a, const Array& b) {
-  Shape shape = broadcast_shapes("MatMul", Shape(a.shape().begin(), a.shape().end() - 2),
+  for (int k = 3; k <= std::min(a.ndim(), b.ndim()); ++k) {
+    const int64_t m = a.shape(-k), n = b.shape(-k);
+    CATENA_CHECK(ShapeError, m == n || m == 1 || n == 1, "MatMul: stacks of matrices ", a.shape(),
+                 " and ", b.shape(), " do not broadcast: axis ", -k, " has ", m, " and ", n);
+  }
+  Shape shape = broadcast_shapes(Shape(a.shape().begin(), a.shape().end() - 2),
                                  Shape(b.shape().begin(), b.shape().end() - 2));
   shape.push_back(a.shape(-2));
   shape.push_back(b.shape(-1));

@@ -183,7 +183,16 @@ FunctionRecord errors() {
       error<ValueError>(
           call({.window = 0}),
           name + ": expected a window of at least 1 key, that of the query itself, got 0"),
-      error<ValueError>(call({.softcap = 0}), name + ": expected a positive softcap, got 0"),
+      error<ValueError>(call({.softcap = 0}), name + ": expected a softcap of (0, 1e30], got 0"),
+      error<ValueError>(call({.softcap = 1e300}),
+                        name + ": expected a softcap of (0, 1e30], got 1e+300"),
+      error<DtypeError>(
+          [](const Draw& draw) {
+            F::scaled_dot_product_attention(draw({2, 2, 3, 4}), draw({2, 2, 5, 4}),
+                                            draw({2, 2, 5, 3}),
+                                            {.bias = draw({3, 5}).astype(Dtype::kBool)});
+          },
+          name + ": expected a bias of float64 or float64, got bool; is it a mask?"),
       error<ValueError>(call({.dropout = 1}), name + ": expected a dropout of [0, 1), got 1"),
       error<ShapeError>(numbers([](auto& o) -> auto& { return o.key_lengths; }, {3}),
                         name + ": expected key_lengths of shape (2,), a number for each batch "

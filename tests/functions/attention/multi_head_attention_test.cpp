@@ -89,6 +89,12 @@ TEST(MultiHeadAttention, DropsWhileTraining) {
 TEST(MultiHeadAttention, Mistakes) {
   expect_contains(error_of<ValueError>([] { F::MultiHeadAttention(10, 3); }),
                   {"MultiHeadAttention", "3 heads of 10"});
+  expect_contains(error_of<ValueError>([] { F::MultiHeadAttention(16, 0); }), {"0 heads of 16"});
+  expect_contains(error_of<ValueError>([] {
+                    F::MultiHeadAttention(
+                        4, 2, {.nobias = true, .initial_bias = initializers::Normal(1)});
+                  }),
+                  {"nobias and initial_bias"});
   expect_contains(error_of<ValueError>([] { F::MultiHeadAttention(12, 4, {.groups = 3}); }),
                   {"divide the 4 heads, got 3"});
   expect_contains(error_of<ValueError>([] { F::MultiHeadAttention(12, 4, {.dropout = 1}); }),
@@ -106,6 +112,10 @@ TEST(MultiHeadAttention, Mistakes) {
                     layer(numbers({1, 3, kSize}), numbers({1, 3, 8}));
                   }),
                   {"expected memory as (batch, positions, 12)"});
+  expect_contains(error_of<ShapeError>([&] {
+                    layer(numbers({2, 3, kSize}), numbers({3, 3, kSize}));
+                  }),
+                  {"x has a batch of 2, memory one of 3"});
 }
 
 // Of both orders of normalization and addition, in test state.

@@ -190,9 +190,10 @@ FunctionRecords stack_records() {
       stack_record("b transposed", false, true, {{{2, 2, 4, 3}, {2, 3}}, {{2, 4, 3}, {2, 2, 3}}}),
       stack_record("both transposed", true, true, {{{2, 3, 4}, {2, 2, 3}}})};
   records[0].errors = {
-      error<ShapeError>({{2, 4, 3}, {5, 3, 2}},
-                        "MatMul: shapes (2,) and (5,) cannot be broadcast together (axis 0 of the "
-                        "result: 2 against 5)"),
+      error<ShapeError>(
+          {{2, 4, 3}, {5, 3, 2}},
+          "MatMul: stacks of matrices (2, 4, 3) and (5, 3, 2) do not broadcast: axis -3 "
+          "has 2 and 5"),
       type_error(
           "MatMul", {{2, 4, 3}, {5, 2}},
           "Expect: a.shape[2] (3-D array) == b.shape[0] (2-D array)\nActual: 3 != 5\nInputs: "

@@ -1,4 +1,5 @@
 // The section Modules: layers, and functions of images.
+#include "catena/array/logic.h"
 #include "catena/array/patches.h"
 #include "catena/array/random.h"
 #include "catena/functions/functions.h"
@@ -113,6 +114,11 @@ void add_transformers(Page& page) {
                F::MultiHeadAttention(16, 4))
   CATENA_BLOCK("nn.MultiheadAttention(16, 4, batch_first=True)", "m(x, memory, memory)[0]",
                m(x, memory), F::MultiHeadAttention(16, 4))
+  const Array padding = page.operand("padding", random::uniform({2, 5}) < 0.4);
+  const Array keep = logical_not(padding).reshape({2, 1, 1, 5});
+  CATENA_BLOCK("nn.MultiheadAttention(16, 4, batch_first=True)",
+               "m(x, x, x, key_padding_mask=padding)[0]", m(x, {.mask = keep}),
+               F::MultiHeadAttention(16, 4))
   CATENA_BLOCK("nn.TransformerEncoderLayer(16, 4, batch_first=True)", "m(x)", m(x),
                F::TransformerEncoderLayer(16, 4))
   CATENA_BLOCK(

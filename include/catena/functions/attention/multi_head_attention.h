@@ -27,7 +27,8 @@ struct MultiHeadAttentionOptions {
 // positions, size). The parts of a projection are attended to where they are, without copies.
 // Parameters have PyTorch's order and, by NameMap::from_pytorch(), its names.
 //
-// ValueError unless heads divides size and groups divides heads; ShapeError for x of another shape;
+// ValueError unless heads divides size and groups divides heads; ShapeError for x of another shape,
+// and for memory of another size or batch;
 // errors of options are those of scaled_dot_product_attention, whose dropout is that of the layer
 // unless it is given.
 class MultiHeadAttention : public FunctionSet {

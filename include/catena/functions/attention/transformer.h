@@ -23,8 +23,8 @@ struct TransformerOptions {
   bool pre_norm = false;  // normalizes what goes into a block instead of the sum behind it
   double eps = 1e-5;      // of the normalizations
   std::optional<int64_t> groups = {};  // heads of keys and values
-  bool nobias = false;                 // of the products; normalizations keep theirs
-  InitialValue initialW = {};          // of all products; that of Linear unless given
+  bool nobias = false;         // of the products; normalizations keep theirs, which PyTorch's lose
+  InitialValue initialW = {};  // of all products; that of Linear unless given
   Dtype dtype = Dtype::kFloat32;
 };
 

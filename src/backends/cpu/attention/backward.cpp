@@ -15,7 +15,7 @@ namespace catena::host {
 namespace {
 
 // With fewer heads than this, keys are cut, so that more threads than heads have work.
-constexpr int64_t kAttentionTasks = 16;
+constexpr int64_t kAttentionTasks = 8;
 
 // Keys of one head of k and v: a task that threads share out.
 struct AttentionChunk {
@@ -106,15 +106,16 @@ class AttentionBackward {
       const int64_t count = std::min(kAttentionKeys, chunk.keys.end - key);
       std::fill_n(gk_.get(), count * e_.depth, C(0));
       std::fill_n(gv_.get(), count * e_.width, C(0));
-      const auto k = k_.rows(chunk.batch, chunk.group, key, count),
-                 v = v_.rows(chunk.batch, chunk.group, key, count);
+      const int64_t read = std::clamp<int64_t>(ranges_.keys(chunk.batch) - key, 0, count);
+      const auto k = k_.rows(chunk.batch, chunk.group, key, read),
+                 v = v_.rows(chunk.batch, chunk.group, key, read);
       for (int64_t h = 0; h < e_.heads_of_group(); ++h) {
         const int64_t head = chunk.group * e_.heads_of_group() + h;
         for (int64_t first = 0; first < e_.queries; first += kAttentionQueries) {
           const int64_t queries = std::min(kAttentionQueries, e_.queries - first);
           const KeyRange keys =
-              ranges_.of(chunk.batch, first, first + queries).within(key, key + count);
-          if (!keys.is_empty()) add({chunk.batch, head, first, queries, key, count}, chunk, k, v);
+              ranges_.of_tile(chunk.batch, first / kAttentionQueries).within(key, key + count);
+          if (!keys.is_empty()) add({chunk.batch, head, first, queries, key, read}, chunk, k, v);
         }
       }
       write_attention_rows(gk_.get(), *call_.gk, chunk.batch, chunk.group, key, count);
@@ -153,15 +154,17 @@ class AttentionBackward {
     C* const p = tile_.row(r);
     C* const kept = kept_.get() + r * kAttentionKeys;
     C* const gradients = gradients_.get() + r * kAttentionKeys;
-    const C log_sum = forward_.log_sum->data<C>()[query];
-    const bool is_empty = range.is_empty() || log_sum == -std::numeric_limits<C>::infinity();
+    const C* const norms = forward_.norms->data<C>();
+    const C largest = norms[query], rest = norms[e_.all_heads() * e_.queries + query];
+    const bool is_empty = range.is_empty() || largest == -std::numeric_limits<C>::infinity();
     if (is_empty) {
       std::fill_n(kept, keys, C(0));
       std::fill_n(gradients, keys, C(0));
       return;
     }
     const int64_t n = range.end - range.begin;
-    f.exp_shifted(p + range.begin, log_sum, p + range.begin, n);
+    f.exp_shifted(p + range.begin, largest, p + range.begin, n);
+    f.scale(p + range.begin, std::exp(-rest), n);
     tile_.clear_outside(r);
     std::copy_n(p, keys, kept);
     tile_.drop(r, kept);

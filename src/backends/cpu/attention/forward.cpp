@@ -36,7 +36,7 @@ class AttentionForward {
     std::fill_n(out_.get(), count * e_.width, C(0));
     std::fill_n(largest_, count, kNothing<C>);
     std::fill_n(sum_, count, C(0));
-    const KeyRange keys = ranges_.of(batch, first, first + count);
+    const KeyRange keys = ranges_.of_tile(batch, first / kAttentionQueries);
     if (!keys.is_empty()) {
       const auto q = q_.scaled(batch, own, first, count, C(call_.scale));
       for (int64_t key = keys.begin; key < keys.end; key += kAttentionKeys)
@@ -79,10 +79,12 @@ class AttentionForward {
   }
 
   void finish(int64_t batch, int64_t head, int64_t first, int64_t count) {
-    C* const log_sum = call_.log_sum->data<C>() + (batch * e_.heads + head) * e_.queries + first;
+    C* const largest = call_.norms->data<C>() + (batch * e_.heads + head) * e_.queries + first;
+    C* const rest = largest + e_.all_heads() * e_.queries;
     for (int64_t r = 0; r < count; ++r) {
       const bool is_empty = largest_[r] == kNothing<C>;
-      log_sum[r] = is_empty ? kNothing<C> : largest_[r] + std::log(sum_[r]);
+      largest[r] = largest_[r];
+      rest[r] = is_empty ? C(0) : std::log(sum_[r]);
       if (!is_empty) softmax_loops<C>().scale(out_.get() + r * e_.width, 1 / sum_[r], e_.width);
     }
     write_attention_rows(out_.get(), *call_.out, batch, head, first, count);

@@ -35,8 +35,26 @@ AttentionExtents::AttentionExtents(const AttentionCall& call)
 // Rules -------------------------------------------------------------------------------------------
 
 AttentionRanges::AttentionRanges(const AttentionCall& call)
-    : rules_(call.rules), queries_(call.q->shape()[2]), keys_(call.k->shape()[2]) {
+    : rules_(call.rules),
+      queries_(call.q->shape()[2]),
+      keys_(call.k->shape()[2]),
+      count_(AttentionExtents(call).tiles()) {
   if (rules_.query_documents) read_documents(*rules_.query_documents, *rules_.key_documents);
+  for (int64_t b = 0; b < call.q->shape()[0]; ++b) {
+    for (int64_t first = 0; first < queries_; first += kAttentionQueries) {
+      KeyRange all{keys_, 0};
+      for (int64_t i = first; i < std::min(first + kAttentionQueries, queries_); ++i) {
+        const KeyRange one = of(b, i);
+        if (!one.is_empty()) all = {std::min(all.begin, one.begin), std::max(all.end, one.end)};
+      }
+      tiles_.push_back(all);
+    }
+  }
+}
+
+int64_t AttentionRanges::keys(int64_t batch) const {
+  if (rules_.key_lengths == nullptr) return keys_;
+  return std::clamp<int64_t>(number_at(*rules_.key_lengths, batch), 0, keys_);
 }
 
 void AttentionRanges::read_documents(const Array& queries, const Array& keys) {
@@ -66,22 +84,11 @@ KeyRange AttentionRanges::of(int64_t batch, int64_t query) const {
   const Document document = document_of(batch, query);
   const int64_t position = query + document.start;
   KeyRange range = document.keys;
-  if (rules_.key_lengths)
-    range.end = std::min<int64_t>(range.end, number_at(*rules_.key_lengths, batch));
+  range.end = std::min(range.end, keys(batch));
   if (rules_.causal) range.end = std::min(range.end, position + 1);
   if (rules_.window > 0)
     range = range.within(position - rules_.window + 1, position + rules_.window);
   return range;
-}
-
-KeyRange AttentionRanges::of(int64_t batch, int64_t first, int64_t last) const {
-  KeyRange all{keys_, 0};
-  for (int64_t i = first; i < last; ++i) {
-    const KeyRange one = of(batch, i);
-    if (one.is_empty()) continue;
-    all = {std::min(all.begin, one.begin), std::max(all.end, one.end)};
-  }
-  return all;
 }
 
 // Rows --------------------------------------------------------------------------------------------
@@ -176,7 +183,8 @@ void AttentionTile<C>::cap(int64_t r) {
   C* const scores = row(r) + range.begin;
   C* const tanh = tanh_.get() + r * kAttentionKeys + range.begin;
   softmax_loops<C>().scale(scores, C(1 / call_.softcap), n);
-  char* pointers[] = {reinterpret_cast<char*>(tanh), reinterpret_cast<char*>(scores)};  // the output first
+  char* pointers[] = {reinterpret_cast<char*>(tanh),
+                      reinterpret_cast<char*>(scores)};  // the output first
   const int64_t strides[] = {sizeof(C), sizeof(C)};
   tables().loops[static_cast<int>(ops::tanh)][static_cast<int>(dtype_of<C>)].loop(pointers, strides,
                                                                                   n);

@@ -41,8 +41,12 @@ class AttentionRanges {
  public:
   explicit AttentionRanges(const AttentionCall& call);
   KeyRange of(int64_t batch, int64_t query) const;
-  // The smallest range with those of the queries [first, last).
-  KeyRange of(int64_t batch, int64_t first, int64_t last) const;
+  // The smallest range with those of a tile of queries.
+  KeyRange of_tile(int64_t batch, int64_t tile) const {
+    return tiles_[size_t(batch * count_ + tile)];
+  }
+  // The keys that may be read.
+  int64_t keys(int64_t batch) const;
 
  private:
   struct Document {
@@ -53,8 +57,9 @@ class AttentionRanges {
   Document document_of(int64_t batch, int64_t query) const;
 
   const AttentionRules& rules_;
-  int64_t queries_, keys_;
+  int64_t queries_, keys_, count_;   // of tiles of a head
   std::vector<Document> documents_;  // of each query, where there are documents
+  std::vector<KeyRange> tiles_;      // of each batch entry
 };
 
 // Rows of an (n, columns) matrix for Gemm: unit stride along one axis.
