@@ -209,7 +209,7 @@ FunctionRecord errors() {
           },
           name + ": mask has shape (3, 4), which does not broadcast to that of the scores, (batch, "
                  "heads, queries, keys) = (2, 2, 3, 5)"),
-      error<DtypeError>(numbers([](auto& o) -> auto& { return o.mask; }, {1, 0}),
+      error<DtypeError>(numbers([](auto& o) -> auto& { return o.mask; }, {1, 0, 1, 1, 0}),
                         name + ": expected a mask of bool, true where a query may attend to a key, "
                                "or of floats, which are added to the scores; got int32; "
                                "mask.astype(dtype::bool_) makes one of numbers"),
