@@ -37,7 +37,8 @@ Positions of_documents(const AttentionRules& rules, const Array& queries, const 
   const Array position = queries - take(from, end) + take(to, end);
   const Array same = equal(own.expand_dims(1), others.expand_dims(0));
   return {position.reshape({1, 1, queries.size(), 1}),
-          logical_and(same, greater_equal(own, 0).expand_dims(1))};
+          logical_and(same, greater_equal(own, 0).expand_dims(1))
+              .reshape({1, 1, queries.size(), keys.size()})};
 }
 
 Array both(const Array& a, const Array& b) { return a.defined() ? logical_and(a, b) : b; }

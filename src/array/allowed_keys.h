@@ -7,7 +7,7 @@
 
 namespace catena {
 
-// bool, true where a query may attend to a key by rules and mask, of a shape that broadcasts to
+// bool, true where a query may attend to a key by rules and mask, of 4 axes that broadcast to
 // (batch, heads, queries, keys). On the device of q.
 Array allowed_keys(const AttentionCall& call);
 // bool (batch, 1, keys, 1), true for the rows of k and v that key_lengths, which there are, leave.

@@ -251,8 +251,7 @@ CATENA_FUNCTION_RECORDS(attention) {
           attention("documents",
                     {.causal = true, .documents = {0, 3, 3, 7}, .key_documents = {0, 3, 3, 7}},
                     {{{1, 2, 7, 3}, {1, 2, 7, 3}, {1, 2, 7, 2}}}),
-          attention("key_documents",
-                    {.causal = true, .documents = {0, 1, 4}, .key_documents = {0, 4, 7}},
+          attention("key_documents", {.documents = {0, 1, 4}, .key_documents = {0, 4, 7}},
                     {{{1, 1, 4, 3}, {1, 1, 7, 3}, {1, 1, 7, 2}}}),
           with_statistics(), errors()};
 }

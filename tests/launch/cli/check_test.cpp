@@ -116,7 +116,7 @@ TEST(Check, WrongRulesOfProvidersAreNoGoodLine) {
   const std::string form = line_of("CATENA_PROVIDERS=onednn=off", " providers ");
   EXPECT_TRUE(form.starts_with("MISSING")) << form;
   EXPECT_TRUE(contains(form, "CATENA_PROVIDERS is ignored: 'onednn=off' is not a rule")) << form;
-  EXPECT_TRUE(contains(form, "; cpu: convolution (")) << form;
+  EXPECT_TRUE(contains(form, "; cpu: ") && contains(form, ", convolution (")) << form;
   const std::string typo = line_of("CATENA_PROVIDERS=onedn:off", " providers ");
   EXPECT_TRUE(typo.starts_with("MISSING")) << typo;
   EXPECT_TRUE(contains(typo, "'onedn:off' matches nothing")) << typo;
@@ -142,7 +142,7 @@ TEST(Check, CompanionWithoutItsLibraryNamesThePackage) {
   EXPECT_TRUE(contains(line_of(variables, "apt-get install"), "libdnnl-dev"));
   const std::string providers = line_of(variables, " providers ");
   EXPECT_TRUE(providers.starts_with("ok")) << providers;
-  EXPECT_TRUE(contains(providers, "cpu: convolution (onednn not loaded, direct, products)"))
+  EXPECT_TRUE(contains(providers, "convolution (onednn not loaded, direct, products)"))
       << providers;
   const std::string forced = line_of(variables + " CATENA_PROVIDERS=onednn:only", " providers ");
   EXPECT_TRUE(forced.starts_with("MISSING")) << forced;
