@@ -14,18 +14,7 @@
 
 namespace catena::parallel {
 
-namespace {
-
-// Reductions of small buckets may stand behind gathers of parameters: a third slot lets backward go
-// on meanwhile.
-size_t slots_for(Device device, int64_t bytes) {
-  return device.is_cuda() && bytes <= (int64_t(64) << 20) ? 3 : 2;
-}
-
-}  // namespace
-
 void GradientSlots::prepare(Device device, int64_t bytes) {
-  slots_.resize(slots_for(device, bytes));
   for (Slot& slot : slots_) {
     const bool fits =
         slot.memory.defined() && slot.memory.device() == device && slot.memory.nbytes() == bytes;
@@ -42,7 +31,7 @@ uint64_t GradientSlots::current_capture(const Slot& slot) const {
 }
 
 Array GradientSlots::take(size_t bucket, int64_t elements, Dtype dtype) {
-  Slot& slot = slot_of(bucket);
+  Slot& slot = slots_[bucket % kSlots];
   const auto size = static_cast<int64_t>(itemsize(dtype));
   const bool is_free = !slot.taken || slot.taken->reference_count() == 1;
   if (!slot.memory.defined() || !is_free || slot.memory.nbytes() < elements * size) return {};
@@ -55,7 +44,7 @@ Array GradientSlots::take(size_t bucket, int64_t elements, Dtype dtype) {
 }
 
 void GradientSlots::is_read_until(size_t bucket, const Event& end) {
-  Slot& slot = slot_of(bucket);
+  Slot& slot = slots_[bucket % kSlots];
   if (!slot.memory.defined()) return;
   slot.end = end;
   slot.capture = current_capture(slot);

@@ -24,7 +24,7 @@ struct BatchShare {
   double weight() const { return is_given() ? double(local) / double(global) : 1; }
 };
 
-// Slots that buckets take in turn, each of the size of the largest, so that a step asks for no
+// Two slots that buckets take in turn, each of the size of the largest, so that a step asks for no
 // memory, however far the host is ahead. Whoever writes into a slot does so behind the reduction
 // that has read it, for which the stream waits and not the host.
 class GradientSlots {
@@ -44,10 +44,10 @@ class GradientSlots {
     Event end;
     uint64_t capture = 0;  // in which the event was recorded; 0: in none
   };
-  Slot& slot_of(size_t bucket) { return slots_[bucket % slots_.size()]; }
+  static constexpr size_t kSlots = 2;
   uint64_t current_capture(const Slot& slot) const;
 
-  std::vector<Slot> slots_{2};
+  Slot slots_[kSlots];
 };
 
 // When a bucket is reduced its owner decides, and in which order; see Round.
