@@ -116,13 +116,16 @@ std::vector<CallRecord> StatusBoard::calls(int local_rank, int most) const {
 std::optional<std::uint64_t> StatusBoard::last_sequence(int local_rank,
                                                         std::uint64_t communicator) const {
   const auto& latest = checked_slot(local_rank).latest;
-  const board_detail::Latest& entry = latest[communicator % board_detail::kLatestEntries];
-  const std::uint64_t owner = entry.communicator.load(std::memory_order_acquire);
-  const std::uint64_t sequence = entry.sequence.load(std::memory_order_acquire);
-  // Somebody else has taken the place, or is about to.
-  if (owner != entry.communicator.load(std::memory_order_acquire)) return std::nullopt;
-  if (owner == communicator) return sequence;
-  return owner == 0 && sequence == 0 ? std::optional<std::uint64_t>(0) : std::nullopt;
+  for (std::size_t way = 0; way < board_detail::kLatestWays; ++way) {
+    const board_detail::Latest& entry = latest[board_detail::latest_place(communicator, way)];
+    const std::uint64_t owner = entry.communicator.load(std::memory_order_acquire);
+    const std::uint64_t sequence = entry.sequence.load(std::memory_order_acquire);
+    // Somebody else is about to take the place.
+    if (owner != entry.communicator.load(std::memory_order_acquire)) return std::nullopt;
+    if (owner == communicator) return sequence;
+    if (owner == 0) return sequence == 0 ? std::optional<std::uint64_t>(0) : std::nullopt;
+  }
+  return std::nullopt;
 }
 
 }  // namespace catena::comm

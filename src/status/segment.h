@@ -75,13 +75,16 @@ using RecordWords = std::array<std::uint64_t, kRecordWords>;
 constexpr std::size_t kRingEntries = StatusBoard::kRingSize + 64;
 
 // The last call of a rank on each of its communicators, and in each direction with each peer: a
-// table with one place for every kLatestEntries-th id. A later id takes the place of an earlier
-// one.
-constexpr std::size_t kLatestEntries = 512;
+// hash table in which an id has one of kLatestWays places, the first that was free. Where none is,
+// a later id takes the place of an earlier one.
+constexpr std::size_t kLatestEntries = 512, kLatestWays = 8;
 struct Latest {
   Word communicator;  // 0: nobody
-  Word sequence;
+  Word sequence;      // 0: nobody has ever been here
 };
+constexpr std::size_t latest_place(std::uint64_t communicator, std::size_t way) {
+  return (communicator + way) % kLatestEntries;
+}
 
 enum IdentityWord : std::size_t { kRank, kPid, kProcessStart, kHost };
 // Text: time, length, characters.
@@ -146,7 +149,7 @@ struct Segment {
 };
 
 // The last byte is the version of the layout.
-constexpr std::uint64_t kMagic = 0x6361'7465'6e61'0008;
+constexpr std::uint64_t kMagic = 0x6361'7465'6e61'0009;
 
 // Writes `text` into words from `first` on; returns the number of bytes that fitted.
 template <std::size_t kWords>

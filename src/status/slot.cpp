@@ -120,11 +120,20 @@ namespace {
 
 // Under the progress lock.
 void note_latest(board_detail::Slot& slot, const CallRecord& record) {
-  board_detail::Latest& entry = slot.latest[record.communicator % board_detail::kLatestEntries];
-  if (entry.communicator.load(std::memory_order_relaxed) == record.communicator) {
-    entry.sequence.store(record.sequence, std::memory_order_release);
-    return;
+  const std::uint64_t id = record.communicator;
+  std::size_t own =
+      id / board_detail::kLatestEntries % board_detail::kLatestWays;  // if all are taken
+  for (std::size_t way = 0; way < board_detail::kLatestWays; ++way) {
+    board_detail::Latest& entry = slot.latest[board_detail::latest_place(id, way)];
+    if (entry.communicator.load(std::memory_order_relaxed) == id) {
+      entry.sequence.store(record.sequence, std::memory_order_release);
+      return;
+    }
+    if (entry.sequence.load(std::memory_order_relaxed) != 0) continue;
+    own = way;
+    break;
   }
+  board_detail::Latest& entry = slot.latest[board_detail::latest_place(id, own)];
   entry.communicator.store(0, std::memory_order_release);
   entry.sequence.store(record.sequence, std::memory_order_release);
   entry.communicator.store(record.communicator, std::memory_order_release);

@@ -156,6 +156,14 @@ TEST(StatusBoard, KnowsTheLastCallOfEachCommunicator) {
   for (int i = 0; i < 2000; ++i) board.slot(0).begin_call(other.next({.op = CommOp::kBarrier}));
   EXPECT_EQ(board.last_sequence(0, 7), 1u) << "the ring has forgotten it";
   EXPECT_EQ(board.last_sequence(0, 8), 2000u);
+  // Those with one hash, and one that has made no call.
+  for (std::uint64_t id = 7 + 512; id < 7 + 6 * 512; id += 512) {
+    CallHistory many(id);
+    for (int i = 0; i < 3; ++i) board.slot(0).begin_call(many.next({.op = CommOp::kBarrier}));
+    EXPECT_EQ(board.last_sequence(0, id), 3u);
+    EXPECT_EQ(board.last_sequence(0, id + 512), 0u);
+  }
+  EXPECT_EQ(board.last_sequence(0, 7), 1u);
   // More communicators than there is room for: what is lost is not known.
   for (std::uint64_t id = 1000; id < 3000; ++id) {
     CallHistory many(id);
