@@ -27,6 +27,7 @@ class GatedMlp : public FunctionSet {
   GatedMlp(int64_t size, int64_t inner, const GatedMlpOptions& options = {});
   Variable operator()(const VariableOperand& x) const;
 
+  // The products.
   Linear gate_proj, up_proj, down_proj;
   CATENA_FUNCTIONS(gate_proj, up_proj, down_proj)
 

@@ -41,6 +41,7 @@ class MultiHeadAttention : public FunctionSet {
   Variable operator()(const VariableOperand& x, const VariableOperand& memory,
                       const AttentionOptions& options = {}) const;
 
+  // What the layer was made with.
   int64_t size() const { return out_proj.out_size(); }
   int64_t heads() const { return heads_; }
   int64_t groups() const { return groups_; }

@@ -62,6 +62,7 @@ Variable scaled_dot_product_attention(const VariableOperand& q, const VariableOp
 struct AttentionResult {
   Variable y, log_sum_exp;
 };
+// The same call with both results.
 AttentionResult attention_with_statistics(const VariableOperand& q, const VariableOperand& k,
                                           const VariableOperand& v,
                                           const AttentionOptions& options = {});

@@ -42,6 +42,7 @@ class TransformerEncoderLayer : public FunctionSet {
   // `options` are those of the self-attention.
   Variable operator()(const VariableOperand& x, const AttentionOptions& options = {}) const;
 
+  // The parts, of which the normalizations belong to the blocks in order.
   MultiHeadAttention self_attn;
   Linear linear1, linear2;
   LayerNormalization norm1, norm2;
@@ -62,6 +63,7 @@ class TransformerDecoderLayer : public FunctionSet {
                       const AttentionOptions& to_self = {.causal = true},
                       const AttentionOptions& to_memory = {}) const;
 
+  // The parts; multihead_attn is that to the memory.
   MultiHeadAttention self_attn, multihead_attn;
   Linear linear1, linear2;
   LayerNormalization norm1, norm2, norm3;
