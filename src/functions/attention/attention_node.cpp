@@ -1,4 +1,4 @@
-// The node of attention: one kernel each way, which keeps a number for each query; gradients of
+// The node of attention: one kernel each way, which keeps two numbers for each query; gradients of
 // higher order by products with scores in memory.
 #include <limits>
 

@@ -59,12 +59,12 @@ class MatmulNode final : public FunctionNode {
   bool transa_, transb_;
 };
 
-// Stacks of matrices
-// -------------------------------------------------------------------------------
+// Stacks of matrices ------------------------------------------------------------------------------
 
 // Whether a stack is one matrix: products with it are one product of all rows.
-bool is_one_matrix(const Array& m) {
-  return element_count(Shape(m.shape().begin(), m.shape().end() - 2)) == 1;
+// Whether a vector, a matrix or a stack of matrices holds no more than one matrix.
+bool is_one_matrix(const Shape& m) {
+  return m.ndim() <= 2 || element_count(Shape(m.begin(), m.end() - 2)) == 1;
 }
 Array one_matrix(const Array& m) { return m.reshape({m.shape(-2), m.shape(-1)}); }
 Array all_rows(const Array& m) {
@@ -86,7 +86,7 @@ Shape stack_shape(const Array& a, const Array& b) {
 
 Array stack_product(const Array& a, const Array& b) {
   const Shape shape = stack_shape(a, b);
-  if (!is_one_matrix(b) || shape.size() != size_t(a.ndim())) return catena::matmul(a, b);
+  if (!is_one_matrix(b.shape()) || shape.size() != size_t(a.ndim())) return catena::matmul(a, b);
   const Array y = Array::uninitialized(shape, a.dtype(), a.device());
   matmul_into(all_rows(a), one_matrix(b), all_rows(y));
   return y;
@@ -116,9 +116,8 @@ class StackMatmulNode final : public FunctionNode {
  private:
   // Whether the gradient of b is one product over all rows, which rounds once.
   bool is_sum_over_rows(BackwardContext& context, const Variable& a, const Variable& gy) const {
-    const Shape& b = inputs()[1]->shape;
-    const bool is_one = b.ndim() <= 2 || element_count(Shape(b.begin(), b.end() - 2)) == 1;
-    return !context.create_graph() && !transa_ && is_one && a.ndim() == gy.ndim();
+    return !context.create_graph() && !transa_ && is_one_matrix(inputs()[1]->shape) &&
+           a.ndim() == gy.ndim();
   }
   void give_sum_over_rows(BackwardContext& context, const Array& a, const Array& gy) const {
     const Array x = all_rows(a), g = all_rows(gy);
@@ -141,8 +140,7 @@ class StackMatmulNode final : public FunctionNode {
   bool transa_, transb_;
 };
 
-// Checks
-// -------------------------------------------------------------------------------------------
+// Checks ------------------------------------------------------------------------------------------
 
 // "a.shape[1] (2-D array)": the extent of an operand that is summed over.
 std::string inner_text(const TypeOf& operand, bool last, int axes) {

@@ -167,8 +167,7 @@ class AttentionBackward {
     f.scale(p + range.begin, std::exp(-rest), n);
     tile_.clear_outside(r);
     std::copy_n(p, keys, kept);
-    tile_.drop(r, kept);
-    tile_.drop(r, gradients);
+    tile_.drop(r, {kept, gradients});
     std::fill(gradients, gradients + range.begin, C(0));
     std::fill(gradients + range.end, gradients + keys, C(0));
     C* const own = gradients + range.begin;

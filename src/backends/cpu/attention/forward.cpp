@@ -52,7 +52,7 @@ class AttentionForward {
     for (int64_t r = 0; r < place.queries; ++r) {
       exponentiate(r);
       tile_.clear_outside(r);
-      tile_.drop(r, tile_.row(r));
+      tile_.drop(r, {tile_.row(r)});
     }
     const auto v = v_.rows(place.batch, group, place.key, place.keys);
     gemm(Gemm<C>{place.queries, e_.width, place.keys, tile_.scores(), kAttentionKeys, 1, v.data,

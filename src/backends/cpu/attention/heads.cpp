@@ -235,7 +235,7 @@ void AttentionTile<C>::clear_outside(int64_t r) {
 }
 
 template <class C>
-void AttentionTile<C>::drop(int64_t r, C* values) {
+void AttentionTile<C>::drop(int64_t r, std::initializer_list<C*> rows) {
   if (call_.dropout == 0) return;
   const KeyRange range = this->range(r);
   if (range.is_empty()) return;
@@ -253,7 +253,8 @@ void AttentionTile<C>::drop(int64_t r, C* values) {
     f.dropout_float(bits_.seed, bits_.offset + first / 4, ratio, scale, ones, factors, before + n);
   else
     f.dropout_double(bits_.seed, bits_.offset + first / 4, ratio, scale, ones, factors, before + n);
-  for (int64_t j = 0; j < n; ++j) values[range.begin + j] *= factors[before + j];
+  for (C* const values : rows)
+    for (int64_t j = 0; j < n; ++j) values[range.begin + j] *= factors[before + j];
 }
 
 #define CATENA_INSTANTIATE(C)        \

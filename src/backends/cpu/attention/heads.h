@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <vector>
 
@@ -113,8 +114,9 @@ class AttentionTile {
   const C* scores() const { return scores_.get(); }
   // 0 outside of the range of each row.
   void clear_outside(int64_t row);
-  // Multiplies a row by what dropout makes of its elements, in `values`.
-  void drop(int64_t row, C* values);
+  // Multiplies each of `rows`, laid out as row `row` of the tile, by what dropout makes of its
+  // elements. Random words are drawn once for all of them.
+  void drop(int64_t row, std::initializer_list<C*> rows);
   // Multiplies a row of gradients by the derivative of the softcap.
   void uncap(int64_t row, C* gradients) const;
 
