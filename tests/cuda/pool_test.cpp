@@ -49,7 +49,10 @@ class FakeDevice : public RawMemory {
     return events.back().get();
   }
   bool done(void* event) noexcept override { return static_cast<Record*>(event)->done; }
-  void wait(void* event) noexcept override { static_cast<Record*>(event)->done = true; }
+  bool wait(void* event) noexcept override {
+    if (unrecorded) return false;
+    return static_cast<Record*>(event)->done = true;
+  }
   void recycle(void* event) noexcept override {
     EXPECT_TRUE(static_cast<Record*>(event)->done);
     --live_events;
@@ -62,6 +65,7 @@ class FakeDevice : public RawMemory {
   std::vector<std::unique_ptr<Record>> events;
   int live_events = 0;
   bool synchronized = false, in_capture = false;
+  bool unrecorded = false;          // events wait for the end of another thread's capture
   StreamState* captured = nullptr;  // cannot be waited for
 };
 
@@ -155,6 +159,19 @@ TEST_F(PoolTest, WaitsForRecordedUses) {
     seen = rest.back()->data == address;
   }
   EXPECT_TRUE(seen);
+  EXPECT_EQ(device->live_events, 0);
+}
+
+TEST_F(PoolTest, KeepsWhatCannotBeWaitedForYet) {
+  device->capacity = 100 * kMiB;
+  StoragePtr a = get(90 * kMiB);
+  pool->record_use(Pool::block_of(*a), Stream(side));
+  a.reset();
+  device->unrecorded = true;
+  EXPECT_THROW(get(90 * kMiB), OutOfMemoryError);
+  EXPECT_EQ(device->live_events, 1);
+  device->unrecorded = false;
+  EXPECT_NO_THROW(get(90 * kMiB));
   EXPECT_EQ(device->live_events, 0);
 }
 

@@ -94,8 +94,9 @@ namespace catena {
 // Devices: cpu:n is kDLCPU, pinned memory on it kDLCUDAHost (both with index 0), cuda:n kDLCUDA.
 // Streams: the call waits for nothing on the host. With `consumer`, the stream on which the tensor
 // will be used, that stream waits for what the array's current stream holds now, and the memory is
-// not reused before the work that consumer holds when the last owner goes; keep the stream alive
-// until then. Without it the caller orders the streams, as every caller does for CPU arrays.
+// not reused before the work that consumer holds when the last owner goes, even where the stream
+// has been destroyed by then. Without it the caller orders the streams, as every caller does for
+// CPU arrays.
 //
 // ValueError when a stride is not a multiple of the item size, as in views of other dtypes, or
 // negative, which importers do not check for: copy() first; to_dlpack also when the array is

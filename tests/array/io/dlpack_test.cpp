@@ -2,6 +2,7 @@
 // every deleter runs exactly once.
 #include "catena/array/dlpack.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -317,6 +318,44 @@ TEST(DlpackTest, GpuArraysAreOrderedOnTheConsumersStream) {
     consumer.synchronize();
     EXPECT_EQ(doubled[0].item<float>(), 40);
     EXPECT_EQ(doubled[-1].item<float>(), 40);
+  }
+}
+
+// Functions of CUDA's driver, for streams that are not catena's.
+struct Driver {
+  void* library = dlopen("libcuda.so.1", RTLD_NOW);
+  template <class F>
+  F* function(const char* name) const {
+    return reinterpret_cast<F*>(dlsym(library, name));
+  }
+};
+
+// CuPy destroys its streams with their last name, which may be before the arrays used on them.
+TEST(DlpackTest, AConsumersStreamMayBeGoneBeforeTheArray) {
+  CATENA_NEEDS_GPU();
+  const Driver driver;
+  ASSERT_TRUE(driver.library) << dlerror();
+  const auto create = driver.function<int(void**, unsigned)>("cuStreamCreate");
+  const auto copy = driver.function<int(void*, const void*, size_t, void*)>("cuMemcpyDtoDAsync_v2");
+  const auto destroy = driver.function<int(void*)>("cuStreamDestroy_v2");
+  const Device gpu = cuda_device(0);
+  constexpr size_t kCount = 1 << 24;
+  const Array target = zeros({int64_t{kCount}}, {dtype::float32, gpu});
+  for (int round = 0; round < 5; ++round) {
+    Array a = full({int64_t{kCount}}, round, {dtype::float32, gpu});
+    void* stream = nullptr;
+    ASSERT_EQ(create(&stream, /*CU_STREAM_NON_BLOCKING*/ 1), 0);
+    DLManagedTensor* tensor = to_dlpack(a, Stream::wrap(gpu, stream));
+    a = Array();
+    for (int i = 0; i < 50; ++i)
+      ASSERT_EQ(copy(target.raw_data(), tensor->dl_tensor.data, kCount * sizeof(float), stream), 0);
+    ASSERT_EQ(destroy(stream), 0);
+    tensor->deleter(tensor);
+    const Array noise =
+        full({int64_t{kCount}}, -7, {dtype::float32, gpu});  // must not take the block early
+    synchronize(gpu);
+    EXPECT_EQ(target[0].item<float>(), round);
+    EXPECT_EQ(target[-1].item<float>(), round);
   }
 }
 

@@ -1,5 +1,7 @@
 #include "backends/cuda/runtime/capture.h"
 
+#include <cuda.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -40,6 +42,16 @@ bool keep_released_block(Block& block) {
   if (!t_capture || t_capture->memory->owns(block)) return false;
   t_capture->kept_blocks.push_back(&block);
   return true;
+}
+
+void* driver_function(const char* name, unsigned version) noexcept {
+  void* address = nullptr;
+  cudaDriverEntryPointQueryResult found;
+  if (cudaGetDriverEntryPointByVersion(name, &address, version, cudaEnableDefault, &found) ==
+      cudaSuccess)
+    return address;
+  cudaGetLastError();
+  return nullptr;
 }
 
 // Ends the capture on the stream. Returns null if CUDA found the capture invalid.
@@ -105,6 +117,23 @@ bool synchronize_unless_captured(int index) noexcept {
   if (is_captured(index)) return false;
   UseDevice use(index);
   if (cudaDeviceSynchronize() != cudaSuccess) cudaGetLastError();
+  return true;
+}
+bool record_unless_captured(int index, cudaEvent_t event) noexcept {
+  static const auto record_all =
+      reinterpret_cast<decltype(&cuCtxRecordEvent)>(driver_function("cuCtxRecordEvent", 12050));
+  const std::lock_guard lock(waiting_mutex(index));
+  if (is_captured(index)) return false;
+  UseDevice use(index);
+  // A driver without that function is waited for, and an event that was never recorded is done.
+  if (!record_all) {
+    if (cudaDeviceSynchronize() != cudaSuccess) cudaGetLastError();
+    return true;
+  }
+  const auto get_context =
+      reinterpret_cast<decltype(&cuCtxGetCurrent)>(driver_function("cuCtxGetCurrent", 4000));
+  CUcontext context = nullptr;
+  if (get_context && get_context(&context) == CUDA_SUCCESS) record_all(context, event);
   return true;
 }
 bool is_captured(cudaStream_t stream) noexcept {

@@ -34,8 +34,11 @@ class CudaMemory : public RawMemory {
     try {
       UseDevice use(index);
       cudaEvent_t event = take_event(index);
+      // A stream that its owner has destroyed cannot be asked for anything.
+      if (is_foreign(*stream.state()))
+        return new Mark{index, event, record_unless_captured(index, event)};
       if (cudaEventRecord(event, native_stream(stream)) == cudaSuccess)
-        return new Mark{index, event};
+        return new Mark{index, event, true};
       return_event(index, event);
     } catch (const std::exception&) {
       // The driver is shutting down, and no work runs any more.
@@ -45,14 +48,23 @@ class CudaMemory : public RawMemory {
   }
   bool done(void* event) noexcept override {
     RelaxedCapture relaxed;
-    const cudaError_t error = cudaEventQuery(static_cast<Mark*>(event)->event);
+    auto* mark = static_cast<Mark*>(event);
+    if (!mark->is_recorded) {
+      mark->is_recorded = record_unless_captured(mark->device, mark->event);
+      return false;
+    }
+    const cudaError_t error = cudaEventQuery(mark->event);
     if (error != cudaSuccess) cudaGetLastError();
     // Any other error means a lost context, and waiting would not help.
     return error != cudaErrorNotReady && error != cudaErrorCapturedEvent;
   }
-  void wait(void* event) noexcept override {
+  bool wait(void* event) noexcept override {
     RelaxedCapture relaxed;
-    if (cudaEventSynchronize(static_cast<Mark*>(event)->event) != cudaSuccess) cudaGetLastError();
+    auto* mark = static_cast<Mark*>(event);
+    if (!mark->is_recorded) mark->is_recorded = record_unless_captured(mark->device, mark->event);
+    if (!mark->is_recorded) return false;
+    if (cudaEventSynchronize(mark->event) != cudaSuccess) cudaGetLastError();
+    return true;
   }
   void recycle(void* event) noexcept override {
     auto* mark = static_cast<Mark*>(event);
@@ -65,6 +77,7 @@ class CudaMemory : public RawMemory {
   struct Mark {
     int device;
     cudaEvent_t event;
+    bool is_recorded;  // not while a graph is captured, where the stream is another library's
   };
 };
 

@@ -202,12 +202,9 @@ void Pool::poll(bool wait) noexcept {
     bool done = true;
     while (!pending.events.empty()) {
       void* event = pending.events.back();
-      if (!raw_->done(event)) {
-        if (!wait) {
-          done = false;
-          break;
-        }
-        raw_->wait(event);
+      if (!raw_->done(event) && !(wait && raw_->wait(event))) {
+        done = false;
+        break;
       }
       raw_->recycle(event);
       pending.events.pop_back();

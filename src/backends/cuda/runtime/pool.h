@@ -35,7 +35,9 @@ class RawMemory {
   // process end); null counts as done.
   virtual void* record(const Stream& stream) noexcept = 0;
   virtual bool done(void* event) noexcept = 0;
-  virtual void wait(void* event) noexcept = 0;
+  // Returns when the event is done. False when it cannot be waited for, because another thread
+  // captures a graph.
+  virtual bool wait(void* event) noexcept = 0;
   virtual void recycle(void* event) noexcept = 0;
   // Whether the calling thread captures a graph: nothing may be waited for or returned then.
   virtual bool capturing() noexcept = 0;

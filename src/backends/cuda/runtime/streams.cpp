@@ -117,6 +117,11 @@ StreamState* default_stream(int index) {
   return made;
 }
 
+bool is_foreign(const StreamState& stream) noexcept {
+  return stream.is_default && stream.native &&
+         &stream != state().defaults[stream.device.index()].load(std::memory_order_acquire);
+}
+
 bool is_used(int index) noexcept {
   return state().defaults[index].load(std::memory_order_acquire) != nullptr;
 }

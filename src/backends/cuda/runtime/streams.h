@@ -14,6 +14,8 @@ inline cudaStream_t native_stream(const Stream& stream) {
 cudaStream_t launch_stream(Device device);
 
 StreamState* default_stream(int index);
+// Whether another library owns the stream and may have destroyed it. CUDA's legacy stream stays.
+bool is_foreign(const StreamState& stream) noexcept;
 // Whether default_stream() has made one: what has not was not used.
 bool is_used(int index) noexcept;
 // `blocking`: the stream and the legacy stream wait for each other.
