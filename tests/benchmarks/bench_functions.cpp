@@ -355,6 +355,7 @@ void add_attention(const Bench& bench, Dtype dtype, Plans& plans) {
   };
   add({bench.size(32, 4), bench.size(12, 4), bench.size(1024, 256), 64}, true);
   add({bench.size(4, 2), bench.size(16, 4), bench.size(4096, 1024), bench.size(128, 64)}, true);
+  if (bench.device.is_cuda()) add({2, 16, 8192, 128}, true);
   add({bench.size(256, 8), bench.size(12, 3), 197, 64}, false);
 }
 

@@ -37,7 +37,8 @@ struct AttentionOptions {
   std::optional<Array> documents = {}, key_documents = {};
 };
 
-// softmax(scale * q k^T + ...) v (Vaswani et al. 2017), on the CPU without scores in memory. q
+// softmax(scale * q k^T + ...) v (Vaswani et al. 2017), without scores in memory but for float64,
+// heads of more than 256 columns and gradients of a bias on GPUs. q
 // (batch, heads, queries, depth), k (batch, groups, keys, depth), v (batch, groups, keys, width),
 // of one floating dtype and on one device, with any strides: slices of a projection and views with
 // heads behind positions are not copied. heads is a multiple of groups, and consecutive heads /

@@ -24,6 +24,20 @@ __device__ void copy_ahead(P* to, const P* from) {
   *to = *from;
 }
 
+// The same for 16 bytes, or zeros where there are none to read.
+template <class T>
+__device__ void copy_ahead_or_zero(T* to, const T* from, bool is_there) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  const unsigned place = unsigned(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(from),
+               "r"(is_there ? 16 : 0)
+               : "memory");
+#else
+  *reinterpret_cast<uint4*>(to) =
+      is_there ? *reinterpret_cast<const uint4*>(from) : make_uint4(0, 0, 0, 0);
+#endif
+}
+
 // Ends a group of copies: what the thread has asked for since the last one.
 __device__ inline void end_group_of_copies() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
