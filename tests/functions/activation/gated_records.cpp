@@ -22,7 +22,11 @@ FunctionRecord pair(const char* function, Gate gate,
   FunctionRecord r;
   r.function = function;
   r.ranges = {{-4, 4}, {-2, 2}};
-  r.shapes = {{{2, 37}, {2, 37}}, {{}, {}}, {{0, 3}, {0, 3}}, {{2, 3, 4, 2}, {2, 3, 4, 2}}};
+  r.shapes = {{{2, 37}, {2, 37}},
+              {{}, {}},
+              {{0, 3}, {0, 3}},
+              {{2, 3, 4, 2}, {2, 3, 4, 2}},
+              {{3, 64}, {3, 64}}};
   r.call = binary([f](const Variable& g, const Variable& x) { return f(g, x); });
   r.reference = [gate](const Plains& in) {
     return Plains{
@@ -37,7 +41,7 @@ FunctionRecord packed(const char* function, Gate gate, Variable (*f)(const Varia
   r.function = function;
   r.variant = "packed";
   r.ranges = {{-4, 4}};
-  r.shapes = {{{2, 74}}, {{2}}, {{0, 6}}, {{3, 0}}, {{2, 3, 4, 2}}, {{2, 3, 6}}};
+  r.shapes = {{{2, 74}}, {{2}}, {{0, 6}}, {{3, 0}}, {{2, 3, 4, 2}}, {{2, 3, 6}}, {{3, 64}}};
   r.call = unary([f](const Variable& x) { return f(x); });
   r.reference = [gate](const Plains& in) {
     Shape half = in[0].shape;

@@ -120,18 +120,21 @@ FunctionRecord errors() {
 }  // namespace
 
 CATENA_FUNCTION_RECORDS(rotary_embedding) {
-  return {rotary("", {}, {{2, 3, 5, 8}, {1, 1, 1, 2}, {0, 2, 3, 4}, {2, 1, 0, 4}, {1, 2, 3, 36}}),
-          rotary("interleaved", {.base = 500, .interleaved = true, .start = 7},
-                 {{2, 3, 5, 8}, {1, 2, 3, 36}}),
-          rotary("part", {.rotated = 6}, {{2, 2, 4, 9}, {1, 1, 2, 6}}),
-          rotary("interleaved part", {.rotated = 4, .interleaved = true}, {{2, 2, 4, 7}}),
-          rotary("positions", {.positions = {4, 0, -2}, .positions_shape = {3}, .start = 1},
-                 {{2, 2, 3, 4}}),
-          rotary("positions of each", {.positions = {4, 0, 9, 5, 5, 1}, .positions_shape = {2, 3}},
-                 {{2, 2, 3, 4}}),
-          rotary("first positions of each", {.positions = {4, 100}, .positions_shape = {2, 1}},
-                 {{2, 2, 3, 4}}),
-          errors()};
+  return {
+      rotary(
+          "", {},
+          {{2, 3, 5, 8}, {1, 1, 1, 2}, {0, 2, 3, 4}, {2, 1, 0, 4}, {1, 2, 3, 36}, {1, 2, 3, 32}}),
+      rotary("interleaved", {.base = 500, .interleaved = true, .start = 7},
+             {{2, 3, 5, 8}, {1, 2, 3, 36}, {1, 2, 3, 32}}),
+      rotary("part", {.rotated = 6}, {{2, 2, 4, 9}, {1, 1, 2, 6}}),
+      rotary("interleaved part", {.rotated = 4, .interleaved = true}, {{2, 2, 4, 7}}),
+      rotary("positions", {.positions = {4, 0, -2}, .positions_shape = {3}, .start = 1},
+             {{2, 2, 3, 4}}),
+      rotary("positions of each", {.positions = {4, 0, 9, 5, 5, 1}, .positions_shape = {2, 3}},
+             {{2, 2, 3, 4}}),
+      rotary("first positions of each", {.positions = {4, 100}, .positions_shape = {2, 1}},
+             {{2, 2, 3, 4}}),
+      errors()};
 }
 
 }  // namespace catena

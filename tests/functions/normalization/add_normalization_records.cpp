@@ -36,6 +36,7 @@ FunctionRecord layer_record() {
   r.shapes = {{{3, 37}, {3, 37}, {37}, {37}},
               {{2, 3, 4}, {2, 3, 4}, {3, 4}, {3, 4}},
               {{0, 3}, {0, 3}, {3}, {3}},
+              {{3, 40}, {3, 40}, {40}, {40}},
               {{5}, {5}, {5}, {5}}};
   r.call = [](const Variables& v) {
     const auto result = F::add_layer_normalization(v[0], v[1], v[2], v[3], 1e-2);

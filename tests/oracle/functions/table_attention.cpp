@@ -58,13 +58,11 @@ void add_attention(Functions& f) {
   f["alibi"] = [](const Inputs& in) {
     const auto& shape = in[0].shape();
     const bool causal = in->flag("causal");
+    const Dtype wide = in[0].dtype() == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32;
     const Array bias = F::alibi_bias(shape[1], shape[2], in[1].shape()[2],
-                                     {.causal = causal, .device = in[0].device()});
-    return Variables{F::scaled_dot_product_attention(
-        in[0], in[1], in[2],
-        {.causal = causal,
-         .bias =
-             bias.astype(in[0].dtype() == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32)})};
+                                     {.causal = causal, .dtype = wide, .device = in[0].device()});
+    return Variables{
+        F::scaled_dot_product_attention(in[0], in[1], in[2], {.causal = causal, .bias = bias})};
   };
 }
 
