@@ -91,7 +91,7 @@ TEST_P(GatedKernels, TurnAsTheCpuDoes) {
         for (const bool packed : {false, true}) {
           const int pairs = packed ? 48 : 5;
           const int64_t depth = packed ? 112 : 13;
-          const Array x = random_array({2, 3, 4, depth}, -2, 2, dtype, cpu(), 1)
+          const Array x = random_array({2, 3, 30, depth}, -2, 2, dtype, cpu(), 1)
                               .transpose({0, 2, 1, 3}),
                       y = zeros_like(x), own = zeros_like(x);
           kernels::rotary(cpu(), {.x = &x,
@@ -104,7 +104,7 @@ TEST_P(GatedKernels, TurnAsTheCpuDoes) {
                                   .y = &y});
           gpu::RotaryArgs args{};
           args.x = rotary_array(x), args.y = rotary_array(own);
-          args.batch = 2, args.heads = 4, args.positions = 3, args.all_pairs = pairs;
+          args.batch = 2, args.heads = 30, args.positions = 3, args.all_pairs = pairs;
           if (multiprocessors == 1) {
             args.places = places.data<int32_t>();
             args.place_strides[0] = 3, args.place_strides[1] = 1;

@@ -85,6 +85,20 @@ TEST_P(Rotary, Parts) {
                               all(Slice(), Slice(), Slice(none, none, -1)));
 }
 
+// Positions of int32 serve the kernel as they are, others are copied.
+TEST_P(Rotary, PositionsAreWatched) {
+  for (const Dtype dtype : {Dtype::kInt32, Dtype::kInt64}) {
+    const Array places = array(std::vector<int32_t>{5, 6, 7}, {3}).astype(dtype).to(device());
+    const Variable x(draw({1, 2, 3, 4}));
+    const Variable loss = F::sum(F::rotary_embedding(x, {.positions = places}));
+    places.fill(0);
+    if (dtype == Dtype::kInt32)
+      EXPECT_THROW(loss.backward(), GradientError);
+    else
+      EXPECT_NO_THROW(loss.backward());
+  }
+}
+
 CATENA_ON_DEVICES(Rotary);
 
 }  // namespace
