@@ -58,14 +58,15 @@ void expect_near(const char* what, const Memory<T>& found, const std::vector<dou
 
 constexpr double kEps = 1e-3;
 
-enum class Way { kPlain, kKept, kStrips, kLines };
+enum class Way { kPlain, kKept, kStrips, kLines, kRows };
 
 struct Case {
   int64_t samples = 2, channels = 4, area = 256, groups = 2;
   bool gamma = true, beta = true, gx = true, g_gamma = true, g_beta = true, accumulate = false;
   bool centred = true;
-  bool last = false;  // channels, in memory
-  int offset = 0;     // elements that x begins behind a multiple of 16 bytes
+  bool last = false;   // channels, in memory
+  bool added = false;  // x is a sum with a residual
+  int offset = 0;      // elements that x begins behind a multiple of 16 bytes
   double mean = 0;
   int multiprocessors = 1;
   int shared_memory = 100 << 10;
@@ -77,8 +78,8 @@ struct Case {
       << (gamma ? " gamma" : "") << (beta ? " beta" : "") << (gx ? " gx" : "")
       << (g_gamma ? " g_gamma" : "") << (g_beta ? " g_beta" : "")
       << (accumulate ? " accumulate" : "") << (centred ? "" : " not centred")
-      << (last ? " last" : "") << ", offset " << offset << ", mean " << mean << ", "
-      << multiprocessors << " multiprocessors, " << shared_memory << " bytes";
+      << (last ? " last" : "") << (added ? " added" : "") << ", offset " << offset << ", mean "
+      << mean << ", " << multiprocessors << " multiprocessors, " << shared_memory << " bytes";
     return s.str();
   }
 };
@@ -99,6 +100,10 @@ void set_statistics(const Memory<C>& to, const Case& c, const testing::RowRefere
 bool launch_forward(Way way, Float code, const gpu::RowNormalizationArgs& args,
                     const gpu::Launch& launch) {
   if (way == Way::kKept) return gpu::launch_kept_rows(code, args, launch);
+  if (way == Way::kRows) {
+    gpu::launch_row_normalization(code, args, launch);
+    return true;
+  }
   if (way == Way::kPlain ? !gpu::has_plain_rows(code, args) : !gpu::has_strips(args)) return false;
   (way == Way::kPlain ? gpu::launch_plain_rows : gpu::launch_strips)(code, args, launch);
   return true;
@@ -123,6 +128,7 @@ bool launch_gradient(Way way, Float code, const gpu::RowNormalizationArgs& args,
       if (!gpu::has_line_gradient(code, args)) return false;
       gpu::launch_line_gradient(code, args, sums, launch);
       return true;
+    case Way::kRows: gpu::launch_row_gradient(code, args, launch); return true;
   }
   return false;
 }
@@ -140,7 +146,8 @@ template <class T>
 struct Arrays {
   using C = std::conditional_t<sizeof(T) == sizeof(double), double, float>;
   const Case& c;
-  Memory<T> x = batch(), gy = batch(), y = batch(), gx = batch();
+  Memory<T> x = batch(), gy = batch(), y = batch(), gx = batch(), residual = batch(), sum = batch(),
+            gsum = batch();
   Memory<C> gamma = numbers(c.channels), beta = numbers(c.channels), g_gamma = numbers(c.channels),
             g_beta = numbers(c.channels),
             statistics = numbers((c.centred ? 3 : 1) * c.samples * c.groups);
@@ -170,28 +177,40 @@ void check(Way way, const Case& c, Float code, double eps, double sums) {
   SCOPED_TRACE(c.text() + ", type " + std::to_string(int(code)));
   std::mt19937 random(uint32_t(c.area));
   const Arrays<T> a{c};
-  const auto x = fill(a.x, c.mean - 2, c.mean + 2, random), gy = fill(a.gy, -1, 1.5, random);
+  auto x = fill(a.x, c.mean - 2, c.mean + 2, random);
+  const auto gy = fill(a.gy, -1, 1.5, random);
   auto gamma = fill(a.gamma, -2, 2, random), beta = fill(a.beta, -1, 1, random);
   const auto before_gamma = fill(a.g_gamma, -1, 1, random),
              before_beta = fill(a.g_beta, -1, 1, random);
   if (!c.gamma) gamma.assign(gamma.size(), 1);
   if (!c.beta) beta.assign(beta.size(), 0);
   fill(a.y, -1, 1, random), fill(a.gx, -1, 1, random);
+  std::vector<double> gsum(x.size());
+  if (c.added) {
+    fill(a.residual, -1, 1, random), fill(a.sum, -1, 1, random);
+    gsum = fill(a.gsum, -1, 1, random);
+    for (int64_t i = 0; i < a.x.size(); ++i)  // in the compute type, and then rounded
+      x[size_t(i)] = wide(T(typename Arrays<T>::C(wide(a.x[i]) + wide(a.residual[i]))));
+  }
   testing::RowReference expected(c.layout(), c.centred, kEps, x, gy, gamma, beta);
 
   gpu::RowNormalizationArgs args = a.args();
+  if (c.added) args.residual = a.residual.data(), args.sum = a.sum.data();
   const gpu::Launch launch{nullptr, c.multiprocessors, 0, false};
   if (way == Way::kLines) {
     set_statistics(a.statistics, c, expected);
   } else {
     ASSERT_TRUE(launch_forward(way, code, args, launch));
     expect_near("y", a.y, expected.y, eps + sums);
+    if (c.added) expect_near("sum", a.sum, x, 0);
     for (int64_t r = 0; r < c.samples * c.groups; ++r) {
       const double e = expected.inverse[size_t(r)];
       EXPECT_NEAR(double(a.statistics[r]), e, std::min(sums, 1e-5) * e) << r;
     }
   }
   args.y = c.gx ? a.gx.data() : nullptr;
+  if (c.added) args.x = a.sum.data(), args.gsum = a.gsum.data(), args.residual = nullptr;
+  for (size_t i = 0; i < gsum.size(); ++i) expected.gx[i] += gsum[i];
   const auto partials = a.numbers(partials_of(way, code, args, launch));
   const bool has_partials = way == Way::kLines || c.g_gamma || c.g_beta;
   ASSERT_TRUE(
@@ -273,6 +292,25 @@ TEST(PlainRowsOnHost, EverythingIsOptional) {
   c = {.samples = 3, .channels = 72, .area = 1, .groups = 1, .gamma = false, .g_gamma = false};
   c.accumulate = true;
   check_bfloat16(Way::kPlain, c);
+}
+
+TEST(PlainRowsOnHost, SumsWithAResidual) {
+  Case c{.samples = 7, .channels = 40, .area = 1, .groups = 1, .added = true};
+  check_float32(Way::kPlain, c);
+  c.channels = 1000, c.centred = c.beta = c.g_beta = false;
+  check_float32(Way::kPlain, c), check_float16(Way::kPlain, c), check_bfloat16(Way::kPlain, c);
+}
+
+// Numbers of rows in registers, and more of them than fit.
+TEST(RowsOnHost, SumsWithAResidual) {
+  for (const int64_t channels : {37, 1100})
+    for (const bool centred : {true, false}) {
+      Case c{.samples = 5, .channels = channels, .area = 1, .groups = 1, .added = true};
+      c.centred = centred, c.g_gamma = c.g_beta = false;
+      check_all(Way::kRows, c);
+      c.channels += 3;
+      check_float64(Way::kRows, c);
+    }
 }
 
 TEST(PlainRowsOnHost, LargeMeans) {

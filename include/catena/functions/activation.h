@@ -2,6 +2,7 @@
 #pragma once
 
 #include "catena/functions/activation/elementwise.h"
+#include "catena/functions/activation/gated.h"
 #include "catena/functions/activation/lstm.h"
 #include "catena/functions/activation/maxout.h"
 #include "catena/functions/activation/prelu.h"

@@ -34,6 +34,9 @@ struct RowLayout {
 // counts as 0 (B. Zhang and R. Sennrich, Root Mean Square Layer Normalization, NeurIPS 2019).
 // `statistics` is contiguous and gets the inverse deviations of all rows, where centred then their
 // means and then their mean_rests.
+// With a residual, like x, what is normalized is not x but x + residual, rounded to the dtype of x
+// and written to `sum`, which is not in the memory of x or residual. Calls with one have rows of
+// plain channels: positions, inner and groups are 1.
 struct RowNormalizationCall {
   RowLayout layout;
   const Array* x;
@@ -43,12 +46,15 @@ struct RowNormalizationCall {
   bool centred;
   const Array* y;           // may be x
   const Array* statistics;  // written
+  const Array* residual = nullptr;
+  const Array* sum = nullptr;  // written; null without a residual
 };
 
 // With xhat = (x - mean) * inverse_deviation and h = gamma * gy,
 //   g_gamma (+)= sum gy * xhat,  g_beta (+)= sum gy, over all numbers of the channel,
 //   gx = inverse_deviation * (h - mean of h - xhat * mean of h * xhat), over the row,
-// and without the mean of h unless `centred`.
+// and without the mean of h unless `centred`. gx of a call whose x is a sum, see above, also gets
+// gsum, like x: it is added before gx is rounded. Only where gx is wanted.
 struct RowNormalizationGradCall {
   RowLayout layout;
   const Array* x;
@@ -60,6 +66,7 @@ struct RowNormalizationGradCall {
   const Array* g_gamma;  // null: not wanted
   const Array* g_beta;   // null: not wanted
   bool accumulate_gamma = false, accumulate_beta = false;
+  const Array* gsum = nullptr;
 };
 
 namespace kernels {

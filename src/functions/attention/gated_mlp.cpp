@@ -1,8 +1,7 @@
 #include "catena/functions/attention/gated_mlp.h"
 
-#include "catena/functions/activation/elementwise.h"
+#include "catena/functions/activation/gated.h"
 #include "catena/functions/array/reshape.h"
-#include "catena/functions/math/elementwise.h"
 
 namespace catena::functions {
 namespace {
@@ -16,13 +15,13 @@ Linear gated_product(int64_t in, int64_t out, const GatedMlpOptions& o) {
   return Linear(in, out, {.nobias = o.nobias, .initialW = o.initialW, .dtype = o.dtype});
 }
 
-Variable opened(const Variable& x, Gate gate) {
-  switch (gate) {
-    case Gate::kSilu: return silu(x);
-    case Gate::kGelu: return gelu(x);
-    case Gate::kGeluTanh: return gelu_tanh(x);
+Variable multiplied(const Variable& gate, const Variable& x, Gate function) {
+  switch (function) {
+    case Gate::kSilu: return swiglu(gate, x);
+    case Gate::kGelu: return geglu(gate, x);
+    case Gate::kGeluTanh: return geglu_tanh(gate, x);
   }
-  fail<ValueError>("GatedMlpOptions: gate ", int(gate), " is none of them");
+  fail<ValueError>("GatedMlpOptions: gate ", int(function), " is none of them");
 }
 
 }  // namespace
@@ -39,7 +38,7 @@ Variable GatedMlp::operator()(const VariableOperand& operand) const {
   CATENA_CHECK(ShapeError, x.ndim() >= 1 && x.shape().back() == size, kGatedMlp,
                ": expected x as (..., ", size, "), got shape ", x.shape());
   const Variable rows = reshape(x, {x.size() / size, size});
-  return reshape(down_proj(opened(gate_proj(rows), gate_) * up_proj(rows)), x.shape());
+  return reshape(down_proj(multiplied(gate_proj(rows), up_proj(rows), gate_)), x.shape());
 }
 
 }  // namespace catena::functions

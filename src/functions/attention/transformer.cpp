@@ -37,22 +37,41 @@ Variable activated(const Variable& x, TransformerActivation activation) {
   fail<ValueError>("TransformerOptions: activation ", int(activation), " is none of them");
 }
 
-// The blocks of a layer in its present state.
-struct Blocks {
-  const TransformerOptions& options;
-  bool training;
+// The blocks of a layer, one behind the other, in its present state.
+class Stream {
+ public:
+  Stream(const Variable& x, const TransformerOptions& options, bool training)
+      : options_(options), training_(training), x_(x) {}
 
-  Variable dropped(const Variable& x) const { return dropout(x, options.dropout, training); }
-  // x and what a block makes of it.
   template <class Block>
-  Variable added(const Variable& x, const LayerNormalization& norm, const Block& block) const {
-    if (options.pre_norm) return x + dropped(block(norm(x)));
-    return norm(x + dropped(block(x)));
+  void add(const LayerNormalization& norm, const Block& block) {
+    if (options_.pre_norm)
+      made_ = dropped(block(normalized(norm)));
+    else
+      x_ = norm(x_, dropped(block(x_))).y;
   }
-  Variable products(const Variable& x, const Linear& first, const Linear& second) const {
-    const Variable inner = activated(first(as_rows(x)), options.activation);
-    return as_positions(second(dropped(inner)), x);
+  // Two products at each position.
+  void add_products(const LayerNormalization& norm, const Linear& first, const Linear& second) {
+    add(norm, [&](const Variable& x) {
+      const Variable inner = activated(first(as_rows(x)), options_.activation);
+      return as_positions(second(dropped(inner)), x);
+    });
   }
+  Variable result() const { return made_.defined() ? x_ + made_ : x_; }
+
+ private:
+  Variable dropped(const Variable& x) const { return dropout(x, options_.dropout, training_); }
+  // What the last block made is added on the way.
+  Variable normalized(const LayerNormalization& norm) {
+    if (!made_.defined()) return norm(x_);
+    const AddNormalizationResult both = norm(x_, made_);
+    x_ = both.sum;
+    return both.y;
+  }
+
+  const TransformerOptions& options_;
+  bool training_;
+  Variable x_, made_;  // made_: by the last block, and not added yet
 };
 
 }  // namespace
@@ -70,11 +89,10 @@ Variable TransformerEncoderLayer::operator()(const VariableOperand& operand,
                                              const AttentionOptions& options) const {
   const Variable& x = operand.variable(kEncoder);
   check_positions(kEncoder, "x", x, self_attn.size());
-  const Blocks blocks{options_, training()};
-  const Variable h =
-      blocks.added(x, norm1, [&](const Variable& in) { return self_attn(in, options); });
-  return blocks.added(h, norm2,
-                      [&](const Variable& in) { return blocks.products(in, linear1, linear2); });
+  Stream stream(x, options_, training());
+  stream.add(norm1, [&](const Variable& in) { return self_attn(in, options); });
+  stream.add_products(norm2, linear1, linear2);
+  return stream.result();
 }
 
 TransformerDecoderLayer::TransformerDecoderLayer(int64_t size, int64_t heads,
@@ -95,13 +113,11 @@ Variable TransformerDecoderLayer::operator()(const VariableOperand& operand,
   const Variable &x = operand.variable(kDecoder), &memory = memory_operand.variable(kDecoder);
   check_positions(kDecoder, "x", x, self_attn.size());
   check_positions(kDecoder, "memory", memory, self_attn.size());
-  const Blocks blocks{options_, training()};
-  const Variable own =
-      blocks.added(x, norm1, [&](const Variable& in) { return self_attn(in, to_self); });
-  const Variable h = blocks.added(
-      own, norm2, [&](const Variable& in) { return multihead_attn(in, memory, to_memory); });
-  return blocks.added(h, norm3,
-                      [&](const Variable& in) { return blocks.products(in, linear1, linear2); });
+  Stream stream(x, options_, training());
+  stream.add(norm1, [&](const Variable& in) { return self_attn(in, to_self); });
+  stream.add(norm2, [&](const Variable& in) { return multihead_attn(in, memory, to_memory); });
+  stream.add_products(norm3, linear1, linear2);
+  return stream.result();
 }
 
 }  // namespace catena::functions

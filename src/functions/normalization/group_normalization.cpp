@@ -32,7 +32,7 @@ Variable apply_groups(const char* name, const Variable& x, const Variable* gamma
   check_row_types(call, parameters, {channels});
   check_images(call, channels);
   call.require_one_device();
-  return normalize_rows(call, RowPlan::of_groups(call[0].data(), groups, eps), parameters);
+  return normalize_rows(call, RowPlan::of_groups(call[0].data(), groups, eps), parameters)[0];
 }
 
 // The number of channels for which gamma is.

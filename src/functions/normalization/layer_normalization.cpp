@@ -1,5 +1,7 @@
 #include "catena/functions/normalization/layer_normalization.h"
 
+#include "catena/core/dtype_info.h"
+#include "catena/functions/array/cast.h"
 #include "functions/common/weighted_layer.h"
 #include "functions/normalization/row_normalization.h"
 
@@ -7,6 +9,7 @@ namespace catena::functions {
 namespace {
 
 constexpr const char *kLayer = "LayerNormalization", *kRms = "RMSNormalization";
+constexpr const char *kAddLayer = "AddLayerNormalization", *kAddRms = "AddRMSNormalization";
 
 // "(..., 2, 3)"
 std::string rows_text(const Shape& size) {
@@ -27,19 +30,45 @@ void check_rows(const FunctionCall& call, const Shape& size) {
   for (int i = 0; i < size.ndim(); ++i) advised.require(in.shape(first + i) == size[size_t(i)]);
 }
 
-// `beta` is null for root mean squares.
-Variable apply_rows(const char* name, const Variable& x, const Variable* gamma,
-                    const Variable* beta, const Shape& size, double eps) {
+void check_added(const FunctionCall& call) {
+  const Array &x = call[0].data(), &residual = call[call.size() - 1].data();
+  const TypeOf in(x, "x"), other(residual, "residual");
+  const auto advised = Checks(call.named(), in, other)
+                           .advised("Expected is a residual of the shape of x, of floats.");
+  advised.require(other.dtype() == in.dtype(), other.ndim() == in.ndim());
+  for (int i = 0; i < x.ndim(); ++i) advised.require(other.shape(i) == in.shape(i));
+}
+
+// In the wider dtype, where both are floats.
+Variable in_wider(const Variable& x, const Variable& other) {
+  if (x.dtype() == other.dtype() || !is_float(x.dtype()) || !is_float(other.dtype())) return x;
+  return cast(x, promote_types(x.dtype(), other.dtype()));
+}
+
+// `beta` is null for root mean squares, `residual` where nothing is added.
+Variables apply_rows(const char* name, const Variable& x, const Variable* gamma,
+                     const Variable* beta, const Shape& size, double eps,
+                     const Variable* residual = nullptr) {
   check_eps(name, eps);
   CATENA_CHECK(ShapeError, size.ndim() >= 1, name, ": gamma is one number, of shape (), expected ",
                "is the shape of the last axes of x, whose shape is ", x.shape());
   const RowParameters parameters(x, gamma, beta);
-  FunctionCall call(name, Autocast::kNone, x, parameters.gamma(), parameters.beta());
+  FunctionCall call(name, Autocast::kNone, x, parameters.gamma(), parameters.beta(), residual);
   check_row_types(call, parameters, size);
   check_rows(call, size);
+  if (residual != nullptr) check_added(call);
   call.require_one_device();
-  return normalize_rows(call, RowPlan::of_last_axes(call[0].data(), size, eps, name == kLayer),
-                        parameters);
+  const bool centred = name == kLayer || name == kAddLayer;
+  return normalize_rows(call, RowPlan::of_last_axes(call[0].data(), size, eps, centred), parameters,
+                        residual != nullptr);
+}
+
+AddNormalizationResult apply_sum(const char* name, const Variable& x, const Variable& residual,
+                                 const Variable* gamma, const Variable* beta, const Shape& size,
+                                 double eps) {
+  const Variable wide = in_wider(residual, x);
+  const Variables results = apply_rows(name, in_wider(x, residual), gamma, beta, size, eps, &wide);
+  return {results[0], results[1]};
 }
 
 const Shape& checked(const char* layer, const Shape& size, double eps) {
@@ -53,12 +82,30 @@ const Shape& checked(const char* layer, const Shape& size, double eps) {
 Variable layer_normalization(const VariableOperand& x, const VariableOperand& gamma,
                              const VariableOperand& beta, double eps) {
   const Variable& scale = gamma.variable(kLayer);
-  return apply_rows(kLayer, x.variable(kLayer), &scale, &beta.variable(kLayer), scale.shape(), eps);
+  return apply_rows(kLayer, x.variable(kLayer), &scale, &beta.variable(kLayer), scale.shape(),
+                    eps)[0];
+}
+
+AddNormalizationResult add_layer_normalization(const VariableOperand& x,
+                                               const VariableOperand& residual,
+                                               const VariableOperand& gamma,
+                                               const VariableOperand& beta, double eps) {
+  const Variable& scale = gamma.variable(kAddLayer);
+  return apply_sum(kAddLayer, x.variable(kAddLayer), residual.variable(kAddLayer), &scale,
+                   &beta.variable(kAddLayer), scale.shape(), eps);
 }
 
 Variable rms_normalization(const VariableOperand& x, const VariableOperand& gamma, double eps) {
   const Variable& scale = gamma.variable(kRms);
-  return apply_rows(kRms, x.variable(kRms), &scale, nullptr, scale.shape(), eps);
+  return apply_rows(kRms, x.variable(kRms), &scale, nullptr, scale.shape(), eps)[0];
+}
+
+AddNormalizationResult add_rms_normalization(const VariableOperand& x,
+                                             const VariableOperand& residual,
+                                             const VariableOperand& gamma, double eps) {
+  const Variable& scale = gamma.variable(kAddRms);
+  return apply_sum(kAddRms, x.variable(kAddRms), residual.variable(kAddRms), &scale, nullptr,
+                   scale.shape(), eps);
 }
 
 LayerNormalization::LayerNormalization(int64_t size, const LayerNormalizationOptions& options)
@@ -78,7 +125,14 @@ LayerNormalization::LayerNormalization(const Shape& size, const LayerNormalizati
 
 Variable LayerNormalization::operator()(const VariableOperand& x) const {
   return apply_rows(kLayer, x.variable(kLayer), used_parameter(kLayer, gamma, use_gamma_),
-                    used_parameter(kLayer, beta, use_beta_), size_, eps_);
+                    used_parameter(kLayer, beta, use_beta_), size_, eps_)[0];
+}
+
+AddNormalizationResult LayerNormalization::operator()(const VariableOperand& x,
+                                                      const VariableOperand& residual) const {
+  return apply_sum(kAddLayer, x.variable(kAddLayer), residual.variable(kAddLayer),
+                   used_parameter(kAddLayer, gamma, use_gamma_),
+                   used_parameter(kAddLayer, beta, use_beta_), size_, eps_);
 }
 
 void LayerNormalization::visit_parameters(const Visitor& visitor, const std::string& prefix) {
@@ -97,7 +151,13 @@ RMSNormalization::RMSNormalization(const Shape& size, const RMSNormalizationOpti
 
 Variable RMSNormalization::operator()(const VariableOperand& x) const {
   return apply_rows(kRms, x.variable(kRms), used_parameter(kRms, gamma, use_gamma_), nullptr, size_,
-                    eps_);
+                    eps_)[0];
+}
+
+AddNormalizationResult RMSNormalization::operator()(const VariableOperand& x,
+                                                    const VariableOperand& residual) const {
+  return apply_sum(kAddRms, x.variable(kAddRms), residual.variable(kAddRms),
+                   used_parameter(kAddRms, gamma, use_gamma_), nullptr, size_, eps_);
 }
 
 void RMSNormalization::visit_parameters(const Visitor& visitor, const std::string& prefix) {

@@ -31,22 +31,26 @@ namespace {
 class RowNormalizationNode final : public FunctionNode {
  public:
   RowNormalizationNode(const char* label, const RowPlan& plan, const Shape& x_shape,
-                       const Array& statistics, bool gamma, bool beta)
+                       const Array& statistics, bool gamma, bool beta, bool added)
       : label_(label),
         plan_(plan),
         x_shape_(x_shape),
         statistics_(statistics),
         gamma_(gamma ? 1 : -1),
-        beta_(beta ? 1 + int(gamma) : -1) {}
+        beta_(beta ? 1 + int(gamma) : -1),
+        residual_(added ? 1 + int(gamma) + int(beta) : -1) {}
   std::string label() const override { return label_; }
   bool splits() const override { return false; }  // one call makes all gradients
 
   void backward(BackwardContext& context) override {
-    const Variable gy = context.grad_output();
+    const Variable gy = context.grad_output(),
+                   gsum = residual_ < 0 ? Variable() : context.grad_output(1);
+    if (!gy.defined() && gsum.defined()) return give_x(context, gsum);
     if (!gy.defined()) return;
-    if (context.create_graph()) return backward_recorded(context, gy);
+    if (context.create_graph()) return backward_recorded(context, gy, gsum);
     if (element_count(x_shape_) == 0) return give_zeros(context, *this);
-    backward_by_kernel(context, plan_.batch_layout.laid_out(gy.data()));
+    backward_by_kernel(context, plan_.batch_layout.laid_out(gy.data()),
+                       gsum.defined() ? plan_.batch_layout.laid_out(gsum.data()) : Array());
   }
 
  private:
@@ -56,7 +60,7 @@ class RowNormalizationNode final : public FunctionNode {
   }
   // Whether the operand is another one as well: one call of the kernel makes all gradients.
   bool is_shared(int place) const {
-    for (const int other : {0, gamma_, beta_}) {
+    for (const int other : {0, gamma_, beta_, residual_}) {
       if (place >= 0 && other >= 0 && other != place &&
           inputs()[size_t(other)] == inputs()[size_t(place)])
         return true;
@@ -64,42 +68,57 @@ class RowNormalizationNode final : public FunctionNode {
     return false;
   }
 
-  void backward_by_kernel(BackwardContext& context, const Array& g) const {
-    const Array x = plan_.batch_layout.laid_out(context.input(0).data());
-    const Array gx = context.needs(0) ? plan_.batch_layout.uninitialized(x_shape_, x) : Array();
+  // What was normalized.
+  Variable rows_of(BackwardContext& context) const {
+    return residual_ < 0 ? context.input(0) : context.output(1);
+  }
+  bool needs_x(BackwardContext& context) const {
+    return context.needs(0) || wants(context, residual_);
+  }
+  // To x and the residual.
+  void give_x(BackwardContext& context, const Variable& gx) const {
+    if (context.needs(0)) context.set_grad(0, gx);
+    if (wants(context, residual_)) context.set_grad(residual_, gx);
+  }
+
+  void backward_by_kernel(BackwardContext& context, const Array& g, const Array& gsum) const {
+    const Array x = plan_.batch_layout.laid_out(rows_of(context).data());
+    const bool needs = needs_x(context);
+    const Array gx = needs ? plan_.batch_layout.uninitialized(x_shape_, x) : Array();
     // x alone serves the gradient of gamma.
-    const Array gamma =
-        gamma_ >= 0 && context.needs(0) ? context.input(gamma_).data().contiguous() : Array();
+    const Array gamma = gamma_ >= 0 && needs ? context.input(gamma_).data().contiguous() : Array();
     const GradientTarget g_gamma = target(context, gamma_), g_beta = target(context, beta_);
     kernels::row_normalization_grad(
-        x.device(), {plan_.layout, &x, &g, gamma.defined() ? &gamma : nullptr, &statistics_,
-                     plan_.centred, gx.defined() ? &gx : nullptr, g_gamma.pointer(),
-                     g_beta.pointer(), g_gamma.accumulate, g_beta.accumulate});
-    if (gx.defined()) context.set_grad(0, Variable::constant(gx));
+        x.device(),
+        {plan_.layout, &x, &g, gamma.defined() ? &gamma : nullptr, &statistics_, plan_.centred,
+         gx.defined() ? &gx : nullptr, g_gamma.pointer(), g_beta.pointer(), g_gamma.accumulate,
+         g_beta.accumulate, needs && gsum.defined() ? &gsum : nullptr});
+    if (needs) give_x(context, Variable::constant(gx));
     g_gamma.give(context, gamma_);
     g_beta.give(context, beta_);
   }
 
   // The same formulas on variables; the statistics are made anew, as functions of x.
-  void backward_recorded(BackwardContext& context, const Variable& gy) const {
+  void backward_recorded(BackwardContext& context, const Variable& gy, const Variable& gsum) const {
     const RowLayout& l = plan_.layout;
     const Dtype own = inputs()[0]->dtype, wide = compute_dtype(own);
     const Shape rows{l.rows(), l.size()};
     const Shape channels{l.samples, l.channels, l.positions * l.inner};
     const Variable g = reshape(cast(gy, wide), channels);
-    const Variable inside = centred_rows(cast(context.input(0), wide), rows);
+    const Variable inside = centred_rows(cast(rows_of(context), wide), rows);
     const Variable inverse = rsqrt(mean(square(inside), 1, true) + plan_.eps);
     const Variable xhat = inside * inverse;
     if (wants(context, gamma_))
       context.set_grad(gamma_,
                        reshape(sum(g * reshape(xhat, channels), Axes{0, 2}), plan_.channels));
     if (wants(context, beta_)) context.set_grad(beta_, reshape(sum(g, Axes{0, 2}), plan_.channels));
-    if (!context.needs(0)) return;
+    if (!needs_x(context)) return;
     const Variable scaled = gamma_ < 0 ? g : g * reshape(context.input(gamma_), {1, l.channels, 1});
     const Variable h = reshape(scaled, rows);
     Variable gx = h - xhat * mean(h * xhat, 1, true);
     if (plan_.centred) gx = gx - mean(h, 1, true);
-    context.set_grad(0, cast(reshape(inverse * gx, x_shape_), own));
+    gx = cast(reshape(inverse * gx, x_shape_), own);
+    give_x(context, gsum.defined() ? gx + gsum : gx);
   }
 
   // Rows of x, less their mean if that is taken off.
@@ -115,7 +134,7 @@ class RowNormalizationNode final : public FunctionNode {
   RowPlan plan_;
   Shape x_shape_;
   Array statistics_;
-  int gamma_, beta_;  // places among the operands; -1: none
+  int gamma_, beta_, residual_;  // places among the operands; -1: none
 };
 
 // 16-bit parameters of 16-bit inputs.
@@ -158,24 +177,35 @@ void check_row_types(const FunctionCall& call, const RowParameters& parameters,
   }
 }
 
-Variable normalize_rows(FunctionCall& call, const RowPlan& plan, const RowParameters& parameters) {
+Variables normalize_rows(FunctionCall& call, const RowPlan& plan, const RowParameters& parameters,
+                         bool added) {
   const Array x = plan.batch_layout.laid_out(call[0].data());
   const Array y = plan.batch_layout.uninitialized(x.shape(), x);
+  const Array residual = added ? plan.batch_layout.laid_out(call[call.size() - 1].data()) : Array();
+  const Array sum = added ? plan.batch_layout.uninitialized(x.shape(), x) : Array();
   const Array statistics = Array::uninitialized({(plan.centred ? 3 : 1) * plan.layout.rows()},
                                                 compute_dtype(x.dtype()), x.device());
   const auto contiguous = [](const Variable* v) { return v ? v->data().contiguous() : Array(); };
+  const auto pointer = [](const Array& a) { return a.defined() ? &a : nullptr; };
   const Array gamma = contiguous(parameters.gamma()), beta = contiguous(parameters.beta());
   if (x.size() > 0)
     kernels::row_normalization(
-        x.device(), {plan.layout, &x, gamma.defined() ? &gamma : nullptr,
-                     beta.defined() ? &beta : nullptr, plan.eps, plan.centred, &y, &statistics});
-  return call.record(y, [&] {
+        x.device(), {plan.layout, &x, pointer(gamma), pointer(beta), plan.eps, plan.centred, &y,
+                     &statistics, pointer(residual), pointer(sum)});
+  const auto make = [&] {
     auto node = make_node<RowNormalizationNode>(call.name(), plan, x.shape(), statistics,
-                                                gamma.defined(), beta.defined());
-    node->save_input(0, call[0]);
-    if (gamma.defined() && call[0].requires_grad()) node->save_input(1, call[1]);
+                                                gamma.defined(), beta.defined(), added);
+    if (added)
+      node->save_output(1, sum);
+    else
+      node->save_input(0, call[0]);
+    if (gamma.defined() &&
+        (call[0].requires_grad() || (added && call[call.size() - 1].requires_grad())))
+      node->save_input(1, call[1]);
     return node;
-  });
+  };
+  if (added) return call.record(Arrays{y, sum}, make);
+  return {call.record(y, make)};
 }
 
 void check_eps(const char* layer, double eps) {

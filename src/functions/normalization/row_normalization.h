@@ -39,8 +39,11 @@ class RowParameters {
 // `channels` and the dtype of statistics.
 void check_row_types(const FunctionCall& call, const RowParameters& parameters,
                      const Shape& channels);
-// The normalized x as a variable; ends the call, whose operands are x and the parameters.
-Variable normalize_rows(FunctionCall& call, const RowPlan& plan, const RowParameters& parameters);
+// The normalized x as a variable; ends the call, whose operands are x and the parameters. With
+// `added` the last operand is a residual, like x, and the results are the normalized sum and the
+// sum.
+Variables normalize_rows(FunctionCall& call, const RowPlan& plan, const RowParameters& parameters,
+                         bool added = false);
 
 // ValueErrors of `layer` for numbers that make no sense.
 void check_eps(const char* layer, double eps);

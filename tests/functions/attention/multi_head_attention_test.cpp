@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kBatch = 2, kPositions = 5, kSize = 12, kHeads = 4;
 
-Array numbers(const Shape& shape, uint64_t seed = 1) {
+Array random_numbers(const Shape& shape, uint64_t seed = 1) {
   return testing::random_array(shape, -1, 1, Dtype::kFloat64, cpu(0), seed);
 }
 const F::MultiHeadAttentionOptions kDouble{.dtype = Dtype::kFloat64};
@@ -48,7 +48,8 @@ TEST(MultiHeadAttention, IsItsFormula) {
     options.groups = groups;
     options.initial_bias = initializers::Normal(0.5);
     const F::MultiHeadAttention layer(kSize, kHeads, options);
-    const Variable x(numbers({kBatch, kPositions, kSize})), memory(numbers({kBatch, 7, kSize}, 2));
+    const Variable x(random_numbers({kBatch, kPositions, kSize})),
+        memory(random_numbers({kBatch, 7, kSize}, 2));
     assert_allclose(layer(x).data(), by_heads(layer, x, x).data(), 1e-12, 1e-12);
     assert_allclose(layer(x, memory).data(), by_heads(layer, x, memory).data(), 1e-12, 1e-12);
   }
@@ -56,7 +57,7 @@ TEST(MultiHeadAttention, IsItsFormula) {
 
 TEST(MultiHeadAttention, AttendsByOptions) {
   const F::MultiHeadAttention layer(kSize, kHeads, kDouble);
-  const Array x = numbers({1, kPositions, kSize});
+  const Array x = random_numbers({1, kPositions, kSize});
   const Variable all = layer(x, {.causal = true});
   for (int64_t n = 1; n <= kPositions; ++n) {
     const Variable first = layer(x.at({Slice(), Slice(0, n)}), {.causal = true});
@@ -77,7 +78,7 @@ TEST(MultiHeadAttention, HasBiasesUnlessToldOtherwise) {
 // The weights of keys, in train state and where the call does not say.
 TEST(MultiHeadAttention, DropsWhileTraining) {
   F::MultiHeadAttention layer(kSize, kHeads, {.dropout = 0.5});
-  const Array x = numbers({kBatch, kPositions, kSize}).astype(Dtype::kFloat32);
+  const Array x = random_numbers({kBatch, kPositions, kSize}).astype(Dtype::kFloat32);
   layer.eval();
   const Array still = layer(x).data();
   EXPECT_TRUE(allclose(layer(x).data(), still));
@@ -100,20 +101,20 @@ TEST(MultiHeadAttention, Mistakes) {
   expect_contains(error_of<ValueError>([] { F::MultiHeadAttention(12, 4, {.dropout = 1}); }),
                   {"dropout of [0, 1), got 1"});
   expect_contains(error_of<ValueError>([] {
-                    F::MultiHeadAttention(4, 2, {.initialW = numbers({4, 4})});
+                    F::MultiHeadAttention(4, 2, {.initialW = random_numbers({4, 4})});
                   }),
                   {"different shapes"});
   const F::MultiHeadAttention layer(kSize, kHeads, kDouble);
   expect_contains(error_of<ShapeError>([&] {
-                    layer(numbers({kPositions, kSize}));
+                    layer(random_numbers({kPositions, kSize}));
                   }),
                   {"expected x as (batch, positions, 12), got shape (5, 12)"});
   expect_contains(error_of<ShapeError>([&] {
-                    layer(numbers({1, 3, kSize}), numbers({1, 3, 8}));
+                    layer(random_numbers({1, 3, kSize}), random_numbers({1, 3, 8}));
                   }),
                   {"expected memory as (batch, positions, 12)"});
   expect_contains(error_of<ShapeError>([&] {
-                    layer(numbers({2, 3, kSize}), numbers({3, 3, kSize}));
+                    layer(random_numbers({2, 3, kSize}), random_numbers({3, 3, kSize}));
                   }),
                   {"x has a batch of 2, memory one of 3"});
 }
@@ -127,7 +128,7 @@ TEST(TransformerEncoderLayer, IsItsFormula) {
                                       .pre_norm = pre_norm,
                                       .dtype = Dtype::kFloat64});
     layer.eval();
-    const Variable x(numbers({kBatch, kPositions, kSize}));
+    const Variable x(random_numbers({kBatch, kPositions, kSize}));
     const auto products = [&](const Variable& in) {
       return F::matmul(F::gelu(F::matmul(in, layer.linear1.W, false, true) + layer.linear1.b),
                        layer.linear2.W, false, true) +
@@ -146,8 +147,8 @@ TEST(TransformerEncoderLayer, IsItsFormula) {
 TEST(TransformerDecoderLayer, AttendsToItsPastAndToTheMemory) {
   F::TransformerDecoderLayer layer(kSize, kHeads, {.inner = 20, .dtype = Dtype::kFloat64});
   layer.eval();
-  const Array x = numbers({1, kPositions, kSize});
-  const Variable memory(numbers({1, 7, kSize}, 2));
+  const Array x = random_numbers({1, kPositions, kSize});
+  const Variable memory(random_numbers({1, 7, kSize}, 2));
   const Array y = layer(x, memory).data();
   const Array first = layer(x.at({Slice(), Slice(0, 2)}), memory).data();
   assert_allclose(y.at({Slice(), Slice(0, 2)}), first, 1e-12, 1e-12);
@@ -157,7 +158,7 @@ TEST(TransformerDecoderLayer, AttendsToItsPastAndToTheMemory) {
 }
 
 TEST(GatedMlp, IsItsFormula) {
-  const Variable x(numbers({kBatch, kPositions, kSize}));
+  const Variable x(random_numbers({kBatch, kPositions, kSize}));
   for (const F::Gate gate : {F::Gate::kSilu, F::Gate::kGelu, F::Gate::kGeluTanh}) {
     const F::GatedMlp mlp(kSize, 20, {.gate = gate, .dtype = Dtype::kFloat64});
     const Variable g = F::matmul(x, mlp.gate_proj.W, false, true);
@@ -170,7 +171,7 @@ TEST(GatedMlp, IsItsFormula) {
   }
   const F::GatedMlp mlp(kSize, 20);
   expect_contains(error_of<ShapeError>([&] {
-                    mlp(numbers({2, 5}));
+                    mlp(random_numbers({2, 5}));
                   }),
                   {"GatedMlp: expected x as (..., 12), got shape (2, 5)"});
 }

@@ -27,6 +27,10 @@ void add_activations(Page& page) {
   CATENA_ROW("F.logsigmoid(x)", F::log_sigmoid(x))
   CATENA_ROW("F.gelu(x)", F::gelu(x))
   CATENA_ROW("F.gelu(x, approximate=\"tanh\")", F::gelu_tanh(x))
+  const Array gate = page.operand("gate", random::normal({4, 3}));
+  CATENA_ROW("F.silu(gate) * x", F::swiglu(gate, x))
+  CATENA_ROW("F.gelu(gate) * x", F::geglu(gate, x))
+  CATENA_ROW("F.layer_norm(x + gate, (3,))", F::LayerNormalization(3)(x, gate).y)
   CATENA_ROW("F.relu6(x)", F::relu6(x))
   CATENA_ROW("F.relu6(x)", F::clipped_relu(x, 6))
   CATENA_ROW("F.hardtanh(x)", F::hard_tanh(x))

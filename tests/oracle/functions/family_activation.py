@@ -93,6 +93,25 @@ def lstm(g):
     g.case([g.x((n, cells, *rest)), g.x((n, 4 * cells, *rest))], {}, reference)
 
 
+def gated(function):
+    """Of two operands, or of the halves of one, the gate first."""
+    def generate(g):
+        if g.chance(0.5):
+            shape = g.shape()
+            g.case([g.x(shape), g.x(shape)], {}, lambda gate, x: function(gate) * x)
+        else:
+            shape = g.shape(1, 4)
+            packed = g.x((*shape[:-1], 2 * shape[-1]))
+
+            def halves(packed):
+                gate, x = packed.chunk(2, -1)
+                return function(gate) * x
+
+            g.case([packed], {}, halves)
+
+    return generate
+
+
 def functions():
     table = {name: (1, element_wise(function)) for name, function in {
         "relu6": T.relu6, "gelu": T.gelu, "gelu_tanh": lambda x: T.gelu(x, approximate="tanh"),
@@ -101,6 +120,8 @@ def functions():
         "swish": T.silu, "softsign": T.softsign}.items()}
     own = [clipped_relu, crelu, elu, leaky_relu, softplus_beta, prelu, maxout, lstm]
     return table | {f.__name__: (1, f) for f in own} | {
+        "swiglu": (2, gated(T.silu)), "geglu": (2, gated(T.gelu)),
+        "geglu_tanh": (2, gated(lambda x: T.gelu(x, approximate="tanh"))),
         "hard_shrink": (1, shrink(T.hardshrink)), "soft_shrink": (1, shrink(T.softshrink)),
         "softmax": (2, along_axis(torch.softmax)),
         "log_softmax": (2, along_axis(torch.log_softmax))}

@@ -96,6 +96,88 @@ def attention(g, statistics=False):
            floor=4 if g.type in ("float64", "float32") else 16)
 
 
+def scaled_frequencies(g, size, base, params):
+    """The frequencies of rotary positions, and the factor of cosines and sines."""
+    theta = base ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)
+    factor, original = params["factor"], params["original"]
+    if params["scaling"] == "llama3":
+        wave = 2 * np.pi / theta
+        kept = (original / wave - 1.0) / (4.0 - 1.0)
+        between = (1 - kept) * theta / factor + kept * theta
+        return torch.where(wave < original / 4.0, theta, torch.where(wave > original / 1.0, theta / factor, between)), 1
+    if params["scaling"] == "yarn":
+        def pair(turns):
+            return size * np.log(original / (turns * 2 * np.pi)) / (2 * np.log(base))
+
+        low, high = max(np.floor(pair(32)), 0), min(np.ceil(pair(1)), size - 1)
+        high += 0.001 * (low == high)
+        ramp = ((torch.arange(size // 2, dtype=torch.float64) - low) / (high - low)).clamp(0, 1)
+        return theta / factor * ramp + theta * (1 - ramp), 0.1 * np.log(factor) + 1
+    return theta, 1
+
+
+def rotary(g):
+    batch, heads, positions, depth = g.integer(1, 3), g.integer(1, 3), g.integer(1, 6), g.integer(2, 40)
+    size = depth // 2 * 2
+    params = {"base": g.pick([10000.0, 500000.0, 100.0]), "interleaved": g.chance(0.5), "start": g.integer(0, 3000),
+              "scaling": g.pick(["", "", "llama3", "yarn"]), "factor": g.pick([8.0, 4.0, 32.0]),
+              "original": g.pick([64, 2048, 8192]), "positions": g.chance(0.5)}
+    if size < depth or g.chance(0.5):
+        size = params["rotated"] = 2 * g.integer(1, size // 2)
+    args = [g.x((batch, heads, positions, depth), "smooth")]
+    place = np.arange(positions)[None]
+    if params["positions"]:
+        shape = g.pick([(batch, positions), (1, positions), (batch, 1), (positions,)])
+        args.append(g.array(g.pick(["int32", "int64"]), shape, layout="contiguous",
+                            values=lambda count: g.rng.integers(-5, 4000, count)))
+        place = np.asarray(args[1].a).reshape((-1, shape[-1]))
+    place = torch.from_numpy(np.array(np.broadcast_to(place, (batch, positions)) + params["start"], np.float64))
+    theta, factor = scaled_frequencies(g, size, params["base"], params)
+    angle = (place[..., None] * theta)[:, None]
+    cos, sin = factor * torch.cos(angle), factor * torch.sin(angle)
+
+    def reference(x, *rest):
+        turned = x[..., :size]
+        if params["interleaved"]:
+            a, b = turned[..., 0::2], turned[..., 1::2]
+            turned = torch.stack([a * cos - b * sin, b * cos + a * sin], -1).flatten(-2)
+        else:
+            a, b = turned.chunk(2, -1)
+            turned = torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
+        return torch.cat([turned, x[..., size:]], -1)
+
+    # The last digit of a frequency is that of an angle of several thousand.
+    g.case(args, params, reference, loose=128 if g.type == "float64" else 1)
+
+
+def slopes_of(heads):
+    """As the authors' code has them."""
+    def of_power(n):
+        start = 2 ** (-(2 ** -(np.log2(n) - 3)))
+        return [start * start**i for i in range(n)]
+
+    if heads & (heads - 1) == 0:
+        return of_power(heads)
+    below = 2 ** int(np.floor(np.log2(heads)))
+    return of_power(below) + slopes_of(2 * below)[0::2][:heads - below]
+
+
+def alibi(g):
+    batch, heads, queries, keys, depth = g.integer(1, 2), g.integer(1, 12), g.integer(1, 5), g.integer(1, 7), g.integer(1, 4)
+    causal = g.chance(0.5)
+    queries = min(queries, keys)
+    slopes = torch.tensor(slopes_of(heads), dtype=torch.float64).reshape(-1, 1, 1)
+    distance = torch.arange(queries)[:, None] + keys - queries - torch.arange(keys)[None]
+    bias = (-slopes * distance.abs()).masked_fill((distance < 0) & causal, -HUGE)
+
+    def reference(q, k, v):
+        return torch.softmax(q @ k.transpose(2, 3) / np.sqrt(depth) + bias, 3) @ v
+
+    g.case([g.x((batch, heads, n, depth), "smooth") for n in (queries, keys, keys)], {"causal": causal}, reference,
+           loose=24, floor=4 if g.type in ("float64", "float32") else 16)
+
+
 def functions():
     return {"scaled_dot_product_attention": (8, attention),
+            "rotary_embedding": (5, rotary), "alibi": (2, alibi),
             "attention_with_statistics": (3, lambda g: attention(g, True))}

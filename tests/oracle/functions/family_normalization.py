@@ -117,6 +117,36 @@ def rms_normalization(g):
            **bounds(np.prod(size), eps))
 
 
+def rounded_sum(g, x, residual):
+    """As catena rounds it before it is normalized."""
+    total = x + residual
+    narrow = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32}
+    if g.type in narrow:
+        total = total + (total.to(narrow[g.type]).double() - total).detach()
+    return total
+
+
+def add_normalization(g, least_eps, normalize, parameters):
+    shape = g.filled(2, 4, 300)
+    size = shape[g.integer(1, len(shape) - 1):]
+    eps = g.pick([least_eps, 1e-3, 0.1])
+
+    def reference(x, residual, *affine):
+        total = rounded_sum(g, x, residual)
+        return normalize(total, size, *affine, eps), total
+
+    g.case([operand(g, shape), operand(g, shape), *affine(g, size)[:parameters]], {"eps": eps},
+           reference, **bounds(np.prod(size), eps))
+
+
+def add_layer_normalization(g):
+    add_normalization(g, 1e-5, T.layer_norm, 2)
+
+
+def add_rms_normalization(g):
+    add_normalization(g, 1e-6, T.rms_norm, 1)
+
+
 def group_normalization(g):
     groups = g.integer(1, 3)
     shape = (g.integer(1, 3), groups * g.integer(1, 4), *g.filled(0, 2, 30))
@@ -151,5 +181,5 @@ def local_response_normalization(g):
 
 def functions():
     own = [batch_normalization, fixed_batch_normalization, layer_normalization, rms_normalization,
-           group_normalization, instance_normalization, local_response_normalization]
+           add_layer_normalization, add_rms_normalization, group_normalization, instance_normalization, local_response_normalization]
     return {f.__name__: (3, f) for f in own}

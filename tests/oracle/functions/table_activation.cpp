@@ -21,6 +21,14 @@ void add_activation(Functions& f) {
   CATENA_ROW(swish)
   CATENA_ROW(softsign)
 #undef CATENA_ROW
+#define CATENA_ROW(name)                                                        \
+  f[#name] = [](const Inputs& in) {                                             \
+    return Variables{in.count() == 1 ? F::name(in[0]) : F::name(in[0], in[1])}; \
+  };
+  CATENA_ROW(swiglu)
+  CATENA_ROW(geglu)
+  CATENA_ROW(geglu_tanh)
+#undef CATENA_ROW
   f["clipped_relu"] = [](const Inputs& in) {
     return Variables{F::clipped_relu(in[0], in->real("z"))};
   };

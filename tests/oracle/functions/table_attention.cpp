@@ -35,11 +35,35 @@ Variables attention(const Inputs& in) {
   return {F::scaled_dot_product_attention(in[0], in[1], in[2], options_of(in))};
 }
 
+Variables rotary(const Inputs& in) {
+  F::RotaryOptions o{.base = in->real("base"),
+                     .interleaved = in->flag("interleaved"),
+                     .start = in->integer("start")};
+  if (in->has("rotated")) o.rotated = in->integer("rotated");
+  if (in->flag("positions")) o.positions = in[1].data();
+  const std::string& scaling = in.text("scaling");
+  const double factor = in->real("factor");
+  const int64_t original = in->integer("original");
+  if (scaling == "llama3") o.llama3 = {.factor = factor, .low = 1, .high = 4, .original = original};
+  if (scaling == "yarn") o.yarn = {.factor = factor, .original = original};
+  return {F::rotary_embedding(in[0], o)};
+}
+
 }  // namespace
 
 void add_attention(Functions& f) {
   f["scaled_dot_product_attention"] = attention;
   f["attention_with_statistics"] = attention;
+  f["rotary_embedding"] = rotary;
+  f["alibi"] = [](const Inputs& in) {
+    const auto& shape = in[0].shape();
+    const bool causal = in->flag("causal");
+    const Dtype wide = in[0].dtype() == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32;
+    const Array bias = F::alibi_bias(shape[1], shape[2], in[1].shape()[2],
+                                     {.causal = causal, .dtype = wide, .device = in[0].device()});
+    return Variables{
+        F::scaled_dot_product_attention(in[0], in[1], in[2], {.causal = causal, .bias = bias})};
+  };
 }
 
 }  // namespace catena::oracle

@@ -43,6 +43,14 @@ void add_normalization(Functions& f) {
   f["layer_normalization"] = [](const Inputs& in) {
     return Variables{F::layer_normalization(in[0], in[1], in[2], in->real("eps"))};
   };
+  f["add_layer_normalization"] = [](const Inputs& in) {
+    const auto result = F::add_layer_normalization(in[0], in[1], in[2], in[3], in->real("eps"));
+    return Variables{result.y, result.sum};
+  };
+  f["add_rms_normalization"] = [](const Inputs& in) {
+    const auto result = F::add_rms_normalization(in[0], in[1], in[2], in->real("eps"));
+    return Variables{result.y, result.sum};
+  };
   f["rms_normalization"] = [](const Inputs& in) {
     return Variables{F::rms_normalization(in[0], in[1], in->real("eps"))};
   };

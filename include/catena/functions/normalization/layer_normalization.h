@@ -32,6 +32,26 @@ Variable layer_normalization(const VariableOperand& x, const VariableOperand& ga
 Variable rms_normalization(const VariableOperand& x, const VariableOperand& gamma,
                            double eps = 1e-6);
 
+// The results of a normalization of a sum.
+struct AddNormalizationResult {
+  Variable y;    // normalized
+  Variable sum;  // x + residual
+};
+// sum = x + residual, and y = layer_normalization(sum, gamma, beta, eps) or rms_normalization, in
+// one kernel, as between the blocks of a transformer. x and residual are of one shape; of different
+// floating dtypes both results have the wider one. The sum is rounded to its dtype before it is
+// normalized, so that results are those of the separate calls. Backward one kernel makes the
+// gradient of x, which is that of residual, too, and adds that of the sum; gamma and beta as in
+// layer_normalization. Operands that are not contiguous are copied. Gradients of any order. Errors
+// are those of layer_normalization.
+AddNormalizationResult add_layer_normalization(const VariableOperand& x,
+                                               const VariableOperand& residual,
+                                               const VariableOperand& gamma,
+                                               const VariableOperand& beta, double eps = 1e-5);
+AddNormalizationResult add_rms_normalization(const VariableOperand& x,
+                                             const VariableOperand& residual,
+                                             const VariableOperand& gamma, double eps = 1e-6);
+
 // The numbers, parts, dtype and initial values of a LayerNormalization.
 struct LayerNormalizationOptions {
   double eps = 1e-5;
@@ -51,8 +71,10 @@ class LayerNormalization : public Parameterized {
   explicit LayerNormalization(int64_t size, const LayerNormalizationOptions& options = {});
   explicit LayerNormalization(const Shape& size, const LayerNormalizationOptions& options = {});
 
-  // See layer_normalization.
+  // See layer_normalization and add_layer_normalization.
   Variable operator()(const VariableOperand& x) const;
+  AddNormalizationResult operator()(const VariableOperand& x,
+                                    const VariableOperand& residual) const;
 
   void visit_parameters(const Visitor& visitor, const std::string& prefix = "") override;
   // The numbers of the layer.
@@ -83,8 +105,10 @@ class RMSNormalization : public Parameterized {
   explicit RMSNormalization(int64_t size, const RMSNormalizationOptions& options = {});
   explicit RMSNormalization(const Shape& size, const RMSNormalizationOptions& options = {});
 
-  // See rms_normalization.
+  // See rms_normalization and add_rms_normalization.
   Variable operator()(const VariableOperand& x) const;
+  AddNormalizationResult operator()(const VariableOperand& x,
+                                    const VariableOperand& residual) const;
 
   void visit_parameters(const Visitor& visitor, const std::string& prefix = "") override;
   // The numbers of the layer.

@@ -16,6 +16,12 @@ T sum_of_squares(const T* x, int64_t n) {
   return dot(x, x, n);
 }
 
+template <class T>
+void add(const T* x, const T* other, T* sum, int64_t n) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) sum[i] = x[i] + other[i];
+}
+
 template <bool kGamma, bool kBeta, class T>
 CATENA_FN void apply_row(const typename Loops<T>::Apply& a, int64_t n) {
   const T *x = a.x, *gamma = a.gamma, *beta = a.beta;
@@ -92,7 +98,7 @@ void parameters(const typename Loops<T>::Parameters& p, int64_t n) {
 
 template <class T>
 constexpr Loops<T> row_normalization_loops() {
-  return {&sum_of_squares<T>, &apply<T>, &sums<T>, &gradient<T>, &parameters<T>};
+  return {&sum_of_squares<T>, &add<T>, &apply<T>, &sums<T>, &gradient<T>, &parameters<T>};
 }
 
 }  // namespace

@@ -14,6 +14,8 @@ namespace catena::host {
 template <class T>
 struct RowNormalizationLoops {
   T (*sum_of_squares)(const T* x, int64_t n);
+  // sum = x + other. sum may be either of them.
+  void (*add)(const T* x, const T* other, T* sum, int64_t n);
   // y = ((x - mean) * scale + rest) * gamma + beta. y may be x.
   struct Apply {
     const T *x, *gamma, *beta;

@@ -44,13 +44,38 @@ const C* data_of(const Array* a) {
   return a ? a->data<C>() : nullptr;
 }
 
+// Rows that are normalized: those of x, or the sums with the residual.
+template <class C>
+class Summed {
+ public:
+  Summed(const RowNormalizationCall& call, int64_t size)
+      : size_(size),
+        added_(call.residual != nullptr),
+        x_(*call.x, size),
+        residual_(added_ ? *call.residual : *call.x, size),
+        sum_(added_ ? *call.sum : *call.x, size) {}
+  const C* row(int64_t row) {
+    const C* x = x_.read(row * size_, 1, size_);
+    if (!added_) return x;
+    loops<C>().add(x, residual_.read(row * size_, 1, size_), sum_.write(row * size_, 1), size_);
+    sum_.commit(row * size_, 1, size_);
+    return sum_.read(row * size_, 1, size_);  // rounded
+  }
+
+ private:
+  int64_t size_;
+  bool added_;
+  Elements<C> x_, residual_, sum_;
+};
+
 template <class C>
 void normalize(const RowNormalizationCall& call) {
   const int64_t rows = call.layout.samples, size = call.layout.channels;
   parallel_ranges(rows, 1, threads_for(rows * size), [&](int64_t begin, int64_t end) {
-    Elements<C> x(*call.x, size), y(*call.y, size);
+    Summed<C> x(call, size);
+    Elements<C> y(*call.y, size);
     for (int64_t row = begin; row < end; ++row) {
-      const C* from = x.read(row * size, 1, size);
+      const C* from = x.row(row);
       const auto s = statistics_of<C>(from, size, call.eps, call.centred);
       s.write(*call.statistics, row, rows, call.centred);
       loops<C>().apply({from, data_of<C>(call.gamma), data_of<C>(call.beta), s.mean, s.inverse,
@@ -97,15 +122,20 @@ class Gradient {
  private:
   struct Memory {
     Memory(const RowNormalizationGradCall& call, int64_t size)
-        : x(*call.x, size), gy(*call.gy, size), gx(call.gx ? *call.gx : *call.x, size) {}
-    Elements<C> x, gy, gx;
+        : x(*call.x, size),
+          gy(*call.gy, size),
+          gx(call.gx ? *call.gx : *call.x, size),
+          gsum(call.gsum ? *call.gsum : *call.x, size) {}
+    Elements<C> x, gy, gx, gsum;
   };
 
   void run_row(Memory& memory, int64_t part, int64_t row) {
     const C *x = memory.x.read(row * size_, 1, size_), *gy = memory.gy.read(row * size_, 1, size_);
     const auto s = RowStatistics<C>::read(*call_.statistics, row, rows_, call_.centred);
     if (call_.gx) {
-      write_gx(x, gy, s, memory.gx.write(row * size_, 1));
+      C* gx = memory.gx.write(row * size_, 1);
+      write_gx(x, gy, s, gx);
+      if (call_.gsum) loops<C>().add(gx, memory.gsum.read(row * size_, 1, size_), gx, size_);
       memory.gx.commit(row * size_, 1, size_);
     }
     const auto of_part = [&](std::vector<C>& all) {

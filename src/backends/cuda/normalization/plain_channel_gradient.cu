@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kMostThreads<T>, kPlainThreads / kMostThreads<
     sums.v[0] *= gamma;
     sums.v[1] *= gamma;
     const RowGradient<C> gradient(row.s, sums, C(plan.row_packs * N), args.centred);
-    row.store(walk, gradient, args.y, [&](int) { return gamma; });
+    row.template store<false>(args, walk, gradient, [&](int) { return gamma; });
   }
 }
 

@@ -20,22 +20,28 @@ struct GradientRow {
     walk.load(args.gy, ahead, gy);
     s = load_statistics<C>(args, walk, ahead);
   }
-  // Writes the gradient of x; gamma(e) is that of the thread's element e.
-  template <class Gamma>
-  __device__ void store(const PlainWalk& walk, const RowGradient<C>& gradient, void* gx,
-                        Gamma gamma) const {
+  // Writes the gradient of x, with kAdd that of the sum added; gamma(e) is that of the thread's
+  // element e.
+  template <bool kAdd, class Gamma>
+  __device__ void store(const RowNormalizationArgs& args, const PlainWalk& walk,
+                        const RowGradient<C>& gradient, Gamma gamma) const {
     constexpr int N = kPack<T>;
+    Words more[kPacks];
+    if constexpr (kAdd) walk.load(args.gsum, 0, more);
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {
       const auto px = elements<T>(x[i]), pgy = elements<T>(gy[i]);
-      Pack<T, N> result;
+      Pack<T, N> result, of_sum;
+      if constexpr (kAdd) of_sum = elements<T>(more[i]);
 #pragma unroll
       for (int k = 0; k < N; ++k) {
         const C h = gamma(i * N + k) * widen(pgy.v[k]);
         const C rest = fused(gradient.of_x, widen(px.v[k]) - s.mean, gradient.constant);
-        result.v[k] = Narrow<T>::from(fused(s.inverse, h, rest));
+        C of_x = fused(s.inverse, h, rest);
+        if constexpr (kAdd) of_x += widen(of_sum.v[k]);
+        result.v[k] = Narrow<T>::from(of_x);
       }
-      walk.store(gx, i, result);
+      walk.store(args.y, i, result);
     }
   }
 };

@@ -39,7 +39,7 @@ __device__ void store_block_sums(C (&sums)[kElements], const PlainPlan& plan, C*
   }
 }
 
-template <class T, int kPacks>
+template <class T, int kPacks, bool kAdd>
 __global__ void __launch_bounds__(kPlainThreads, 1)
     plain_gradient_kernel(RowNormalizationArgs args, RowParameterSums parameters, PlainPlan plan) {
   wait_for_previous_kernel();
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kPlainThreads, 1)
     if (args.y != nullptr) {
       totals.template sum<2>(sums.v);
       const RowGradient<C> gradient(row.s, sums, C(args.channels), args.centred);
-      row.store(walk, gradient, args.y, [&](int e) { return gamma[e]; });
+      row.template store<kAdd>(args, walk, gradient, [&](int e) { return gamma[e]; });
     }
     if (!kAhead) next.load(args, walk, 1);
   }
@@ -105,8 +105,12 @@ void run(const RowNormalizationArgs& args, const RowParameterSums& parameters,
          const Launch& launch) {
   const PlainPlan plan =
       plan_plain_rows(args, kPack<T>, kPacks, kPlainThreads, kPlainThreads, launch);
-  launch_kernel<plain_gradient_kernel<T, kPacks>>(plan.blocks, plan.block, launch, args, parameters,
-                                                  plan);
+  if (args.has_sum())
+    launch_kernel<plain_gradient_kernel<T, kPacks, true>>(plan.blocks, plan.block, launch, args,
+                                                          parameters, plan);
+  else
+    launch_kernel<plain_gradient_kernel<T, kPacks, false>>(plan.blocks, plan.block, launch, args,
+                                                           parameters, plan);
   sum_partials<float>(parameters, args.channels, plan.blocks, launch);
 }
 

@@ -60,7 +60,25 @@ __device__ RowStatistics<C> find_statistics(const Words (&packs)[kPacks], const 
   return {C(1) / root(variance + C(args.eps)), mean[0], rest};
 }
 
-template <class T, Held kHeld>
+// Adds the residual to the thread's packs of the row, and writes the sums.
+template <class T, int kPacks>
+__device__ void add_residual(const RowNormalizationArgs& args, const PlainWalk& walk,
+                             Words (&packs)[kPacks]) {
+  constexpr int N = kPack<T>;
+  Words more[kPacks];
+  walk.load(args.residual, 0, more);
+#pragma unroll
+  for (int i = 0; i < kPacks; ++i) {
+    const auto x = elements<T>(packs[i]), residual = elements<T>(more[i]);
+    Pack<T, N> sum;
+#pragma unroll
+    for (int k = 0; k < N; ++k) sum.v[k] = Narrow<T>::from(widen(x.v[k]) + widen(residual.v[k]));
+    packs[i] = __builtin_bit_cast(Words, sum);
+    walk.store(args.sum, i, sum);
+  }
+}
+
+template <class T, Held kHeld, bool kAdd>
 __global__ void __launch_bounds__(Forward<T>::kMostThreads,
                                   Forward<T>::kResident / Forward<T>::kMostThreads)
     plain_rows_kernel(RowNormalizationArgs args, PlainPlan plan) {
@@ -71,13 +89,20 @@ __global__ void __launch_bounds__(Forward<T>::kMostThreads,
   RowTotals<C> totals(shared, plan.members);
   PlainWalk walk(plan);
   PlainParameter<kHeld, N, kPacks, C> gamma(args.gamma, C(1), walk), beta(args.beta, C(0), walk);
+  // The residual takes the registers of the next row.
+  constexpr bool kAhead = !kAdd;
   Words next[kPacks];
-  walk.load(args.x, 0, next);
+  if constexpr (kAhead) walk.load(args.x, 0, next);
   for (; walk.more(); walk.next()) {
     Words packs[kPacks];
+    if constexpr (kAhead) {
 #pragma unroll
-    for (int i = 0; i < kPacks; ++i) packs[i] = next[i];
-    walk.load(args.x, 1, next);
+      for (int i = 0; i < kPacks; ++i) packs[i] = next[i];
+      walk.load(args.x, 1, next);
+    } else {
+      walk.load(args.x, 0, packs);
+      add_residual<T>(args, walk, packs);
+    }
     gamma.start_row(walk, args.channels);
     beta.start_row(walk, args.channels);
     const RowStatistics<C> s = find_statistics<T>(packs, walk, totals, args, C(plan.row_packs * N));
@@ -106,10 +131,13 @@ void run(const RowNormalizationArgs& args, const Launch& launch) {
   constexpr Held kHeld = F::kNarrow ? kNarrowHeld : Held::kRegisters;
   const PlainPlan plan =
       plan_plain_rows(args, kPack<T>, F::kPacks, F::kThreads, F::kResident, launch);
-  if (has_channel_rows(args))
-    launch_kernel<plain_rows_kernel<T, Held::kRow>>(plan.blocks, plan.block, launch, args, plan);
+  const unsigned blocks = plan.blocks, block = unsigned(plan.block);
+  if (args.has_sum())
+    launch_kernel<plain_rows_kernel<T, kHeld, true>>(blocks, block, launch, args, plan);
+  else if (has_channel_rows(args))
+    launch_kernel<plain_rows_kernel<T, Held::kRow, false>>(blocks, block, launch, args, plan);
   else
-    launch_kernel<plain_rows_kernel<T, kHeld>>(plan.blocks, plan.block, launch, args, plan);
+    launch_kernel<plain_rows_kernel<T, kHeld, false>>(blocks, block, launch, args, plan);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@ namespace {
 
 constexpr int kKept = 2;  // packs of a thread in registers
 
-template <class T, int N>
+template <class T, int N, bool kAdd>
 __global__ void __launch_bounds__(kRowThreads, 2)
     row_gradient_kernel(RowNormalizationArgs args, int members) {
   wait_for_previous_kernel();
@@ -38,15 +38,28 @@ __global__ void __launch_bounds__(kRowThreads, 2)
   const RowGradient<C> gradient(s, sums, C(cursor.size()), args.centred);
   each_pack(kept, cursor, me.active, load, [&](const GradientPacks<T, N>& p, const Cursor<N>& c) {
     const Parameters<C, N> gamma(args.gamma, c, C(1));
+    Pack<T, N> more;
+    if constexpr (kAdd) more = load_pack<T, N>(args.gsum, c.pack());
     Pack<T, N> result;
 #pragma unroll
     for (int k = 0; k < N; ++k) {
       const C h = gamma.v[k] * widen(p.gy.v[k]);
       const C rest = fused(gradient.of_x, widen(p.x.v[k]) - s.mean, gradient.constant);
-      result.v[k] = Narrow<T>::from(fused(s.inverse, h, rest));
+      C gx = fused(s.inverse, h, rest);
+      if constexpr (kAdd) gx += widen(more.v[k]);
+      result.v[k] = Narrow<T>::from(gx);
     }
     static_cast<Pack<T, N>*>(args.y)[c.pack()] = result;
   });
+}
+
+template <class T, int N>
+void run(const RowNormalizationArgs& args, const RowGrid& grid, const Launch& launch) {
+  const unsigned blocks = grid.blocks;
+  if (args.has_sum())
+    launch_kernel<row_gradient_kernel<T, N, true>>(blocks, grid.block, launch, args, grid.members);
+  else
+    launch_kernel<row_gradient_kernel<T, N, false>>(blocks, grid.block, launch, args, grid.members);
 }
 
 }  // namespace
@@ -56,10 +69,9 @@ void launch_row_gradient(Float type, const RowNormalizationArgs& args, const Lau
   CATENA_FLOAT_SWITCH(type, {
     const RowGrid grid(args, kPack<T>, kKept);
     if (grid.pack == 1)
-      launch_kernel<row_gradient_kernel<T, 1>>(grid.blocks, grid.block, launch, args, grid.members);
+      run<T, 1>(args, grid, launch);
     else
-      launch_kernel<row_gradient_kernel<T, kPack<T>>>(grid.blocks, grid.block, launch, args,
-                                                      grid.members);
+      run<T, kPack<T>>(args, grid, launch);
   })
 }
 

@@ -23,7 +23,7 @@ RowNormalizationArgs arguments(const Call& call, const Launch& launch) {
 
 // Decides on the parts of a row, and returns their scratch.
 Array divide(Float type, RowNormalizationArgs& args, const Array& x, const Launch& launch) {
-  args.parts = row_parts(type, args, launch);
+  args.parts = args.has_sum() ? 1 : row_parts(type, args, launch);
   if (args.parts == 1) return {};
   const Array partials = scratch_for(x, 4 * args.samples * args.groups * args.parts);
   args.partials = partials.raw_data();
@@ -37,7 +37,10 @@ void row_normalization(const RowNormalizationCall& call) {
   args.eps = call.eps;
   args.beta = data_of(call.beta);
   args.y = call.y->raw_data();
-  args.aligned = aligned16(args.x, args.gamma, args.beta, args.y);
+  args.residual = data_of(call.residual);
+  args.sum = data_of(call.sum);
+  args.aligned =
+      aligned16(args.x, args.gamma, args.beta, args.y) && aligned16(args.residual, args.sum);
   const Array partials = divide(type, args, *call.x, launch);
   launch_row_normalization(type, args, launch);
   check_launch("row_normalization");
@@ -94,13 +97,14 @@ void row_normalization_grad(const RowNormalizationGradCall& call) {
   RowNormalizationArgs args = arguments(call, launch);
   args.gy = call.gy->raw_data();
   args.y = data_of(call.gx);
-  args.aligned = aligned16(args.x, args.gy, args.gamma, args.y);
-  args.parts = call.gx ? row_parts(type, args, launch) : 1;
+  args.gsum = data_of(call.gsum);
+  args.aligned = aligned16(args.x, args.gy, args.gamma, args.y, args.gsum);
+  args.parts = call.gx && !args.has_sum() ? row_parts(type, args, launch) : 1;
   const int64_t samples_channels = 2 * args.samples * args.channels;
   if (has_plain_gradient(type, args)) {
     find_all(call, plain_gradient_partials(args, launch), false,
              [&](const auto& sums) { launch_plain_gradient(type, args, sums, launch); });
-  } else if (call.gx == nullptr) {
+  } else if (call.gx == nullptr || args.has_sum()) {
     find_apart(type, call, args, launch);
   } else if (has_kept_gradient(type, args, launch)) {
     find_all(call, samples_channels, false,

@@ -7,7 +7,21 @@ namespace {
 
 constexpr int kKept = 4;  // packs of a thread in registers
 
-template <class T, int N>
+// A pack of what is normalized: that of x, or of the sum, which is written.
+template <bool kAdd, class T, int N>
+__device__ Pack<T, N> load_numbers(const RowNormalizationArgs& args, int64_t pack) {
+  Pack<T, N> numbers = load_pack<T, N>(args.x, pack);
+  if constexpr (kAdd) {
+    const Pack<T, N> more = load_pack<T, N>(args.residual, pack);
+#pragma unroll
+    for (int k = 0; k < N; ++k)
+      numbers.v[k] = Narrow<T>::from(widen(numbers.v[k]) + widen(more.v[k]));
+    static_cast<Pack<T, N>*>(args.sum)[pack] = numbers;
+  }
+  return numbers;
+}
+
+template <class T, int N, bool kAdd>
 __global__ void __launch_bounds__(kRowThreads, 2)
     row_kernel(RowNormalizationArgs args, int members) {
   wait_for_previous_kernel();
@@ -15,7 +29,7 @@ __global__ void __launch_bounds__(kRowThreads, 2)
   __shared__ RowStatistics<C> shared[kMostGroups];
   const Members me(args, members);
   const Cursor<N> cursor(args, me.active ? me.row : 0, me.lane, members);
-  const auto load = [&](int64_t pack) { return load_pack<T, N>(args.x, pack); };
+  const auto load = [&](int64_t pack) { return load_numbers<kAdd, T, N>(args, pack); };
   Pack<T, N> kept[kKept];
   load_kept(kept, cursor, me.active, load);
   ShiftedSums<C> sums;
@@ -51,19 +65,27 @@ __global__ void __launch_bounds__(kRowThreads, 2)
   });
 }
 
+template <class T, int N>
+void run(const RowNormalizationArgs& args, const RowGrid& grid, const Launch& launch) {
+  if (args.has_sum())
+    launch_kernel<row_kernel<T, N, true>>(grid.blocks, grid.block, launch, args, grid.members);
+  else
+    launch_kernel<row_kernel<T, N, false>>(grid.blocks, grid.block, launch, args, grid.members);
+}
+
 }  // namespace
 
 void launch_row_normalization(Float type, const RowNormalizationArgs& args, const Launch& launch) {
   if (args.parts > 1) return launch_row_parts(type, args, launch);
-  if (has_strips(args)) return launch_strips(type, args, launch);
+  if (!args.has_sum() && has_strips(args)) return launch_strips(type, args, launch);
   if (has_plain_rows(type, args)) return launch_plain_rows(type, args, launch);
-  if (launch_kept_rows(type, args, launch)) return;
+  if (!args.has_sum() && launch_kept_rows(type, args, launch)) return;
   CATENA_FLOAT_SWITCH(type, {
     const RowGrid grid(args, kPack<T>, kKept);
     if (grid.pack == 1)
-      launch_kernel<row_kernel<T, 1>>(grid.blocks, grid.block, launch, args, grid.members);
+      run<T, 1>(args, grid, launch);
     else
-      launch_kernel<row_kernel<T, kPack<T>>>(grid.blocks, grid.block, launch, args, grid.members);
+      run<T, kPack<T>>(args, grid, launch);
   })
 }
 

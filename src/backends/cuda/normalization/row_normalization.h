@@ -12,14 +12,21 @@ struct RowNormalizationArgs {
   bool centred;
   double eps;
   const void* x;
-  const void* gy;     // gradient only
-  const void* gamma;  // may be null
-  const void* beta;   // may be null
-  void* y;            // y, or gx
-  void* statistics;   // written by the forward kernel
-  int parts;          // of a row, as row_parts() says
-  void* partials;     // of several parts: four numbers for each
-  int shared_memory;  // bytes that a block may opt into
+  const void* gy;        // gradient only
+  const void* gamma;     // may be null
+  const void* beta;      // may be null
+  void* y;               // y, or gx
+  void* statistics;      // written by the forward kernel
+  int parts;             // of a row, as row_parts() says
+  void* partials;        // of several parts: four numbers for each
+  int shared_memory;     // bytes that a block may opt into
+  const void* residual;  // forward: added to x before rows are normalized; may be null
+  void* sum;             // x + residual
+  const void* gsum;      // gradient: added to that of x; may be null
+
+  // Such rows have kernels in plain_rows.cu, plain_row_gradient.cu, row_normalization.cu and
+  // row_gradient.cu alone.
+  bool has_sum() const { return residual != nullptr || gsum != nullptr; }
 };
 
 struct RowParameterArgs {

@@ -25,6 +25,8 @@
 #define __host__
 #define __shared__ static
 #define __launch_bounds__(...)
+#undef __grid_constant__
+#define __grid_constant__
 
 namespace catena::gpu {
 
