@@ -278,7 +278,7 @@ void check_operands(const FunctionCall& call) {
       .require(bias.dtype() == w.dtype(), bias.ndim() == 1, bias.shape(0) == w.shape(0));
 }
 
-void check_options(const FunctionCall& call, const Options& options) {
+void check_loss_options(const FunctionCall& call, const Options& options) {
   const double s = options.label_smoothing;
   CATENA_CHECK(ValueError, s >= 0 && s < 1, call.label(),
                ": expected a label_smoothing of at least 0 and below 1, got ", s);
@@ -290,7 +290,7 @@ void check_options(const FunctionCall& call, const Options& options) {
 
 Variable apply(FunctionCall& call, const Options& options) {
   check_operands(call);
-  check_options(call, options);
+  check_loss_options(call, options);
   call.require_one_device();
   const Variable &h = call[Place::h], &W = call[Place::W], &t = call[Place::t],
                  *b = call.optional(Place::b);

@@ -13,6 +13,7 @@
 #include "catena/functions/connection/embed_id.h"
 #include "catena/functions/connection/linear.h"
 #include "catena/functions/loss/softmax_cross_entropy.h"
+#include "catena/kernels/loss.h"
 #include "catena/kernels/matmul.h"
 #include "catena/optimizers/sgd.h"
 #include "functions/functions_test_util.h"
@@ -31,12 +32,20 @@ bool count_product(const MatmulCall&) {
   ++g_products;
   return false;  // declined
 }
+// Whether the kernel of the losses was to leave the gradient out.
+bool g_losses_only = false;
+bool note_losses(const CrossEntropyInPlaceCall& call) {
+  g_losses_only = call.losses_only;
+  return false;
+}
 template <DeviceType kType>
 void count_products() {
   static bool done = false;
   if (std::exchange(done, true)) return;
   kernels::matmul.providers(kType);  // loads them, so that this one comes before all
   kernels::matmul.provide(kType, "counted", &count_product, 999);
+  kernels::softmax_cross_entropy_in_place.providers(kType);
+  kernels::softmax_cross_entropy_in_place.provide(kType, "noted", &note_losses, 999);
 }
 
 class LinearCrossEntropy : public OnDevice {
@@ -146,6 +155,7 @@ TEST_P(LinearCrossEntropy, ComputesWhatIsWantedAlone) {
     count();
     const Variable loss = F::linear_cross_entropy(vh, vW, vb, p.t, {.reduction = r, .chunk = 4});
     const int forward = g_products;
+    EXPECT_EQ(g_losses_only, r == Reduction::kNone || !(h || W || b));
     g_products = 0;
     if (h || W || b) F::sum(loss).backward();
     EXPECT_EQ(vh.grad().defined(), h);
@@ -166,6 +176,7 @@ TEST_P(LinearCrossEntropy, ComputesWhatIsWantedAlone) {
   count();
   const Variable loss = F::linear_cross_entropy(Variable(p.h), Variable(p.W), p.t, {.chunk = 4});
   EXPECT_EQ(g_products, 3);
+  EXPECT_TRUE(g_losses_only);
   EXPECT_FALSE(loss.requires_grad());
 }
 
