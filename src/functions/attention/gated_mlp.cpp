@@ -1,7 +1,6 @@
 #include "catena/functions/attention/gated_mlp.h"
 
 #include "catena/functions/activation/elementwise.h"
-#include "catena/functions/array/reshape.h"
 #include "catena/functions/math/elementwise.h"
 
 namespace catena::functions {
@@ -38,8 +37,7 @@ Variable GatedMlp::operator()(const VariableOperand& operand) const {
   const int64_t size = gate_proj.in_size();
   CATENA_CHECK(ShapeError, x.ndim() >= 1 && x.shape().back() == size, kGatedMlp,
                ": expected x as (..., ", size, "), got shape ", x.shape());
-  const Variable rows = reshape(x, {x.size() / size, size});
-  return reshape(down_proj(opened(gate_proj(rows), gate_) * up_proj(rows)), x.shape());
+  return down_proj(opened(gate_proj(x), gate_) * up_proj(x));
 }
 
 }  // namespace catena::functions

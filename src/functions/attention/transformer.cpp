@@ -50,8 +50,7 @@ struct Blocks {
     return norm(x + dropped(block(x)));
   }
   Variable products(const Variable& x, const Linear& first, const Linear& second) const {
-    const Variable inner = activated(first(as_rows(x)), options.activation);
-    return as_positions(second(dropped(inner)), x);
+    return second(dropped(activated(first(x), options.activation)));
   }
 };
 
