@@ -24,12 +24,12 @@ Variable pooled_for_side(const Variable& x) {
 
 struct SideHead : catena::FunctionSet {
   F::Convolution2D conv;
-  F::Linear fc1{2048, 1024}, fc2{1024, kClasses};
+  F::Linear fc1{2048, 1024, {.flatten = true}}, fc2{1024, kClasses};
   CATENA_FUNCTIONS(conv, fc1, fc2)
 
   explicit SideHead(int64_t channels) : conv(channels, 128, 1) {}
   Variable operator()(const Variable& x) {
-    return fc2(F::linear_relu(F::relu(conv(pooled_for_side(x))), fc1.W, fc1.b));
+    return fc2(fc1.relu(F::relu(conv(pooled_for_side(x)))));
   }
 };
 
@@ -42,7 +42,7 @@ class GoogLeNet final : public Network {
   F::Inception inc4c{512, 128, 128, 256, 24, 64, 64}, inc4d{512, 112, 144, 288, 32, 64, 64};
   F::Inception inc4e{528, 256, 160, 320, 32, 128, 128};
   F::Inception inc5a{832, 256, 160, 320, 32, 128, 128}, inc5b{832, 384, 192, 384, 48, 128, 128};
-  F::Linear loss3_fc{1024, kClasses};
+  F::Linear loss3_fc{1024, kClasses, {.flatten = true}};
   SideHead loss1{512}, loss2{528};
   CATENA_FUNCTIONS(conv1, conv2_reduce, conv2, inc3a, inc3b, inc4a, inc4b, inc4c, inc4d, inc4e,
                    inc5a, inc5b, loss3_fc, loss1, loss2)
@@ -68,7 +68,7 @@ class GoogLeNet final : public Network {
 struct NormalizedSideHead : catena::FunctionSet {
   F::Convolution2D conv{576, 128, 1, {.nobias = true}};
   F::BatchNormalization norm1{128};
-  F::Linear fc1{2048, 1024, {.nobias = true}};
+  F::Linear fc1{2048, 1024, {.nobias = true, .flatten = true}};
   F::BatchNormalization norm2{1024};
   F::Linear fc2{1024, kClasses};
   CATENA_FUNCTIONS(conv, norm1, fc1, norm2, fc2)
@@ -94,7 +94,7 @@ class GoogLeNetBN final : public Network {
   F::InceptionBN inc4e{576, 0, 128, 192, 192, 256, "max", {}, 2};
   F::InceptionBN inc5a{1024, 352, 192, 320, 160, 224, "avg", 128};
   F::InceptionBN inc5b{1024, 352, 192, 320, 192, 224, "max", 128};
-  F::Linear out{1024, kClasses};
+  F::Linear out{1024, kClasses, {.flatten = true}};
   NormalizedSideHead side1, side2;
   CATENA_FUNCTIONS(conv1, norm1, conv2, norm2, inc3a, inc3b, inc3c, inc4a, inc4b, inc4c, inc4d,
                    inc4e, inc5a, inc5b, out, side1, side2)

@@ -58,7 +58,7 @@ class Alex final : public Network {
   F::Convolution2D conv1{3, 96, 11, {.stride = 4}}, conv2{96, 256, 5, {.pad = 2}};
   F::Convolution2D conv3{256, 384, 3, {.pad = 1}}, conv4{384, 384, 3, {.pad = 1}};
   F::Convolution2D conv5{384, 256, 3, {.pad = 1}};
-  F::Linear fc6{9216, 4096}, fc7{4096, 4096}, fc8{4096, kClasses};
+  F::Linear fc6{9216, 4096, {.flatten = true}}, fc7{4096, 4096}, fc8{4096, kClasses};
   std::optional<F::BatchNormalization> bn1, bn2;
   CATENA_FUNCTIONS(conv1, bn1, conv2, bn2, conv3, conv4, conv5, fc6, fc7, fc8)
 
@@ -72,8 +72,8 @@ class Alex final : public Network {
     Variable h = pooled(normalized(bn1, conv1(x)));
     h = pooled(normalized(bn2, conv2(h)));
     h = pooled(F::relu(conv5(F::relu(conv4(F::relu(conv3(h)))))));
-    h = F::dropout(F::linear_relu(h, fc6.W, fc6.b), 0.5, training());
-    h = F::dropout(F::linear_relu(h, fc7.W, fc7.b), 0.5, training());
+    h = F::dropout(fc6.relu(h), 0.5, training());
+    h = F::dropout(fc7.relu(h), 0.5, training());
     return {fc8(h), {}};
   }
 

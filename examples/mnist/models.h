@@ -41,7 +41,7 @@ struct LeNet : catena::FunctionSet {
   explicit LeNet(const NetworkOptions& o)
       : conv1(1, 20, 5, {.dtype = o.dtype}),
         conv2(20, 50, 5, {.dtype = o.dtype}),
-        l1(800, 500, {.dtype = o.dtype}),
+        l1(800, 500, {.dtype = o.dtype, .flatten = true}),
         l2(500, 10, {.dtype = o.dtype}),
         dropout(o.dropout) {}
   Variable operator()(const Variable& x);

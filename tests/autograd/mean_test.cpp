@@ -46,6 +46,9 @@ TEST(Mean, LossesAndMeasuresSayWhatTheyDividedBy) {
   EXPECT_EQ(counted(F::softmax_cross_entropy(c.x, full({4}, -1, dtype::int32),
                                              {.class_weight = c.weights})),
             0);
+  EXPECT_EQ(counted(F::linear_cross_entropy(c.x, c.scores, c.labels)), 3);
+  EXPECT_EQ(mean_of(F::linear_cross_entropy(c.x, c.scores, c.labels))->expected, 4);
+  EXPECT_EQ(counted(F::linear_cross_entropy(c.scores, c.scores, full({4}, -1, dtype::int32))), 0);
   EXPECT_EQ(counted(F::negative_log_likelihood(c.x, c.labels, {.class_weight = c.weights})), 5.5);
   EXPECT_EQ(counted(F::sigmoid_cross_entropy(c.x, c.signs, true)), 10);
   EXPECT_EQ(counted(F::accuracy(c.scores, c.labels, -1)), 3);
@@ -60,6 +63,9 @@ TEST(Mean, OthersDeclareNothing) {
   EXPECT_EQ(counted(F::softmax_cross_entropy(c.x, c.labels, {.normalize = false})), -1);
   EXPECT_EQ(counted(F::softmax_cross_entropy(c.x, c.labels, {.reduction = F::Reduction::kSum})),
             -1);
+  EXPECT_EQ(
+      counted(F::linear_cross_entropy(c.x, c.scores, c.labels, {.reduction = F::Reduction::kSum})),
+      -1);
   EXPECT_EQ(counted(F::sigmoid_cross_entropy(c.x, c.signs, false)), -1);
   EXPECT_EQ(counted(F::accuracy(c.scores, c.labels)), -1);
   EXPECT_EQ(counted(F::mean_squared_error(c.x, c.x * 2)), -1);

@@ -130,8 +130,10 @@ void expect_in_place(const std::vector<Shape>& shapes, Dtype dtype) {
     std::vector<int32_t> labels(static_cast<size_t>(shape[0] * shape[2]));
     for (auto& t : labels) t = int32_t(between(-1, shape[1] - 1));
     const Array t = array(labels, samples, cpu()), gpu_t = t.to(kGpu);
-    for (const bool spreads : {false, true}) {
-      const std::string what = message("in place ", shape, " ", dtype, spreads ? " spread" : "");
+    for (int variant = 0; variant < 4; ++variant) {
+      const bool spreads = variant % 2 == 1, has_factors = variant >= 2;
+      const std::string what = message("in place ", shape, " ", dtype, spreads ? " spread" : "",
+                                       has_factors ? " factors and z-loss" : "");
       const Array x = real_numbers(shape, dtype, -8, 8), gpu_x = x.to(kGpu),
                   x64 = x.astype(Dtype::kFloat64).contiguous();
       const Array w = real_numbers(samples, wide, 0.5, 2), w64 = w.astype(Dtype::kFloat64),
@@ -140,6 +142,8 @@ void expect_in_place(const std::vector<Shape>& shapes, Dtype dtype) {
                   spread64 = spread.astype(Dtype::kFloat64), gpu_spread = spread.to(kGpu);
       const Array total = full({}, 0.125, wide), total64 = total.astype(Dtype::kFloat64),
                   gpu_total = total.to(kGpu);
+      const Array each = real_numbers(samples, wide, 0.5, 2), each64 = each.astype(Dtype::kFloat64),
+                  gpu_each = each.to(kGpu);
       // So large that gradients of long rows are normal numbers of float16.
       const double upstream = 4096;
       const Array gloss = full({}, upstream, dtype), gloss64 = gloss.astype(Dtype::kFloat64),
@@ -160,7 +164,18 @@ void expect_in_place(const std::vector<Shape>& shapes, Dtype dtype) {
         call.spread = &gpu_spread;
         call.total = &gpu_total;
       }
+      if (has_factors) {
+        call64.factors = &each64;
+        call.factors = &gpu_each;
+        call64.z_loss = call.z_loss = 0.01;
+      }
       kernels::softmax_cross_entropy_in_place(cpu(), call64);
+      call.losses_only = true;
+      kernels::softmax_cross_entropy_in_place(kGpu, call);
+      expect_close(losses, losses64, 20 * rounding(wide), what + " losses only");
+      expect_equal(gpu_x, x, what + " left alone");
+      losses.fill(7);
+      call.losses_only = false;
       kernels::softmax_cross_entropy_in_place(kGpu, call);
       expect_close(losses, losses64, 20 * rounding(wide), what + " losses");
       expect_close(divisor, divisor64, 0, what + " divisor");

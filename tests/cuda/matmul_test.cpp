@@ -189,6 +189,32 @@ TEST(CudaMatmulPrecision, SixteenBitResultsRoundOnce) {
   }
 }
 
+// By each provider that takes them; sums of whole numbers that float holds and 16 bits do not.
+TEST(CudaMatmulWide, SixteenBitOperandsOfAFloat32Result) {
+  CATENA_NEEDS_GPUS(1);
+  for (const char* rules : {"", "cublaslt:off"}) {
+    const ProviderScope scope(rules);
+    for (const Dtype d : {Dtype::kFloat16, Dtype::kBFloat16})
+      for (const Layout layout : {Layout::kRows, Layout::kColumns, Layout::kPaddedColumns})
+        for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{
+                 {1, 1, 1}, {5, 7, 0}, {30, 16, 300}, {300, 128, 64}, {16, 300, 1024}})
+          for (const bool accumulate : {false, true}) {
+            const Array a = whole_numbers({m, k}, d, -15, 15),
+                        b = whole_numbers({k, n}, d, -15, 15),
+                        start = whole_numbers({m, n}, Dtype::kFloat32, -9999, 9999);
+            const Array expected = start.copy();
+            kernels::matmul(cpu(0),
+                            {.a = &a, .b = &b, .output = &expected, .accumulate = accumulate});
+            const Array ga = lay_out(a.to(kGpu), layout), gb = lay_out(b.to(kGpu), Layout::kRows),
+                        out = lay_out(start.to(kGpu), layout);
+            kernels::matmul(kGpu, {.a = &ga, .b = &gb, .output = &out, .accumulate = accumulate});
+            expect_equal(out, expected,
+                         message(rules, " ", d, " ", m, "x", k, "x", n, " layout ", int(layout),
+                                 accumulate ? " accumulate" : ""));
+          }
+  }
+}
+
 TEST(CudaMatmulBroadcast, OneMatrixForTheWholeBatch) {
   CATENA_NEEDS_GPUS(1);
   const Array a = whole_numbers({5, 30, 300}, Dtype::kFloat32),

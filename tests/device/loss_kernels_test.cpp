@@ -205,22 +205,27 @@ TEST(SampledLogisticKernels, ComputeWhatTheCpuDoes) {
 TEST(CrossEntropyInPlaceKernels, ComputeWhatTheCpuDoes) {
   for (const Shape& shape : {Shape{5, 150, 1}, Shape{70, 7, 1}, Shape{3, 9, 4}})
     for (const int shared_memory : {0, 100 << 10})
-      for (const int variant : {0, 1, 2}) {
+      for (const int variant : {0, 1, 2, 3, 4, 5}) {
         SCOPED_TRACE(message(shape, ' ', shared_memory, ' ', variant));
         const Shape samples = {shape[0], shape[2]};
-        const bool normalize = variant != 1, spreads = variant == 2;
+        const bool normalize = variant != 1, spreads = variant == 2 || variant == 4,
+                   has_factors = variant >= 3, losses_only = variant == 5;
+        const double z_loss = variant >= 3 ? 0.25 : 0;
         const Array scores = random_array(shape, -4, 4, Dtype::kFloat64, cpu(), 1),
                     t = random_array(samples, -1, double(shape[1]), Dtype::kInt32, cpu(), 2);
         scores(0, 1, 0).fill(-std::numeric_limits<double>::infinity());
         t(0, 0).fill(2);
         const Array weights = random_array(samples, 0.5, 2, Dtype::kFloat64, cpu(), 3),
                     spread = random_array({shape[1]}, 0, 1, Dtype::kFloat64, cpu(), 4),
-                    total = sum(spread), gloss = full({}, 3.0);
+                    total = sum(spread), gloss = full({}, 3.0),
+                    each = random_array(samples, -2, 2, Dtype::kFloat64, cpu(), 6);
         if (spreads) scores(0, 1, 0).fill(-50.0);
         const Array x = scores.copy(), losses = zeros(samples), loss = zeros({}),
                     divisor = zeros({});
         CrossEntropyInPlaceCall call{x, t, -1, losses, &loss, &divisor, true, normalize, &gloss};
         if (spreads) call.weights = &weights, call.spread = &spread, call.total = &total;
+        if (has_factors) call.factors = &each;
+        call.z_loss = z_loss, call.losses_only = losses_only;
         kernels::softmax_cross_entropy_in_place(cpu(), call);
 
         const Array other_x = scores.copy(), other_losses = like(losses), other_loss = like(loss),
@@ -234,12 +239,18 @@ TEST(CrossEntropyInPlaceKernels, ComputeWhatTheCpuDoes) {
         if (spreads)
           args.weights = weights.raw_data(), args.spread = spread.raw_data(),
           args.total = total.raw_data();
+        if (has_factors) args.factors = each.raw_data();
+        args.z_loss = z_loss, args.losses_only = losses_only;
         gpu::launch_count_labels(Float::kF64, args, kLaunch);
         gpu::launch_cross_entropy_in_place(Float::kF64, args, shared_memory, kLaunch);
         gpu::launch_sum_losses(Float::kF64, args, kLaunch);
         EXPECT_EQ(other_divisor.item<double>(), divisor.item<double>());
         EXPECT_EQ(testing::difference(other_loss, loss, 1e-12, 1e-12), "");
         EXPECT_EQ(testing::difference(other_losses, losses, 1e-12, 1e-12), "");
+        if (losses_only) {  // nothing is written
+          EXPECT_EQ(testing::difference(other_x, scores), "");
+          continue;
+        }
         EXPECT_EQ(testing::difference(other_x, x, 1e-12, 1e-12), "");
 
         for (const Shape& many : {Shape{}, samples}) {

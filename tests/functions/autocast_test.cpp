@@ -26,7 +26,7 @@ namespace F = catena::functions;
 struct Net : FunctionSet {
   F::Convolution2D c1{1, 4, 3, {.pad = 1}}, c2{4, 4, 3, {.pad = 1}};
   F::BatchNormalization b1{4};
-  F::Linear last{4 * 36, 3};
+  F::Linear last{4 * 36, 3, {.flatten = true}};
   CATENA_FUNCTIONS(c1, c2, b1, last)
   Variable operator()(const Variable& x) const { return last(c2(b1.relu(c1(x)))); }
 };

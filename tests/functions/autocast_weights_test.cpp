@@ -37,7 +37,7 @@ void provide_counter() {
 
 struct Net : FunctionSet {
   F::Convolution2D c1{1, 4, 3, {.pad = 1}}, c2{4, 4, 3, {.pad = 1}};
-  F::Linear last{4 * 36, 3};
+  F::Linear last{4 * 36, 3, {.flatten = true}};
   CATENA_FUNCTIONS(c1, c2, last)
   Variable operator()(const Variable& x) const {
     return last(F::relu(c2(F::relu(c2(F::relu(c1(x)))))));  // c2 twice
@@ -50,7 +50,7 @@ struct Net : FunctionSet {
       return F::relu(F::convolution_2d(h, cast(c.W), cast(c.b), padded));
     };
     const Variable h = convolve(c2, convolve(c2, convolve(c1, x)));
-    return F::linear(h, cast(last.W), cast(last.b));
+    return F::linear(F::reshape(h, {-1, 4 * 36}), cast(last.W), cast(last.b));
   }
 };
 

@@ -28,7 +28,7 @@ constexpr int64_t kInputs = 40, kClasses = 3;
 
 // How a batch is divided, and what its loss divides by.
 struct Division {
-  enum class Loss { kIgnored, kClassWeights, kUser, kTokens, kSigmoid, kSum };
+  enum class Loss { kIgnored, kClassWeights, kUser, kTokens, kSigmoid, kSum, kLinear };
   uint64_t seed = 0;
   int64_t samples = 0;
   int passes = 1;
@@ -87,6 +87,10 @@ inline Variable loss_of(const Division& d, const Variable& y, const Array& t) {
                                             greater(arange(kClasses), 0).astype(dtype::int32))
                                           .astype(dtype::int32),
                                       true);
+    case Division::Loss::kLinear: {
+      const Array head = sin(arange(4 * kClasses, dtype::float64)).reshape({4, kClasses});
+      return F::linear_cross_entropy(y, head.to(y.device()), t, {.z_loss = 0.1, .chunk = 3});
+    }
     case Division::Loss::kSum:
       return cross_entropy() +
              F::mean_squared_error(y, Variable::constant(zeros_like(y.data()))) * 0.3 +

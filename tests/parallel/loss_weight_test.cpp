@@ -51,8 +51,8 @@ Array divided(const Division& d, Communicator& comm) {
 
 TEST(LossWeight, DivisionsOverRanksAndPassesAreOnePass) {
   using Loss = Division::Loss;
-  constexpr Loss kLosses[] = {Loss::kIgnored, Loss::kClassWeights, Loss::kUser,
-                              Loss::kTokens,  Loss::kSigmoid,      Loss::kSum};
+  constexpr Loss kLosses[] = {Loss::kIgnored, Loss::kClassWeights, Loss::kUser,  Loss::kTokens,
+                              Loss::kSigmoid, Loss::kSum,          Loss::kLinear};
   for (int ranks = 1; ranks <= 4; ++ranks)
     comm::run_threads(ranks, [&](Communicator& comm) {
       for (int trial = 0; trial < 90; ++trial) {
@@ -60,7 +60,7 @@ TEST(LossWeight, DivisionsOverRanksAndPassesAreOnePass) {
         Division d{.seed = random(),
                    .samples = int64_t(4 + random() % 36),
                    .passes = int(1 + random() % 3),
-                   .loss = kLosses[random() % 6],
+                   .loss = kLosses[random() % 7],
                    .gives_weights = random() % 4 != 0};
         // A rank that keeps parts says which passes it leaves out.
         constexpr Sharding kShardings[] = {Sharding::kNone, Sharding::kStates,
@@ -359,7 +359,8 @@ TEST(LossWeight, TheFirstStepMayBeginWithoutZeroGrads) {
   using Loss = Division::Loss;
   for (const Sharding sharding :
        {Sharding::kNone, Sharding::kStates, Sharding::kGradients, Sharding::kParameters})
-    for (const Loss loss : {Loss::kIgnored, Loss::kClassWeights, Loss::kUser, Loss::kTokens})
+    for (const Loss loss :
+         {Loss::kIgnored, Loss::kClassWeights, Loss::kUser, Loss::kTokens, Loss::kLinear})
       for (const int64_t cut : {6, 10})  // of 10 samples: rank 1 has 4, or none
         comm::run_threads(2, [&](Communicator& comm) {
           if (cut == 10 && sharding == Sharding::kParameters) return;

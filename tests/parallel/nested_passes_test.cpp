@@ -93,7 +93,7 @@ TEST(NestedPassesOverRanks, KeepRanksEqual) {
 struct Residual : FunctionSet {
   F::Convolution2D first{1, 4, 3, {.pad = 1}}, c1{4, 4, 3, {.pad = 1}}, c2{4, 4, 3, {.pad = 1}};
   F::BatchNormalization b1{4}, b2{4};
-  F::Linear last{4 * 36, kClasses};
+  F::Linear last{4 * 36, kClasses, {.flatten = true}};
   CATENA_FUNCTIONS(first, c1, c2, b1, b2, last)
   Variable operator()(const Variable& x, bool again) const {
     const auto block = [&](const Variable& v) {

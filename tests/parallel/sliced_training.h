@@ -53,7 +53,9 @@ struct ConvolutionNet : FunctionSet {
         l(layer(16 * 12 * 12, 5, dtype::float32, 3)) {}
   CATENA_FUNCTIONS(c1, c2, b1, b2, dropout, l)
   Variable operator()(const Variable& x) {
-    return l(dropout(b2.relu(c2(b1.relu(c1(x.reshape({x.shape()[0], 3, 12, 12})))))));
+    const Variable images = x.reshape({x.shape()[0], 3, 12, 12});
+    const Variable h = dropout(b2.relu(c2(b1.relu(c1(images)))));
+    return l(h.reshape({x.shape()[0], 16 * 12 * 12}));
   }
 
  private:

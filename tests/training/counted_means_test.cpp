@@ -39,11 +39,14 @@ std::shared_ptr<datasets::TupleDataset> data() {
   return std::make_shared<datasets::TupleDataset>(Arrays{x, t});
 }
 
-Score counted_score(CountedNet& net) {
-  return [&net](const datasets::Batch& batch) -> Variables {
+// `linear`: whether the loss itself multiplies by the weights.
+Score counted_score(CountedNet& net, bool linear = false) {
+  return [&net, linear](const datasets::Batch& batch) -> Variables {
     const Variable y = net.l(batch.x());
-    return {F::softmax_cross_entropy(y, batch.t()), F::accuracy(y, batch.t(), -1),
-            F::top_k_accuracy(y, batch.t(), 2, -1)};
+    const Variable loss =
+        linear ? F::linear_cross_entropy(batch.x(), net.l.W, net.l.b, batch.t(), {.chunk = 2})
+               : F::softmax_cross_entropy(y, batch.t());
+    return {loss, F::accuracy(y, batch.t(), -1), F::top_k_accuracy(y, batch.t(), 2, -1)};
   };
 }
 
@@ -66,7 +69,8 @@ TEST(CountedMeans, EvaluationIsThatOfOnePass) {
 }
 
 // W and the mean of the losses after two updates of whole batches.
-std::pair<Array, double> trained(int64_t batch, int64_t batches_an_update, Communicator* comm) {
+std::pair<Array, double> trained(int64_t batch, int64_t batches_an_update, Communicator* comm,
+                                 bool linear) {
   const Device device = comm ? comm->device() : cpu(0);
   CountedNet net;
   net.to(device);
@@ -77,32 +81,37 @@ std::pair<Array, double> trained(int64_t batch, int64_t batches_an_update, Commu
   if (comm) {
     parallel::MultiNodeOptimizer optimizer(rule, *comm);
     optimizer.setup(net);
-    AccumulatingUpdater updater(batches, batches_an_update, optimizer, counted_score(net));
+    AccumulatingUpdater updater(batches, batches_an_update, optimizer, counted_score(net, linear));
     for (int k = 0; k < 2; ++k) updater.update(means);
     optimizer.check_state();
   } else {
     rule.setup(net);
-    AccumulatingUpdater updater(batches, batches_an_update, rule, counted_score(net));
+    AccumulatingUpdater updater(batches, batches_an_update, rule, counted_score(net, linear));
     for (int k = 0; k < 2; ++k) updater.update(means);
   }
   means.reduce(comm);
   return {net.l.W.data().to(cpu(0)).copy(), means.value("loss")};
 }
 
-TEST(CountedMeans, AccumulatedTrainingIsThatOfOnePass) {
-  const auto [weights, loss] = trained(14, 1, nullptr);
+void expect_one_pass(bool linear) {
+  const auto [weights, loss] = trained(14, 1, nullptr, false);
   const auto check = [&, w = weights, l = loss](const std::pair<Array, double>& other,
                                                 const std::string& what) {
     EXPECT_LE(amax(abs(other.first - w)).item<double>(), 1e-14) << what;
     EXPECT_NEAR(other.second, l, 1e-14) << what;
   };
-  check(trained(4, 4, nullptr), "one process");
+  check(trained(14, 1, nullptr, linear), "one pass");
+  check(trained(4, 4, nullptr, linear), "one process");
   for (const int ranks : {1, 2, 3})
     comm::run_threads(ranks, [&](Communicator& comm) {
-      check(trained(14, 1, &comm), message(ranks, " ranks"));
-      check(trained(4, 4, &comm), message(ranks, " ranks, four passes"));
+      check(trained(14, 1, &comm, linear), message(ranks, " ranks"));
+      check(trained(4, 4, &comm, linear), message(ranks, " ranks, four passes"));
     });
 }
+
+TEST(CountedMeans, AccumulatedTrainingIsThatOfOnePass) { expect_one_pass(false); }
+
+TEST(CountedMeans, SoIsThatOfALinearCrossEntropy) { expect_one_pass(true); }
 
 TEST(CountedMeans, ASumOfMeansIsNotAccumulated) {
   CountedNet net;

@@ -1,4 +1,5 @@
-// Losses, of the dtype of x, 0-d unless Reduction::kNone: one header each.
+// Losses, of the dtype of x (linear_cross_entropy: float32 or wider), 0-d unless Reduction::kNone:
+// one header each.
 #pragma once
 
 #include "catena/functions/loss/connectionist_temporal_classification.h"
@@ -10,6 +11,7 @@
 #include "catena/functions/loss/hinge.h"
 #include "catena/functions/loss/huber_loss.h"
 #include "catena/functions/loss/kl_divergence.h"
+#include "catena/functions/loss/linear_cross_entropy.h"
 #include "catena/functions/loss/mean_absolute_error.h"
 #include "catena/functions/loss/mean_over.h"
 #include "catena/functions/loss/mean_squared_error.h"

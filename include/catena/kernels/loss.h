@@ -45,11 +45,14 @@ struct CrossEntropyGradCall {
 // in CrossEntropyCall. All numbers but x, loss and gloss are of compute type. With w = weights[s]
 // (1 without weights) and spread and total, its sum (0 without), the sample s of label t has
 //
-//   losses[s] = w (-log p[t]) + sum(spread[c] (-log p[c]))
-//   x[c]      = (p[c] (w + total) - onehot(t)[c] w - spread[c]) gloss / divisor
+//   losses[s] = w (-log p[t]) + sum(spread[c] (-log p[c])) + z_loss lse^2
+//   x[c]      = (p[c] (w + total + 2 z_loss lse) - onehot(t)[c] w - spread[c]) factors[s] gloss
+//               / divisor
 //
-// Both are 0 for ignored labels; the loss of a label out of range is NaN. loss is the sum of losses
-// divided by divisor.
+// where lse is the logarithm of the sum of exp(x), and factors, the gradients of the losses, are 1
+// if they are null. Both are 0 for ignored labels; the loss of a label out of range is NaN. loss is
+// the sum of losses divided by divisor. With losses_only nobody wants the gradient, and what x
+// holds afterwards is undefined.
 struct CrossEntropyInPlaceCall {
   const Array& x;
   const Array& t;
@@ -64,6 +67,9 @@ struct CrossEntropyInPlaceCall {
   const Array* weights = nullptr;                   // (outer, inner)
   const Array *spread = nullptr, *total = nullptr;  // (classes), 0-d; both or none
   const Array* counted = nullptr;
+  const Array* factors = nullptr;  // (outer, inner)
+  double z_loss = 0;
+  bool losses_only = false;
 };
 
 // x *= factors / expected, x a contiguous (outer, classes, inner) of floats; nothing is written

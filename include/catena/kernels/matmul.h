@@ -15,8 +15,8 @@ enum class Activation : uint8_t { kNone, kRelu };
 // output = activation(a @ b + bias) + (accumulate ? output : 0). 2-d, or 3-d with equal batch
 // extents (stride 0 for a broadcast batch). In each operand one of the two last axes has stride
 // itemsize and the other at least its extent times itemsize. All of one dtype (also the integers
-// and bool). bias: null or 1-d of length n. accumulate and activation exclude each other. k may be
-// 0.
+// and bool); or a and b of a 16-bit float and output of float32, without bias and activation. bias:
+// null or 1-d of length n. accumulate and activation exclude each other. k may be 0.
 struct MatmulCall {
   const Array* a;
   const Array* b;

@@ -127,7 +127,8 @@ LinearOptions upward_options(int64_t in_size, int64_t out_size, const LSTMOption
                                       o.upward_init, dtype, deviation_of(o.wscale, in_size));
   return {
       .initialW = W,
-      .initial_bias = initial_gate_bias(kLstm, out_size, o.bias_init, o.forget_bias_init, dtype)};
+      .initial_bias = initial_gate_bias(kLstm, out_size, o.bias_init, o.forget_bias_init, dtype),
+      .flatten = true};
 }
 
 LinearOptions lateral_options(int64_t out_size, const LSTMOptions& o, Dtype dtype) {

@@ -55,7 +55,7 @@ Maxout::Maxout(int64_t in_size, int64_t out_size, int64_t pool_size, const Linea
       pool_size_(pool_size) {}
 
 Variable Maxout::operator()(const VariableOperand& x) const {
-  return maxout(linear(x), pool_size_);
+  return maxout(linear(x), pool_size_, -1);
 }
 
 }  // namespace catena::functions

@@ -1,7 +1,6 @@
 #include "catena/functions/attention/gated_mlp.h"
 
 #include "catena/functions/activation/gated.h"
-#include "catena/functions/array/reshape.h"
 
 namespace catena::functions {
 namespace {
@@ -37,8 +36,7 @@ Variable GatedMlp::operator()(const VariableOperand& operand) const {
   const int64_t size = gate_proj.in_size();
   CATENA_CHECK(ShapeError, x.ndim() >= 1 && x.shape().back() == size, kGatedMlp,
                ": expected x as (..., ", size, "), got shape ", x.shape());
-  const Variable rows = reshape(x, {x.size() / size, size});
-  return reshape(down_proj(multiplied(gate_proj(rows), up_proj(rows), gate_)), x.shape());
+  return down_proj(multiplied(gate_proj(x), up_proj(x), gate_));
 }
 
 }  // namespace catena::functions

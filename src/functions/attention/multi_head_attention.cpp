@@ -1,6 +1,7 @@
 #include "catena/functions/attention/multi_head_attention.h"
 
 #include "catena/functions/array/get_item.h"
+#include "catena/functions/array/reshape.h"
 #include "catena/functions/array/split_axis.h"
 #include "catena/functions/array/transpose.h"
 #include "functions/attention/positions.h"
@@ -59,17 +60,16 @@ Variable MultiHeadAttention::attend(const Variable& q, const Variable& k, const 
   const Variable y = scaled_dot_product_attention(in_heads(q, heads_), in_heads(k, groups_),
                                                   in_heads(v, groups_), options);
   const Variable joined = reshape(transpose(y, {0, 2, 1, 3}), q.shape());
-  return at_positions(out_proj, joined);
+  return out_proj(joined);
 }
 
 Variable MultiHeadAttention::operator()(const VariableOperand& operand,
                                         const AttentionOptions& options) const {
   const Variable& x = operand.variable(kName);
   check_positions(kName, "x", x, size());
-  const Variable all =
-      in_proj_b ? linear(as_rows(x), in_proj_W, *in_proj_b) : linear(as_rows(x), in_proj_W);
+  const Variable all = in_proj_b ? linear(x, in_proj_W, *in_proj_b) : linear(x, in_proj_W);
   const int64_t of_keys = size() / heads_ * groups_;
-  const Variables parts = split_axis(as_positions(all, x), {size(), size() + of_keys}, 2);
+  const Variables parts = split_axis(all, {size(), size() + of_keys}, 2);
   return attend(parts[0], parts[1], parts[2], options);
 }
 
@@ -83,9 +83,7 @@ Variable MultiHeadAttention::operator()(const VariableOperand& operand,
                x.shape()[0], ", memory one of ", memory.shape()[0]);
   const auto projected = [&](const Variable& from, const Slice& rows) {
     const Variable W = get_item(in_proj_W, {rows});
-    const Variable flat = in_proj_b ? linear(as_rows(from), W, get_item(*in_proj_b, {rows}))
-                                    : linear(as_rows(from), W);
-    return as_positions(flat, from);
+    return in_proj_b ? linear(from, W, get_item(*in_proj_b, {rows})) : linear(from, W);
   };
   const Variable q = projected(x, Slice(0, size()));
   const Variables kv = split_axis(projected(memory, Slice(size(), none)), 2, 2);

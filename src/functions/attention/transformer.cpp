@@ -53,8 +53,7 @@ class Stream {
   // Two products at each position.
   void add_products(const LayerNormalization& norm, const Linear& first, const Linear& second) {
     add(norm, [&](const Variable& x) {
-      const Variable inner = activated(first(as_rows(x)), options_.activation);
-      return as_positions(second(dropped(inner)), x);
+      return second(dropped(activated(first(x), options_.activation)));
     });
   }
   Variable result() const { return made_.defined() ? x_ + made_ : x_; }

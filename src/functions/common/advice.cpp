@@ -34,14 +34,33 @@ std::string layer_dtype_advice(const Array& x, const Array& W) {
                  conversion("the input", x.dtype(), W.dtype()));
 }
 
-std::string layer_advice(const Array& x, const Array& W) {
+namespace {
+
+// Of a layer that flattens, or would have to.
+std::string flattening_advice(const Array& x, const Array& W, bool flatten) {
+  const int64_t in = W.shape()[1];
+  if (flatten) {
+    const std::string takes = message("The layer takes (n, ", in, "), n samples of ", in,
+                                      " numbers each; the input has shape ", x.shape());
+    if (x.ndim() == 1 && x.size() == in) return takes + ": one sample is x.reshape({1, -1}).";
+    return takes + ".";
+  }
+  const std::string takes =
+      message("The layer takes (..., ", in, "), ", in,
+              " numbers along the last axis; the input has shape ", x.shape(), ".");
+  if (x.ndim() <= 2 || x.shape()[0] == 0 || x.size() != x.shape()[0] * in) return takes;
+  return message(takes, " Behind its first axis it has ", in,
+                 " numbers: a layer flattens them with LinearOptions{.flatten = true}, by hand it "
+                 "is x.reshape({",
+                 x.shape()[0], ", ", in, "}).");
+}
+
+}  // namespace
+
+std::string layer_advice(const Array& x, const Array& W, bool flatten) {
   if (x.dtype() != W.dtype()) return layer_dtype_advice(x, W);
   if (W.ndim() != 2) return "The weights W are expected as (out, in), a matrix.";
-  const std::string takes = message("The layer takes (n, ", W.shape()[1], "), n samples of ",
-                                    W.shape()[1], " numbers each; the input has shape ", x.shape());
-  if (x.ndim() == 1 && x.size() == W.shape()[1])
-    return takes + ": one sample is x.reshape({1, -1}).";
-  return takes + ".";
+  return flattening_advice(x, W, flatten);
 }
 
 std::string bias_advice(const Array& b, const Array& W) {

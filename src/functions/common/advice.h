@@ -17,8 +17,9 @@ std::string layer_label(const char* kind, const std::string& path);
 // dtypes agree.
 std::string layer_dtype_advice(const Array& x, const Array& W);
 // layer_dtype_advice() if the dtypes differ, else which shapes a layer with weights W, (out, in),
-// takes, and how to reshape x if that is possible.
-std::string layer_advice(const Array& x, const Array& W);
+// takes, and how to reshape x if that is possible. flatten: whether the layer flattens x behind its
+// first axis.
+std::string layer_advice(const Array& x, const Array& W, bool flatten);
 // What the bias of a layer with weights W, (out, ...), must be.
 std::string bias_advice(const Array& b, const Array& W);
 // What to do about inputs of different floating dtypes, float64 data beside float32 results of

@@ -14,7 +14,7 @@ constexpr const char* kLayer = "StatefulGRU";
 Linear from_input(int64_t in, int64_t out, const StatefulGRUOptions& o) {
   CATENA_CHECK(ValueError, in > 0 && out > 0, kLayer, ": expected sizes of at least 1, got ", in,
                " and ", out);
-  LinearOptions part{.dtype = start_dtype(kLayer, o.dtype, o.init)};
+  LinearOptions part{.dtype = start_dtype(kLayer, o.dtype, o.init), .flatten = true};
   if (o.init)
     part.initialW = given_start({kLayer, "init", "(out, in)"}, o.init, {out, in}, *part.dtype);
   if (o.bias_init)

@@ -27,15 +27,20 @@ void check_has_weights(const char* who, const OwnedParameter& W) {
   CATENA_CHECK(ValueError, W.defined(), who, ": this layer has no weights; it was moved from");
 }
 
-// As Linear takes them, (n, in).
-Variable as_rows(const Variable& x) { return x.ndim() > 2 ? F::reshape(x, {x.shape()[0], -1}) : x; }
+// (n, ...) as (n, in), where the layer flattens.
+Variable flattened(const Variable& x, bool flatten) {
+  if (!flatten || x.ndim() <= 2) return x;
+  int64_t size = 1;
+  for (size_t i = 1; i < x.shape().size(); ++i) size *= x.shape()[i];
+  return F::reshape(x, {x.shape()[0], size});
+}
 
 }  // namespace
 
 ColumnParallelLinear::ColumnParallelLinear(int64_t in_size, int64_t out_size, Communicator& comm,
                                            const F::LinearOptions& options,
                                            const ColumnSplit& split)
-    : comm_(kept_communicator(kColumn, comm)), split_(split) {
+    : comm_(kept_communicator(kColumn, comm)), split_(split), flatten_(options.flatten) {
   check_pieces(kColumn, "out_size", out_size, comm);
   const F::Linear whole = whole_layer(kColumn, in_size, out_size, comm, options);
   W = part_of_whole(whole.W.data(), comm, 0);
@@ -44,11 +49,11 @@ ColumnParallelLinear::ColumnParallelLinear(int64_t in_size, int64_t out_size, Co
 
 Variable ColumnParallelLinear::operator()(const VariableOperand& operand) const {
   check_has_weights(kColumn, W);
-  const Variable& given = operand.variable(kColumn);
+  const Variable given = flattened(operand.variable(kColumn), flatten_);
   const Variable x = split_.sequence_parallel ? F::gather_to_ranks(given, *comm_, 0)
                                               : F::copy_to_ranks(given, *comm_);
   const Variable y = b.defined() ? F::linear(x, W, b) : F::linear(x, W);
-  return split_.gather_output ? F::concat_of_ranks(y, *comm_, 1) : y;
+  return split_.gather_output ? F::concat_of_ranks(y, *comm_, y.ndim() - 1) : y;
 }
 
 void ColumnParallelLinear::visit_parameters(const Visitor& visitor, const std::string& prefix) {
@@ -58,7 +63,7 @@ void ColumnParallelLinear::visit_parameters(const Visitor& visitor, const std::s
 
 RowParallelLinear::RowParallelLinear(int64_t in_size, int64_t out_size, Communicator& comm,
                                      const F::LinearOptions& options, const RowSplit& split)
-    : comm_(kept_communicator(kRow, comm)), split_(split) {
+    : comm_(kept_communicator(kRow, comm)), split_(split), flatten_(options.flatten) {
   check_pieces(kRow, "in_size", in_size, comm);
   F::Linear whole = whole_layer(kRow, in_size, out_size, comm, options);
   W = part_of_whole(whole.W.data(), comm, 1);
@@ -68,8 +73,9 @@ RowParallelLinear::RowParallelLinear(int64_t in_size, int64_t out_size, Communic
 
 Variable RowParallelLinear::operator()(const VariableOperand& operand) const {
   check_has_weights(kRow, W);
-  const Variable& given = operand.variable(kRow);
-  const Variable x = split_.input_is_parallel ? given : F::slice_to_rank(as_rows(given), *comm_, 1);
+  const Variable given = flattened(operand.variable(kRow), flatten_);
+  const Variable x =
+      split_.input_is_parallel ? given : F::slice_to_rank(given, *comm_, given.ndim() - 1);
   const Variable part = F::linear(x, W);
   const Variable y = split_.sequence_parallel ? F::scatter_sum_of_ranks(part, *comm_, 0)
                                               : F::sum_of_ranks(part, *comm_);

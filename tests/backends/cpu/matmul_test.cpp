@@ -5,6 +5,7 @@
 #include <random>
 
 #include "catena/array/creation.h"
+#include "catena/array/math.h"
 #include "catena/kernels/matmul.h"
 
 namespace catena {
@@ -147,6 +148,28 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, CpuMatmul,
                                            Dtype::kUInt16, Dtype::kFloat16, Dtype::kBFloat16,
                                            Dtype::kFloat32, Dtype::kFloat64),
                          [](const auto& p) { return std::string(name(p.param)); });
+
+// Whole numbers that 16 bits do not hold, as products and before them.
+TEST(CpuMatmulWide, SixteenBitOperandsOfAFloat32Result) {
+  for (const Dtype d : {Dtype::kFloat16, Dtype::kBFloat16})
+    for (int layout = 0; layout < 4; ++layout)
+      for (const int64_t k : {0, 1, 300})
+        for (const bool accumulate : {false, true}) {
+          const Array a = with_layout(random_matrix(d, {5, k}, 1), layout),
+                      b = with_layout(random_matrix(d, {k, 7}, 2), (layout + 1) % 4),
+                      old = random_matrix(Dtype::kFloat32, {5, 7}, 3) + 16777208.0f,
+                      c = with_layout(old, layout);
+          a.assign(a * 15);
+          kernels::matmul(cpu(0), {.a = &a, .b = &b, .output = &c, .accumulate = accumulate});
+          for (int64_t i = 0; i < 5; ++i)
+            for (int64_t j = 0; j < 7; ++j) {
+              Real sum = 0;
+              for (int64_t l = 0; l < k; ++l) sum += value_at(a, 0, i, l) * value_at(b, 0, l, j);
+              if (accumulate) sum = Real(float(float(sum) + float(value_at(old, 0, i, j))));
+              ASSERT_EQ(value_at(c, 0, i, j), sum) << d << " layout " << layout << " k " << k;
+            }
+        }
+}
 
 TEST(CpuMatmulBroadcast, ABatchOfStrideZero) {
   const Array a = random_matrix(Dtype::kFloat32, {4, 3, 5}, 1),

@@ -186,6 +186,9 @@ TEST_P(Rectifier, MaxoutIsTheLargestOfItsPool) {
     EXPECT_EQ(y[i], std::max({all[3 * i], all[3 * i + 1], all[3 * i + 2]}));
   EXPECT_EQ(testing::difference(pooled(x).data(), flat(x).data()), "");
   EXPECT_EQ(flat.pool_size(), 3);
+  EXPECT_EQ(
+      testing::difference(flat(x.reshape({1, 5, 4})).data(), flat(x).data().reshape({1, 5, 2})),
+      "");
   const F::Maxout copy = flat;
   EXPECT_EQ(copy.named_parameters()[1].first, "linear/b");
   EXPECT_EQ(error_of<ValueError>([] { F::Maxout(4, 2, 0); }),

@@ -6,13 +6,18 @@
 namespace catena {
 namespace {
 
-// x W^T + b, x flattened behind its first axis.
+// x W^T + b along the last axis of x.
 Plain linear_of(const Plains& in) {
   const Plain &x = in[0], &W = in[1];
-  const int64_t size = W.shape[1];
-  return plain({x.shape[0], W.shape[0]}, [&](const Shape& i) {
-    double total = in.size() > 2 ? in[2](i[1]) : 0;
-    for (int64_t k = 0; k < size; ++k) total += x.values[size_t(i[0] * size + k)] * W(i[1], k);
+  Shape shape = x.shape;
+  shape.back() = W.shape[0];
+  return plain(shape, [&](const Shape& i) {
+    double total = in.size() > 2 ? in[2](i.back()) : 0;
+    Shape at = i;
+    for (int64_t k = 0; k < W.shape[1]; ++k) {
+      at.back() = k;
+      total += x.at(at) * W(i.back(), k);
+    }
     return total;
   });
 }
@@ -21,7 +26,8 @@ FunctionRecord linear_record(bool bias) {
   FunctionRecord r;
   r.function = "linear";
   r.variant = bias ? "bias" : "no bias";
-  for (const Shape& x : {Shape{4, 3}, Shape{4, 1, 3}, Shape{0, 3}}) {
+  for (const Shape& x : {Shape{4, 3}, Shape{4, 1, 3}, Shape{2, 5, 3}, Shape{2, 3, 4, 3}, Shape{3},
+                         Shape{0, 3}, Shape{2, 0, 3}}) {
     r.shapes.push_back({x, {2, 3}});
     if (bias) r.shapes.back().push_back({2});
   }
@@ -39,16 +45,20 @@ FunctionRecord linear_errors() {
   r.variant = "errors";
   const auto takes = [](const char* x) {
     return message("\nInputs: x float64 ", x,
-                   ", W float64 (2, 3), b float64 (2,)\nThe layer takes (n, 3), n samples of 3 "
-                   "numbers each; the input has shape ",
-                   x);
+                   ", W float64 (2, 3), b float64 (2,)\nThe layer takes (..., 3), 3 numbers along "
+                   "the last axis; the input has shape ",
+                   x, ".");
   };
   r.errors = {
       type_error("Linear", {{4, 5}, {2, 3}, {2}},
-                 "Expect: prod(x.shape[1:]) == W.shape[1]\nActual: 5 != 3" + takes("(4, 5)") + "."),
-      type_error("Linear", {{3}, {2, 3}, {2}},
-                 "Expect: x.ndim >= 2\nActual: 1 < 2" + takes("(3,)") +
-                     ": one sample is x.reshape({1, -1})."),
+                 "Expect: x.shape[1] == W.shape[1]\nActual: 5 != 3" + takes("(4, 5)")),
+      type_error("Linear", {{4, 3, 1}, {2, 3}, {2}},
+                 "Expect: x.shape[2] == W.shape[1]\nActual: 1 != 3" + takes("(4, 3, 1)") +
+                     " Behind its first axis it has 3 numbers: a layer flattens them with "
+                     "LinearOptions{.flatten = true}, by hand it is x.reshape({4, 3})."),
+      type_error("Linear", {{4, 1, 6}, {2, 3}, {2}},
+                 "Expect: x.shape[2] == W.shape[1]\nActual: 6 != 3" + takes("(4, 1, 6)")),
+      type_error("Linear", {{}, {2, 3}, {2}}, "Expect: x.ndim >= 1\nActual: 0 < 1" + takes("()")),
       type_error("Linear", {{4, 3}, {2, 3, 1}, {2}},
                  "Expect: W.ndim == 2\nActual: 3 != 2\nInputs: x float64 (4, 3), W float64 (2, 3, "
                  "1), b float64 (2,)\nThe weights W are expected as (out, in), a matrix."),

@@ -46,6 +46,65 @@ TEST_P(LinearLayers, MessagesOfLinearNameTheLayer) {
                   {"Linear 'block/l1': arrays on different devices"});
 }
 
+TEST_P(LinearLayers, KeepsLeadingAxes) {
+  const DeviceScope scope(device());
+  const F::Linear l(4, 3, {.dtype = Dtype::kFloat64}),
+      bare(4, 3, {.nobias = true, .initialW = l.W.data()});
+  const Array x = draw({2, 5, 4}), gy = draw({2, 5, 3}, -1, 1, 1);
+  const Variable v(x), rows(x.reshape({10, 4}));
+  const auto gradient = [&](const Variable& y) {
+    for (const Parameter& p : {Parameter(l.W), Parameter(l.b)}) p.zero_grad();
+    y.set_grad(gy.reshape(y.shape()));
+    y.backward();
+    return l.W.grad().copy();
+  };
+  const Variable y = l(v), flat = l(rows);
+  EXPECT_EQ(y.shape(), (Shape{2, 5, 3}));
+  EXPECT_EQ(testing::difference(y.data().reshape({10, 3}), flat.data()), "");
+  EXPECT_EQ(testing::difference(gradient(y), gradient(flat)), "");
+  EXPECT_EQ(testing::difference(v.grad().reshape({10, 4}), rows.grad()), "");
+  EXPECT_EQ(l(draw({4})).shape(), (Shape{3}));
+  EXPECT_EQ(bare(draw({1, 0, 4})).shape(), (Shape{1, 0, 3}));
+  EXPECT_EQ(testing::difference(l.relu(v).data(), maximum(l(v).data(), 0.0)), "");
+  EXPECT_EQ(testing::difference(bare.relu(v).data(), maximum(bare(v).data(), 0.0)), "");
+}
+
+// Also where the last axis alone would fit.
+TEST_P(LinearLayers, FlattensWhereItIsAskedTo) {
+  const DeviceScope scope(device());
+  const F::Linear flat(6, 3, {.dtype = Dtype::kFloat64, .flatten = true}),
+      rows(6, 3, {.initialW = flat.W.data(), .dtype = Dtype::kFloat64});
+  for (const Shape& shape : {Shape{4, 6}, Shape{4, 2, 3}, Shape{4, 6, 1}, Shape{4, 1, 6},
+                             Shape{0, 3, 2}, Shape{1, 1, 2, 3}}) {
+    SCOPED_TRACE(shape);
+    const Variable x(draw(shape)), same(x.data().reshape({shape[0], 6}));
+    const Variable y = flat(x), expected = rows(same);
+    EXPECT_EQ(y.shape(), (Shape{shape[0], 3}));
+    EXPECT_EQ(testing::difference(y.data(), expected.data()), "");
+    EXPECT_EQ(testing::difference(flat.relu(x).data(), maximum(expected.data(), 0.0)), "");
+    F::sum(y * y).backward();
+    F::sum(expected * expected).backward();
+    EXPECT_EQ(testing::difference(x.grad().reshape(same.shape()), same.grad()), "");
+  }
+  const F::Linear copy = flat;
+  EXPECT_EQ(copy(draw({4, 2, 3})).shape(), (Shape{4, 3}));
+  expect_contains(
+      error_of<InvalidType>([&] {
+        flat(draw({4, 2, 6}));
+      }),
+      {"Expect: prod(x.shape[1:]) == W.shape[1]\nActual: 12 != 6\n",
+       "The layer takes (n, 6), n samples of 6 numbers each; the input has shape (4, 2, "
+       "6)."});
+  expect_contains(error_of<InvalidType>([&] { flat(draw({6})); }),
+                  {"Expect: x.ndim >= 2\nActual: 1 < 2\n", "one sample is x.reshape({1, -1})."});
+  expect_contains(error_of<InvalidType>([&] {
+                    rows(draw({4, 2, 3}));
+                  }),
+                  {"LinearOptions{.flatten = true}", "x.reshape({4, 6})"});
+  expect_gradients([&](const Variable& x) { return flat(x); }, draw({2, 3, 2}));
+  expect_gradients([&](const Variable& x) { return rows(x); }, draw({2, 3, 6}));
+}
+
 TEST(LinearLayer, MovedFromIsRefused) {
   F::Linear a(4, 3);
   const F::Linear b = std::move(a);

@@ -1,6 +1,7 @@
 // The layer StatefulGRU against loops, and numerical gradients through its steps.
 #include "catena/functions/connection/stateful_gru.h"
 
+#include "catena/functions/activation/lstm.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {
@@ -59,6 +60,19 @@ TEST_P(StatefulGru, RunsSequences) {
     for (int64_t t = 0; t < 3; ++t) {
       h = next_of(gru, x(t).to_vector<double>(), h, 4);
       EXPECT_NO_THROW(assert_allclose(gru(x(t)).data(), array(h, {4, 2}), 1e-12, 1e-12)) << t;
+    }
+  }
+}
+
+TEST_P(StatefulGru, FlattensItsInput) {
+  const DeviceScope scope(device());
+  const Array x = draw({4, 3});
+  for (const Shape& shape : {Shape{4, 3}, Shape{4, 3, 1}, Shape{4, 1, 3}}) {
+    F::StatefulGRU gru = layer();
+    F::LSTM lstm(3, 2, {.dtype = Dtype::kFloat64});
+    for (int step = 0; step < 2; ++step) {
+      EXPECT_EQ(gru(x.reshape(shape)).shape(), (Shape{4, 2}));
+      EXPECT_EQ(lstm(x.reshape(shape)).shape(), (Shape{4, 2}));
     }
   }
 }

@@ -1,5 +1,6 @@
 // The section Modules: functions.
 #include "catena/functions/functions.h"
+#include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/random.h"
@@ -93,6 +94,13 @@ void add_losses(Page& page) {
       const Variable loss = F::sigmoid_cross_entropy(y, t, {.normalize = true, .pos_weight = w}))
   CATENA_ROW("F.binary_cross_entropy_with_logits(y, labels.float(), reduction=\"sum\") / len(y)",
              F::sigmoid_cross_entropy(y, labels))
+  const Array waves = catena::sin(arange(20, dtype::float32)),
+              W = page.operand("W", waves(Slice(0, 15)).reshape({5, 3})),
+              b = page.operand("b", waves(Slice(15, 20))),
+              words = page.operand("words", array({1, 4, 0, 2}));
+  CATENA_STEPS("h, t = x, words", "F.cross_entropy(F.linear(h, W, b), t)", loss, const Array& h = x,
+               &t = words;
+               const Variable loss = F::linear_cross_entropy(h, W, b, t))
   CATENA_ROW("F.nll_loss(log_q, t)", F::negative_log_likelihood(log_q, t))
   CATENA_ROW("F.mse_loss(x, y)", F::mean_squared_error(x, y))
   CATENA_ROW("F.l1_loss(x, y, reduction=\"none\")",

@@ -1,5 +1,7 @@
 // The section Modules: layers, and functions of images.
+#include "catena/array/creation.h"
 #include "catena/array/logic.h"
+#include "catena/array/math.h"
 #include "catena/array/patches.h"
 #include "catena/array/random.h"
 #include "catena/functions/functions.h"
@@ -57,6 +59,14 @@ void add_image_layers(Page& page) {
   const Array x = page.operand("x", random::normal({2, 3, 8, 8}));
   const int64_t h = 11, w = 14;
   page.operand("size", array({h, w}));
+  {
+    const Array waves = catena::sin(arange(1930, dtype::float32)),
+                weight = page.operand("weight", waves(Slice(0, 1920)).reshape({10, 192})),
+                bias = page.operand("bias", waves(Slice(1920, 1930)));
+    F::Linear layer(192, 10, {.initialW = weight, .initial_bias = bias, .flatten = true});
+    page.add("m = nn.Linear(192, 10); m.weight.data, m.bias.data = weight, bias", "m(x.flatten(1))",
+             "F::Linear(192, 10, {.flatten = true})", results(layer(x)), 1e-4);
+  }
   CATENA_LAYER("nn.Conv2d(3, 16, 3, padding=1)", F::Convolution2D(3, 16, 3, {.pad = 1}))
   CATENA_LAYER("nn.AvgPool2d(2)", F::AveragePooling2D(2))
   CATENA_ROW("F.max_pool2d(x, 3, stride=2, padding=1)",

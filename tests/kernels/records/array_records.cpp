@@ -9,6 +9,7 @@
 #include "catena/array/reduction.h"
 #include "catena/array/scan.h"
 #include "catena/array/sorting.h"
+#include "catena/kernels/matmul.h"
 #include "kernels/slot_record.h"
 
 namespace catena {
@@ -51,7 +52,10 @@ CATENA_SLOT_RECORDS(array) {
       {"matmul",
        [](Device d) -> Results {
          const Array a = data(d, {33, 65}), b = data(d, {65, 17}, 2), wide = data(d, {257, 300}, 3);
-         return {matmul(a, b), matmul(b.T(), a.T()), matmul(wide, wide.T())};
+         const Array narrow = b.astype(Dtype::kBFloat16), sums = data(d, {17, 17}, 4);
+         const Array turned = narrow.T();
+         kernels::matmul(d, {.a = &turned, .b = &narrow, .output = &sums, .accumulate = true});
+         return {matmul(a, b), matmul(b.T(), a.T()), matmul(wide, wide.T()), sums};
        }},
       {"scan",
        [](Device d) -> Results {

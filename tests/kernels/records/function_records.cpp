@@ -42,6 +42,18 @@ Results cross_entropy_in_place(Device d) {
   });
 }
 
+// Also with factors of the samples and a z-loss, in chunks.
+Results cross_entropy_of_chunks(Device d) {
+  Results results = cross_entropy_in_place<6, 10>(d);
+  const Results chunks = with_gradient(data(d, {50, 6}), [d](const Variable& h) {
+    return F::linear_cross_entropy(
+        h, data(d, {9, 6}, 2), integers(d, {50}, 9),
+        {.reduction = F::Reduction::kNone, .label_smoothing = 0.1, .z_loss = 0.1, .chunk = 20});
+  });
+  results.insert(results.end(), chunks.begin(), chunks.end());
+  return results;
+}
+
 // Of planes of 6 x 50 elements; the results are both gradients.
 Results prelu_gradients(Device d) {
   const Variable x(data(d, {2, 3, 6, 50})), W(data(d, {3}));
@@ -110,7 +122,7 @@ CATENA_SLOT_RECORDS(function) {
        }},
       {"softmax_cross_entropy", cross_entropy<6, 10>},
       {"softmax_cross_entropy_grad", cross_entropy<600, 3>},
-      {"softmax_cross_entropy_in_place", cross_entropy_in_place<6, 10>},
+      {"softmax_cross_entropy_in_place", cross_entropy_of_chunks},
       {"scale_samples", cross_entropy_in_place<60, 8>},
       {"accuracy",
        [](Device d) -> Results {

@@ -19,7 +19,7 @@ Values
   are small.
 
 Forms
-- linear, bilinear and embed_id flatten as Chainer's; weights of bilinear are (left, right, out).
+- bilinear and embed_id flatten as Chainer's; weights of bilinear are (left, right, out).
 - LSTM gates have the order a, i, f, o and one bias; PyTorch's i, f, a, o and two.
 - gru multiplies the state by r before its product with U.
 - cover_all is PyTorch's ceil_mode, and a choice of convolutions as well.

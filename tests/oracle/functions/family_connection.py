@@ -6,19 +6,19 @@ CONVOLUTIONS = {1: torch.conv1d, 2: torch.conv2d, 3: torch.conv3d}
 
 
 def linear(g):
-    x = g.x(g.filled(2, 3, 100), "smooth")
-    inputs, outputs = int(x.a[0].size), g.pick([1, 2, 3, 8, 17, 40])
+    x = g.x(g.filled(1, 4, 100), "smooth")
+    inputs, outputs = x.a.shape[-1], g.pick([1, 2, 3, 8, 17, 40])
     weights = [g.x((outputs, inputs), "smooth")]
     if g.chance(0.6):
         weights.append(g.x((outputs,), "smooth"))
-    g.case([x, *weights], {}, lambda x, W, b=None: T.linear(x.flatten(1), W, b))
+    g.case([x, *weights], {}, lambda x, W, b=None: T.linear(x, W, b), floor=2)
 
 
 def linear_relu(g):
-    x = g.x(g.filled(2, 3, 100), "smooth")
+    x = g.x(g.filled(1, 4, 100), "smooth")
     outputs = g.pick([1, 2, 3, 8, 17])
-    g.case([x, g.x((outputs, int(x.a[0].size)), "smooth"), g.x((outputs,), "smooth")], {},
-           lambda x, W, b: torch.relu(T.linear(x.flatten(1), W, b)))
+    g.case([x, g.x((outputs, x.a.shape[-1]), "smooth"), g.x((outputs,), "smooth")], {},
+           lambda x, W, b: torch.relu(T.linear(x, W, b)), floor=2)
 
 
 def bilinear(g):

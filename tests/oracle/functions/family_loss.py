@@ -76,6 +76,32 @@ def softmax_cross_entropy(g):
     return g.case(args, params, reference, loose=2)
 
 
+def linear_cross_entropy(g):
+    lead, size, classes = g.shape(0, 3, 60), g.integer(1, 9), g.integer(1, 12)
+    params = {"normalize": True, "reduction": g.pick(REDUCTIONS), "ignore_label": g.pick([-1, 0])}
+    if g.chance(0.3):
+        params["label_smoothing"] = g.pick([0.1, 0.5])
+    if g.chance(0.3):
+        params["z_loss"] = g.pick([1e-4, 0.1])
+    if g.chance(0.6):
+        params["chunk"] = g.pick([1, 2, 7, 100])
+    args = [g.x((*lead, size), "smooth"), g.x((classes, size), "smooth")]
+    if g.chance(0.4):
+        args.append(g.x((classes,), "smooth"))
+    args.append(g.integers(lead, 0, classes, ignored=-1 if params["ignore_label"] else None))
+
+    def reference(h, W, *rest):
+        *bias, t = rest
+        z, t = T.linear(h, W, *bias).reshape(-1, classes), t.long().reshape(-1)
+        kept = t != params["ignore_label"]
+        losses = T.cross_entropy(z, t, ignore_index=params["ignore_label"], reduction="none",
+                                 label_smoothing=params.get("label_smoothing", 0.0))
+        losses = losses + params.get("z_loss", 0) * torch.logsumexp(z, 1) ** 2 * kept
+        return divided(losses.reshape(lead), params, kept, None, t, 0)
+
+    g.case(args, params, reference, loose=8, floor=4)
+
+
 def divided(losses, params, kept, w, t, samples):
     """The reduction of losses of labels."""
     if params["reduction"] != "mean":
@@ -329,10 +355,11 @@ def gaussian_nll(g):
 
 
 def functions():
-    own = [softmax_cross_entropy, sigmoid_cross_entropy, negative_log_likelihood, ctc,
-           kl_divergence, hinge, contrastive, triplet, cosine_similarity, cosine_embedding_loss,
-           cross_covariance, focal_loss, negative_sampling, hierarchical_softmax, gaussian_nll]
-    heavy = (softmax_cross_entropy, sigmoid_cross_entropy, ctc)
+    own = [softmax_cross_entropy, linear_cross_entropy, sigmoid_cross_entropy,
+           negative_log_likelihood, ctc, kl_divergence, hinge, contrastive, triplet,
+           cosine_similarity, cosine_embedding_loss, cross_covariance, focal_loss,
+           negative_sampling, hierarchical_softmax, gaussian_nll]
+    heavy = (softmax_cross_entropy, linear_cross_entropy, sigmoid_cross_entropy, ctc)
     return {f.__name__: (3 if f in heavy else 1, f) for f in own} | {
         "mean_squared_error": (1, pair_loss(lambda a, b: T.mse_loss(a, b, reduction="none"))),
         "mean_absolute_error": (1, pair_loss(lambda a, b: T.l1_loss(a, b, reduction="none"))),

@@ -1,6 +1,8 @@
 // Loss functions.
 #include "catena/functions/loss.h"
 
+#include "catena/functions/array/cast.h"
+
 #include "oracle/functions/functions.h"
 
 namespace catena::oracle {
@@ -29,6 +31,20 @@ Variables softmax_cross_entropy(const Inputs& in) {
   options.class_weight = optional_array(in, "class_weight");
   options.label_smoothing = in.real("label_smoothing", 0);
   return {F::softmax_cross_entropy(in[0], in[1], options)};
+}
+
+// In the dtype of the operands, whose rounding the bounds allow for.
+Variables linear_cross_entropy(const Inputs& in) {
+  F::LinearCrossEntropyOptions options;
+  options.ignore_label = ignored(in);
+  options.reduction = reduction(in);
+  options.label_smoothing = in.real("label_smoothing", 0);
+  options.z_loss = in.real("z_loss", 0);
+  if (in->has("chunk")) options.chunk = in->integer("chunk");
+  const Variable loss = in.count() == 4
+                            ? F::linear_cross_entropy(in[0], in[1], in[2], in[3], options)
+                            : F::linear_cross_entropy(in[0], in[1], in[2], options);
+  return {F::cast(loss, in[0].dtype())};
 }
 
 Variables sigmoid_cross_entropy(const Inputs& in) {
@@ -75,6 +91,7 @@ Variables hierarchical_softmax(const Inputs& in) {
 
 void add_loss(Functions& f) {
   f["softmax_cross_entropy"] = softmax_cross_entropy;
+  f["linear_cross_entropy"] = linear_cross_entropy;
   f["sigmoid_cross_entropy"] = sigmoid_cross_entropy;
   f["negative_log_likelihood"] = negative_log_likelihood;
   f["ctc"] = ctc;

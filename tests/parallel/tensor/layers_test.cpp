@@ -85,7 +85,8 @@ TEST(ColumnParallelLinear, EqualsTheWholeLayer) {
   for (const bool nobias : {false, true}) {
     F::LinearOptions options = linear_options();
     if (nobias) options.nobias = true, options.initial_bias = {};
-    const Array x = input({kRows, 3, kIn / 3});
+    options.flatten = nobias;
+    const Array x = options.flatten ? input({kRows, 3, kIn / 3}) : input({kRows, 2, kIn});
     const Outcome expected =
         one_process<F::Linear>([&] { return F::Linear(kIn, kOut, options); }, x);
     for (const int ranks : kRankCounts) {
@@ -97,7 +98,8 @@ TEST(ColumnParallelLinear, EqualsTheWholeLayer) {
             EXPECT_EQ(layer.in_size(), kIn);
             EXPECT_EQ(layer.out_size(), kOut);
             EXPECT_EQ(layer.W.shape(), (Shape{kOut / ranks, kIn}));
-            check_layer(comm, layer, {sequence ? 0 : kWhole, gathers ? kWhole : 1, {0, 0}}, x,
+            const int last = options.flatten ? 1 : 2;
+            check_layer(comm, layer, {sequence ? 0 : kWhole, gathers ? kWhole : last, {0, 0}}, x,
                         expected);
           });
         }
@@ -110,7 +112,7 @@ TEST(RowParallelLinear, EqualsTheWholeLayer) {
   for (const bool nobias : {false, true}) {
     F::LinearOptions options = linear_options();
     if (nobias) options.nobias = true, options.initial_bias = {};
-    const Array x = input({kRows, kIn});
+    const Array x = nobias ? input({kRows, kIn}) : input({kRows, 2, kIn});
     const Outcome expected =
         one_process<F::Linear>([&] { return F::Linear(kIn, kOut, options); }, x);
     for (const int ranks : kRankCounts) {
@@ -122,7 +124,8 @@ TEST(RowParallelLinear, EqualsTheWholeLayer) {
             EXPECT_EQ(layer.in_size(), kIn);
             EXPECT_EQ(layer.out_size(), kOut);
             EXPECT_EQ(layer.W.shape(), (Shape{kOut, kIn / ranks}));
-            check_layer(comm, layer, {cut ? 1 : kWhole, sequence ? 0 : kWhole, {1, kWhole}}, x,
+            check_layer(comm, layer,
+                        {cut ? nobias ? 1 : 2 : kWhole, sequence ? 0 : kWhole, {1, kWhole}}, x,
                         expected);
           });
         }
@@ -133,7 +136,8 @@ TEST(RowParallelLinear, EqualsTheWholeLayer) {
 
 TEST(RowParallelLinear, CutsFlattenedRows) {
   const Array x = input({4, 2, 3, 2});
-  const F::LinearOptions options = linear_options();
+  F::LinearOptions options = linear_options();
+  options.flatten = true;
   const Outcome expected = one_process<F::Linear>([&] { return F::Linear(12, kOut, options); }, x);
   run_alike(2, [&](Communicator& comm) {
     RowParallelLinear layer(12, kOut, comm, options, {.input_is_parallel = false});

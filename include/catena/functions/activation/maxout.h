@@ -17,7 +17,8 @@ Variable maxout(const VariableOperand& x, int64_t pool_size, Axis axis = 1);
 // Those of the Linear inside.
 using MaxoutOptions = LinearOptions;
 
-// maxout of a fully connected layer with out_size * pool_size results: (n, ...) to (n, out_size).
+// maxout, along the last axis, of a fully connected layer with out_size * pool_size results: (...,
+// in_size) to (..., out_size), or as the layer flattens.
 // Errors are those of Linear and maxout.
 class Maxout : public Parameterized {
  public:

@@ -20,14 +20,14 @@ namespace catena::parallel {
 
 // What a ColumnParallelLinear takes and gives.
 struct ColumnSplit {
-  // Whether the result is whole, by an exchange, and not the rank's slice (n, out / size).
+  // Whether the result is whole, by an exchange, and not the rank's slice (..., out / size).
   bool gather_output = false;
   // Whether x is the rank's slice of the samples or positions, along the first axis, and not whole.
   bool sequence_parallel = false;
 };
 
-// y = x W^T + b where each rank has out / size rows of W and b. x, whole, is (n, ...) as for
-// Linear.
+// y = x W^T + b where each rank has out / size rows of W and b. x, whole, is (..., in) as for
+// Linear, or (n, ...) with LinearOptions::flatten; the parts of y are along its last axis.
 //
 // Ranks begin with slices of the layer that is not split, F::Linear(in_size, out_size, options), if
 // their generators are alike; all draw the whole W. The constructor is collective: ValueError on
@@ -54,11 +54,12 @@ class ColumnParallelLinear : public Parameterized {
  private:
   CommunicatorPtr comm_;
   ColumnSplit split_;
+  bool flatten_;
 };
 
 // What a RowParallelLinear takes and gives.
 struct RowSplit {
-  // Whether x is the rank's slice (n, in / size), and not whole.
+  // Whether x is the rank's slice (..., in / size), and not whole.
   bool input_is_parallel = true;
   // Whether the result is the rank's slice along the first axis, and not whole. Then the ranks add
   // up the gradient of b.
@@ -89,6 +90,7 @@ class RowParallelLinear : public Parameterized {
  private:
   CommunicatorPtr comm_;
   RowSplit split_;
+  bool flatten_;
 };
 
 }  // namespace catena::parallel

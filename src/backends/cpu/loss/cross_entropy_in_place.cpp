@@ -50,7 +50,9 @@ class Samples {
         step_(call.x.shape()[2]),
         total_(number(call.total, C(0))),
         scale_(number(call.gloss, C(1)) / number(call.divisor, C(1))),
+        z_(C(call.z_loss)),
         weights_(call.weights ? call.weights->data<C>() : nullptr),
+        factors_(call.factors ? call.factors->data<C>() : nullptr),
         spread_(call.spread ? call.spread->data<C>() : nullptr) {}
 
   void run(int64_t begin, int64_t end) const {
@@ -82,17 +84,26 @@ class Samples {
     const C sum = f.exp_shifted(x, largest, x, n_), log_sum = std::log(sum);
     C loss = product(w, (largest - picked) + log_sum);
     if (spread_) loss += C(below) + total_ * log_sum;
+    C all = w + total_;
+    if (z_ != 0) {
+      const C lse = largest + log_sum;
+      loss += z_ * lse * lse;
+      all += 2 * z_ * lse;
+    }
     call_.losses.data<C>()[s] = loss;
-    f.scale(x, (w + total_) * scale_ / sum, n_);
-    if (known) x[label] -= w * scale_;
+    if (call_.losses_only) return;
+    const C scale = factors_ ? scale_ * factors_[s] : scale_;
+    f.scale(x, all * scale / sum, n_);
+    if (known) x[label] -= w * scale;
     if (spread_)
-      for (int64_t c = 0; c < n_; ++c) x[c] -= spread_[c] * scale_;
+      for (int64_t c = 0; c < n_; ++c) x[c] -= spread_[c] * scale;
   }
 
   const CrossEntropyInPlaceCall& call_;
   int64_t n_, step_;
-  C total_, scale_;
+  C total_, scale_, z_;
   const C* weights_;
+  const C* factors_;
   const C* spread_;
 };
 

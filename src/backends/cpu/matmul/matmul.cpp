@@ -29,7 +29,8 @@ struct Product {
   Matrix a, b, c;
   const char* bias;  // contiguous, or null
   bool relu, accumulate;
-  Dtype dtype;
+  Dtype dtype;  // of a, b and the bias
+  bool wide;    // c is float32, a and b are 16-bit floats
 };
 
 // The rows of m in order, converted.
@@ -102,6 +103,12 @@ void multiply_float(const Product& p) {
 void multiply_half(const Product& p) {
   const auto a = packed<float>(p.a, p.dtype, Dtype::kFloat32),
              b = packed<float>(p.b, p.dtype, Dtype::kFloat32);
+  const auto wide = [](float* data, const Matrix& m) {
+    return Matrix{reinterpret_cast<char*>(data), m.rows, m.columns, m.columns * 4, 4};
+  };
+  if (p.wide)
+    return multiply_float<float>({wide(a.get(), p.a), wide(b.get(), p.b), p.c, nullptr, false,
+                                  p.accumulate, Dtype::kFloat32, false});
   std::unique_ptr<float[]> c;
   if (p.accumulate)
     c = packed<float>(p.c, p.dtype, Dtype::kFloat32);
@@ -112,12 +119,9 @@ void multiply_half(const Product& p) {
     const Matrix row{const_cast<char*>(p.bias), 1, p.c.columns, 0, int64_t(itemsize(p.dtype))};
     bias = packed<float>(row, p.dtype, Dtype::kFloat32);
   }
-  const auto wide = [](float* data, const Matrix& m) {
-    return Matrix{reinterpret_cast<char*>(data), m.rows, m.columns, m.columns * 4, 4};
-  };
   multiply_float<float>({wide(a.get(), p.a), wide(b.get(), p.b), wide(c.get(), p.c),
                          reinterpret_cast<const char*>(bias.get()), p.relu, p.accumulate,
-                         Dtype::kFloat32});
+                         Dtype::kFloat32, false});
   const CastLoop loop = cast_of(Dtype::kFloat32, p.dtype);
   for (int64_t i = 0; i < p.c.rows; ++i) {
     loop(reinterpret_cast<const char*>(c.get() + i * p.c.columns), 4, p.c.data + i * p.c.row_stride,
@@ -181,7 +185,8 @@ void matmul(const MatmulCall& call) {
                    bias.defined() ? static_cast<const char*>(bias.raw_data()) : nullptr,
                    call.activation == Activation::kRelu,
                    call.accumulate,
-                   call.output->dtype()};
+                   call.a->dtype(),
+                   call.output->dtype() != call.a->dtype()};
   };
   const Product first = product(0);
   const int64_t work = first.c.rows * first.c.columns * std::max<int64_t>(first.a.columns, 1) / 8;

@@ -26,6 +26,9 @@ void cross_entropy_in_place(const CrossEntropyInPlaceCall& call) {
   args.weights = data_of(call.weights);
   args.spread = data_of(call.spread);
   args.total = data_of(call.total);
+  args.factors = data_of(call.factors);
+  args.z_loss = call.z_loss;
+  args.losses_only = call.losses_only;
   const char* who = "softmax_cross_entropy_in_place";
   const Float type = float_code(who, call.x.dtype());
   const Launch launch = launch_for(call.x);

@@ -45,6 +45,7 @@ __device__ Weights<C> weights_of(const InPlaceArgs& args, int64_t sample) {
   const C total = args.total ? *static_cast<const C*>(args.total) : C(0);
   C scale = args.gloss ? widen(*static_cast<const T*>(args.gloss)) : C(1);
   if (args.divisor) scale = scale / *static_cast<const C*>(args.divisor);
+  if (args.factors) scale = scale * static_cast<const C*>(args.factors)[sample];
   return {(w + total) * scale, w * scale, scale, w};
 }
 
@@ -56,12 +57,21 @@ __device__ C product(C weight, C loss) {
   return weight == C(0) && is_infinite ? C(0) : weight * loss;
 }
 
+// What the probabilities weigh in the gradient with the z-loss of lse, the log-sum-exp.
+template <class C>
+__device__ C weight_of_all(const InPlaceArgs& args, const Weights<C>& weights, C lse) {
+  if (args.z_loss == 0) return weights.all;
+  return weights.all + C(2 * args.z_loss) * lse * weights.spread;
+}
+
 // A sample's loss; `below`: the sum of spread[c] (largest - x[c]).
 template <class T, class C>
 __device__ void set_loss(const InPlaceArgs& args, int64_t sample, const Weights<C>& weights,
                          C picked, C largest, C log_sum, C below) {
   C loss = product(weights.loss, C((largest - picked) + log_sum));
   if (args.total) loss += below + *static_cast<const C*>(args.total) * log_sum;
+  const C lse = largest + log_sum;
+  if (args.z_loss != 0) loss += C(args.z_loss) * lse * lse;
   static_cast<C*>(args.losses)[sample] = loss;
 }
 
@@ -208,9 +218,9 @@ __global__ void __launch_bounds__(kMostThreads) rows_kernel(InPlaceArgs args) {
       if (threadIdx.x == 0 && known) picked = widen(reinterpret_cast<const T*>(x)[label]);
       s = sum_of_block<T>(seen, shared);
       if constexpr (kSpread) below = block_reduce(row.below(s.maximum), AddOp(), shared);
-      if (threadIdx.x == 0)
-        set_loss<T>(args, sample, weights, picked, s.maximum, log_of(s.sum), below);
-      all = weights.all / s.sum;
+      const C log_sum = log_of(s.sum);
+      if (threadIdx.x == 0) set_loss<T>(args, sample, weights, picked, s.maximum, log_sum, below);
+      all = weight_of_all(args, weights, C(s.maximum + log_sum)) / s.sum;
       __syncthreads();  // the label's score has been read
     } else if (threadIdx.x == 0) {
       static_cast<C*>(args.losses)[sample] = C(0);
@@ -218,10 +228,12 @@ __global__ void __launch_bounds__(kMostThreads) rows_kernel(InPlaceArgs args) {
     NextRow<T, N, kSpread> next{kept, kKeeps ? scores_of(sample + gridDim.x) : nullptr};
 #pragma unroll 2
     for (int i = threadIdx.x; i < row.packs; i += blockDim.x) {
-      P g{};
-      if (!ignored)
-        g = row.gradient(row.scores[i], i, s.maximum, all, weights.spread, label, weights.label);
-      x[i] = g;
+      if (!args.losses_only) {
+        P g{};
+        if (!ignored)
+          g = row.gradient(row.scores[i], i, s.maximum, all, weights.spread, label, weights.label);
+        x[i] = g;
+      }
       if constexpr (kKeeps) next.copy(i);
     }
     if constexpr (kKeeps) {
@@ -244,6 +256,7 @@ __global__ void __launch_bounds__(kThreads) columns_kernel(InPlaceArgs args) {
     const int32_t label = args.t[sample];
     if (label == args.ignore_label) {
       static_cast<C*>(args.losses)[sample] = C(0);
+      if (args.losses_only) continue;
       for (int64_t c = 0; c < args.classes; ++c) x[c * step] = Narrow<T>::from(C(0));
       continue;
     }
@@ -256,8 +269,10 @@ __global__ void __launch_bounds__(kThreads) columns_kernel(InPlaceArgs args) {
     const bool known = label >= 0 && label < args.classes;
     const C picked = known ? C(widen(x[label * step])) : not_a_number<C>();
     const Weights<C> weights = weights_of<T>(args, sample);
-    set_loss<T>(args, sample, weights, picked, s.maximum, log_of(s.sum), below);
-    const C all = weights.all / s.sum;
+    const C log_sum = log_of(s.sum);
+    set_loss<T>(args, sample, weights, picked, s.maximum, log_sum, below);
+    if (args.losses_only) continue;
+    const C all = weight_of_all(args, weights, C(s.maximum + log_sum)) / s.sum;
     for (int64_t c = 0; c < args.classes; ++c) {
       C g = exp_of(widen(x[c * step]) - s.maximum) * all;
       if (c == label) g -= weights.label;

@@ -21,6 +21,9 @@ struct InPlaceArgs {
   const void* weights;
   const void* spread;
   const void* total;
+  const void* factors;
+  double z_loss;
+  bool losses_only;
 };
 
 // Sets the divisor.

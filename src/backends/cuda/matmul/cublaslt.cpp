@@ -128,6 +128,7 @@ bool tuning_wanted() {
 Key make_key(Dtype dtype, Precision precision, const LibraryProduct& p, int device) {
   int64_t flags = 0;
   auto push = [&flags](int64_t value, int bits) { flags = flags << bits | value; };
+  push(p.wide, 1);
   push(int64_t(dtype), 4);
   push(int64_t(precision), 2);
   push(p.a.transposed, 1);
@@ -234,7 +235,7 @@ void describe(Plan& plan, Dtype dtype, Precision precision, const LibraryProduct
   }
   set_layout(plan.a, type, p.rows, p.depth, p.a, p.batch);
   set_layout(plan.b, type, p.depth, p.columns, p.b, p.batch);
-  set_layout(plan.c, type, p.rows, p.columns, p.c, p.batch);
+  set_layout(plan.c, p.wide ? CUDA_R_32F : type, p.rows, p.columns, p.c, p.batch);
 }
 
 std::vector<cublasLtMatmulHeuristicResult_t> ask_heuristic(Plan& plan, Dtype dtype,
@@ -291,7 +292,7 @@ void run(Plan& plan, const Choice& choice, Dtype dtype, const LibraryProduct& p,
 // The bytes from the first element of the result to the end of the last one.
 size_t output_bytes(Dtype dtype, const LibraryProduct& p) {
   const int64_t last = (p.batch - 1) * p.c.batch_step + (p.columns - 1) * p.c.leading + p.rows;
-  return static_cast<size_t>(last) * itemsize(dtype);
+  return static_cast<size_t>(last) * itemsize(p.wide ? Dtype::kFloat32 : dtype);
 }
 
 // The index of the fastest candidate, timed with a scratch result.

@@ -17,15 +17,16 @@ struct LibraryMatrix {
 };
 
 // c (rows x columns, column-major) = activation(op(a) op(b) + bias) + (accumulate ? c : 0). The
-// bias has one element for each row of c.
+// bias has one element for each row of c. wide: c is float32, a and b are 16-bit floats.
 struct LibraryProduct {
   int64_t rows, columns, depth, batch;
   LibraryMatrix a, b, c;
   const void* bias;
-  bool relu, accumulate;
+  bool relu, accumulate, wide;
 };
 
-// Enqueues the product. Returns false, with nothing enqueued, if cuBLASLt has no algorithm for it.
+// Enqueues the product of matrices of this dtype. Returns false, with nothing enqueued, if cuBLASLt
+// has no algorithm for it.
 //
 // The first result of the library's heuristic is used. With CATENA_MATMUL_TUNE=1, and without
 // config().deterministic, the fastest of its first results is used. It is timed when a problem

@@ -34,6 +34,7 @@ Product product_of(const MatmulCall& call) {
   p.bias = data_of(call.bias);
   p.relu = call.activation == Activation::kRelu;
   p.accumulate = call.accumulate;
+  p.wide = c.dtype() != call.a->dtype();
   return p;
 }
 
@@ -66,13 +67,14 @@ std::optional<LibraryProduct> library_product(const Product& p) {
              c = library_view(p.c, p.m, p.n);
   if (!a || !b || !c) return {};
   if (!c->transposed)
-    return LibraryProduct{p.n, p.m, p.k, p.batch, *b, *a, *c, p.bias, p.relu, p.accumulate};
+    return LibraryProduct{p.n, p.m, p.k, p.batch, *b, *a, *c, p.bias, p.relu, p.accumulate, p.wide};
   if (p.bias) return {};  // the library adds a bias along the other axis only
   LibraryMatrix left = *a, right = *b, result = *c;
   left.transposed = !left.transposed;
   right.transposed = !right.transposed;
   result.transposed = false;
-  return LibraryProduct{p.m, p.n, p.k, p.batch, left, right, result, nullptr, p.relu, p.accumulate};
+  return LibraryProduct{p.m,    p.n,     p.k,    p.batch,      left,  right,
+                        result, nullptr, p.relu, p.accumulate, p.wide};
 }
 
 bool run_library(const Product& p, Dtype dtype, int device, const Launch& launch) {
@@ -109,12 +111,12 @@ bool is_empty(const Product& p) { return p.m == 0 || p.n == 0 || p.batch == 0; }
 
 bool small_matmul(const MatmulCall& call) {
   const Product p = product_of(call);
-  return is_empty(p) || run_small(p, call.output->dtype(), launch_for(*call.output));
+  return is_empty(p) || run_small(p, call.a->dtype(), launch_for(*call.output));
 }
 
 bool cublaslt_matmul(const MatmulCall& call) {
   const Product p = product_of(call);
-  const Dtype dtype = call.output->dtype();
+  const Dtype dtype = call.a->dtype();
   if (is_empty(p)) return true;
   if (!is_float(dtype) || p.k == 0) return false;
   const int device = call.output->device().index();
@@ -124,7 +126,7 @@ bool cublaslt_matmul(const MatmulCall& call) {
 // Any product, by simple tiles.
 void simple_matmul(const MatmulCall& call) {
   Product p = product_of(call);
-  const Dtype dtype = call.output->dtype();
+  const Dtype dtype = call.a->dtype();
   if (is_empty(p)) return;
   if (is_unsigned_int(dtype)) p.relu = false;  // unsigned integers are never negative
   launch_simple_matmul(static_cast<Element>(dtype), p, launch_for(*call.output));

@@ -13,14 +13,16 @@ struct Matrix {
 };
 
 // c = activation(a @ b + bias) + (accumulate ? c : 0); a is m x k, b is k x n, bias has n elements.
+// wide: c is float32, a and b are 16-bit floats, without bias and activation.
 struct Product {
   int64_t m, n, k, batch;
   Matrix a, b, c;
   const void* bias;
-  bool relu, accumulate;
+  bool relu, accumulate, wide;
 };
 
-// Any type (unsigned integers as signed ones, which gives the same bits) and any steps; k may be 0.
+// Any type, that of a and b (unsigned integers as signed ones, which gives the same bits) and any
+// steps; k may be 0.
 void launch_simple_matmul(Element type, const Product& product, const Launch& launch);
 // float32 and float64, for products of a few small tiles: takes about as long as a launch. Always
 // in full precision.

@@ -71,10 +71,12 @@ struct Ops<bool> {
   static __device__ bool relu(bool v) { return v; }
 };
 
-template <class T>
+// R: the type of the result.
+template <class T, class R>
 __global__ void simple_kernel(Product p) {
   wait_for_previous_kernel();
   using O = Ops<T>;
+  using Result = Ops<R>;
   using S = typename Sum<T>::type;
   __shared__ S as[kTile][kTile + 1], bs[kTile][kTile + 1];
   const int tx = threadIdx.x, ty = threadIdx.y;
@@ -84,7 +86,7 @@ __global__ void simple_kernel(Product p) {
   for (int64_t batch = blockIdx.y; batch < p.batch; batch += gridDim.y) {
     const T* a = static_cast<const T*>(p.a.data) + batch * p.a.batch_step;
     const T* b = static_cast<const T*>(p.b.data) + batch * p.b.batch_step;
-    T* c = static_cast<T*>(p.c.data) + batch * p.c.batch_step;
+    R* c = static_cast<R*>(p.c.data) + batch * p.c.batch_step;
     S sum = S(0);
     for (int64_t k0 = 0; k0 < p.k; k0 += kTile) {
       as[ty][tx] = row < p.m && k0 + tx < p.k
@@ -99,20 +101,20 @@ __global__ void simple_kernel(Product p) {
       __syncthreads();
     }
     if (row < p.m && column < p.n) {
-      T* out = c + row * p.c.row_step + column * p.c.column_step;
+      R* out = c + row * p.c.row_step + column * p.c.column_step;
       if (p.bias) sum = O::add(sum, O::load(static_cast<const T*>(p.bias)[column]));
       if (p.relu) sum = O::relu(sum);
-      if (p.accumulate) sum = O::add(sum, O::load(*out));
-      *out = O::store(sum);
+      if (p.accumulate) sum = O::add(sum, Result::load(*out));
+      *out = Result::store(sum);
     }
   }
 }
 
-template <class T>
+template <class T, class R = T>
 void launch_typed(const Product& p, const Launch& launch) {
   // The other dimensions of a grid end at 65535.
   const dim3 grid(unsigned(tiles(p.m) * tiles(p.n)), unsigned(p.batch < 65535 ? p.batch : 65535));
-  launch_kernel<simple_kernel<T>>(grid, dim3(kTile, kTile), launch, p);
+  launch_kernel<simple_kernel<T, R>>(grid, dim3(kTile, kTile), launch, p);
 }
 
 template <class T>
@@ -134,6 +136,8 @@ __global__ void bias_activation_kernel(Product p) {
 }  // namespace
 
 void launch_simple_matmul(Element type, const Product& p, const Launch& launch) {
+  if (p.wide && type == Element::kFloat16) return launch_typed<__half, float>(p, launch);
+  if (p.wide) return launch_typed<__nv_bfloat16, float>(p, launch);
   switch (type) {
     case Element::kFloat16: return launch_typed<__half>(p, launch);
     case Element::kBFloat16: return launch_typed<__nv_bfloat16>(p, launch);

@@ -109,6 +109,7 @@ Step make_inner_product(Builder& b) {
   LinearOptions o;
   o.nobias = !bias;
   o.initialW = W;
+  o.flatten = true;
   if (bias) o.initial_bias = source.blob(1, "b", {out});
   b.add(Linear(in, out, o));
   return apply<Linear>();
