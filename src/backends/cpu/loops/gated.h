@@ -8,23 +8,22 @@
 
 namespace catena::host {
 
-// Loops over n adjacent numbers, by GateFunction.
-template <class T>
+// Loops over n adjacent numbers as they are stored, by GateFunction.
 struct GatedLoops {
   struct Forward {
-    const T *gate, *x;
-    T* y;
+    const void *gate, *x;
+    void* y;
   };
   void (*forward[3])(const Forward& f, int64_t n);
   // g_gate or gx may be null.
   struct Backward {
-    const T *gate, *x, *gy;
-    T *g_gate, *gx;
+    const void *gate, *x, *gy;
+    void *g_gate, *gx;
   };
   void (*backward[3])(const Backward& b, int64_t n);
 };
 
-using GatedTables = LoopsByType<GatedLoops>;
+using GatedTables = LoopsOfFloats<GatedLoops>;
 CATENA_DECLARE_LOOPS(GatedTables)
 
 }  // namespace catena::host
