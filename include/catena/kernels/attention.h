@@ -40,7 +40,8 @@ struct AttentionRules {
 // heads, queries, width): q's dtype, any strides without overlap. norms: contiguous (2, batch,
 // heads, queries) of compute type, the largest score of the keys of a query, and the logarithm of
 // the sum of exp(score - largest): as one number they would lose digits where scores are large.
-// -inf and 0 where there are no keys. Computes in the compute type.
+// -inf and 0 where there are no keys. Computes in the compute type, but P and the gradients of
+// q k^T may be rounded to 16 bits for the products with v, q and k.
 struct AttentionCall {
   const Array* q;
   const Array* k;

@@ -1,6 +1,7 @@
 // Host glue of the attention slots.
 #include "backends/cuda/attention/attention.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "backends/common/family.h"
@@ -14,7 +15,7 @@ namespace catena::gpu {
 namespace {
 
 constexpr int kFirstCapability = 8;              // with the products that the kernels use
-constexpr int64_t kMostRows = int64_t(1) << 30;  // that an int counts, with a tile more
+constexpr int64_t kMostRows = int64_t(1) << 30;  // a row and a tile fit int32
 
 int64_t chunk_of(const Array& a) { return 16 / a.itemsize(); }
 int64_t padded_columns(const Array& a) {
@@ -24,9 +25,10 @@ int64_t padded_columns(const Array& a) {
 
 // Whether rows are read and written in units of 16 bytes.
 bool is_aligned(const Array& a) {
-  const Strides& s = a.strides();
-  return a.shape()[3] == padded_columns(a) && s[3] == a.itemsize() && s[0] % 16 == 0 &&
-         s[1] % 16 == 0 && s[2] % 16 == 0 && aligned16(a.raw_data());
+  if (a.shape()[3] != padded_columns(a) || !aligned16(a.raw_data())) return false;
+  for (size_t i = 0; i < 3; ++i)
+    if (a.strides()[i] % 16 != 0 && a.shape()[i] > 1) return false;
+  return a.strides()[3] == a.itemsize();
 }
 
 Array padded_like(const Array& a) {
@@ -81,6 +83,11 @@ ScoreOperand operand_of(const Array* a) {
   return {a->raw_data(), s[0] / size, s[1] / size, s[2] / size, s[3] / size};
 }
 
+bool has_whole_strides(const Array* a) {
+  return a == nullptr ||
+         std::ranges::all_of(a->strides(), [&](int64_t s) { return s % a->itemsize() == 0; });
+}
+
 const int32_t* numbers_of(const Array* a) { return a ? a->data<int32_t>() : nullptr; }
 
 // Tables of the keys of each query, where they do not follow from numbers.
@@ -128,14 +135,16 @@ class RangeTables {
 
 bool takes(const AttentionCall& call, bool with_gradient) {
   const Shape &q = call.q->shape(), &k = call.k->shape();
-  if (call.q->dtype() == Dtype::kFloat64 || k[2] == 0) return false;
+  if (call.q->dtype() == Dtype::kFloat64 || k[2] == 0 || !has_whole_strides(call.bias))
+    return false;
   const int64_t columns = std::max(padded_columns(*call.q), padded_columns(*call.v));
   const int64_t rows = std::max(q[2], k[2]);
   if (columns > kMostAttentionColumns || rows > kMostRows ||
       q[0] * q[1] * (rows / kBoundQueries + 1) > std::numeric_limits<int32_t>::max())
     return false;
-  const DeviceInfo& info = device_info(call.q->device().index());
-  return info.major >= kFirstCapability &&
+  const int device = call.q->device().index();
+  const DeviceInfo& info = device_info(device);
+  return info.major >= kFirstCapability && attention_has_products(device) &&
          attention_shared_memory(float_code("attention", call.q->dtype()), int(columns),
                                  with_gradient) <= size_t(info.max_shared_memory);
 }
@@ -169,6 +178,7 @@ class Operands {
     args.scale = float(call_.scale);
     args.softcap = float(call_.softcap);
     args.dropout = float(call_.dropout);
+    args.kept = float(1 / (1 - call_.dropout));
     args.wide_bias = call_.bias && call_.bias->dtype() == Dtype::kFloat32;
     args.precise = config().matmul_precision == Precision::kFloat32;
     return args;

@@ -44,6 +44,7 @@ struct AttentionArgs {
   int batch, heads, groups, queries, keys;
   int depth, width;  // multiples of 16 bytes
   float scale, softcap, dropout;
+  float kept;      // what dropout multiplies weights by that it keeps
   bool wide_bias;  // of float, whatever q has
   bool precise;    // float32 in full, as three products of tf32
 };
@@ -70,6 +71,10 @@ void launch_attention_ranges(const RangeArgs& args, const Launch& launch);
 
 // Bytes that a block needs; `type` is not kF64.
 size_t attention_shared_memory(Float type, int columns, bool with_gradient);
+
+// Whether the code that the device, which is current, has loaded is for GPUs with these products:
+// it may be for older ones.
+bool attention_has_products(int device);
 
 void launch_attention(Float type, const AttentionArgs& args, const Launch& launch);
 // Writes row, gq, gk and gv.

@@ -1,6 +1,7 @@
-// What of attention is no product: the keys of each query, the sums of rows in backward, and the
-// choice of an instance.
+// Parts of attention that are not products: the keys of each query, the sums of rows in backward,
+// and the choice of an instance.
 #include <algorithm>
+#include <atomic>
 
 #include "backends/cuda/attention/gradient.cuh"
 #include "backends/cuda/attention/instances.cuh"
@@ -83,7 +84,8 @@ __global__ void __launch_bounds__(kThreads) ranges_kernel(RangeArgs args) {
 // row = sum(gout * out) - glog_sum, by as many lanes as a row has chunks of 16 bytes, rounded up to
 // a power of two, at most a warp.
 template <class T>
-__global__ void __launch_bounds__(256) attention_rows_kernel(AttentionGradArgs args, int lanes) {
+__global__ void __launch_bounds__(kThreads)
+    attention_rows_kernel(AttentionGradArgs args, int lanes) {
   wait_for_previous_kernel();
   constexpr int kChunk = 16 / sizeof(T);
   const AttentionArgs& forward = args.forward;
@@ -165,6 +167,24 @@ size_t attention_shared_memory(Float type, int columns, bool with_gradient) {
     bytes = shared_memory_of<decltype(element), decltype(instance)::value>(with_gradient);
   });
   return bytes;
+}
+
+bool attention_has_products(int device) {
+  enum : char { kUnknown, kNo, kYes };
+  static std::atomic<char> answers[16];
+  if (device >= 16) return false;
+  char answer = answers[device].load(std::memory_order_relaxed);
+  if (answer == kUnknown) {
+    const RelaxedMode relaxed;  // the query may load the kernel
+    cudaFuncAttributes of_kernel{};
+    if (cudaFuncGetAttributes(&of_kernel, ranges_kernel) != cudaSuccess) {
+      cudaGetLastError();
+      return false;
+    }
+    answer = of_kernel.ptxVersion >= 80 ? kYes : kNo;
+    answers[device].store(answer, std::memory_order_relaxed);
+  }
+  return answer == kYes;
 }
 
 void launch_attention(Float type, const AttentionArgs& args, const Launch& launch) {

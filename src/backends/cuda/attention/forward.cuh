@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(kAttentionThreads) attention_kernel(AttentionA
     if constexpr (!kPlain)
       apply_rules(scores, args, ranges, rules, own, key);
     else if (key < bounds.z || key + kKeys > bounds.w)
-      remove_outside(scores, ranges, own, key);
+      fill_outside(scores, -kInfinity, ranges, own, key);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
 #pragma unroll
@@ -188,7 +188,9 @@ __global__ void __launch_bounds__(kAttentionThreads) attention_kernel(AttentionA
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const int row = r * 16 + h * 8 + g;
-      const float sum = sum_of_row(sums.sum[r][h]), largest = sums.largest[r][h];
+      const float sum = sum_of_row(sums.sum[r][h]);
+      // A score that is not a number is no largest one, but shows in the sum.
+      const float largest = isnan(sum) ? sum : sums.largest[r][h];
       const bool is_empty = largest == -kInfinity;
       if (t == 0 && own + row < args.queries) {
         norms[own + row] = kPlain && !is_empty ? largest * args.scale : largest;

@@ -20,12 +20,13 @@ __device__ RowNorms norms_of(const AttentionGradArgs& args, int batch, int head,
   const float largest = forward.norms[row];
   if (largest == -kInfinity) return norms;
   const float rest = forward.norms[rows + row];
-  if (kPlain) return {0, (largest + rest) * kLog2E, args.row[row]};
-  return {largest, rest * kLog2E, args.row[row]};
+  if (kPlain) return {0, (largest + rest) * kLog2E, args.row[row] * forward.scale};
+  return {largest, rest * kLog2E, args.row[row] * forward.scale};
 }
 
 // From a product of q and k and one of gout and v: the weight as the product with v takes it, and
-// the gradient of the score without its scale. At most 1: products of another order may exceed the
+// the gradient of the product of q and k: scaled before 16 bits hold it. A weight is at most 1:
+// products of another order may exceed the
 // largest score by a rounding.
 struct WeightAndGradient {
   float weight, gradient;
@@ -33,10 +34,11 @@ struct WeightAndGradient {
 
 // Where the largest score and the rest are one number, scores beyond 2^20 have few digits of a
 // weight: those of 16-bit operands are not that large in networks.
-__device__ inline WeightAndGradient differentiate_plain(float exponent, const RowNorms& norms,
-                                                        float product, float gweight) {
-  const float weight = exp2_of(fminf(fmaf(product, exponent, -norms.rest), 0.f));
-  return {weight, weight * (gweight - norms.subtracted)};
+__device__ inline WeightAndGradient differentiate_plain(float scale, float exponent,
+                                                        const RowNorms& norms, float product,
+                                                        float gweight) {
+  const float weight = exp2_of(at_most_zero(fmaf(product, exponent, -norms.rest)));
+  return {weight, weight * fmaf(gweight, scale, -norms.subtracted)};
 }
 
 template <class T>
@@ -45,13 +47,13 @@ __device__ WeightAndGradient differentiate(const AttentionArgs& args, const Scor
                                            int query, int key) {
   float slope, factor = 1;
   const float score = rules.score(product * args.scale, query, key, &slope);
-  const float weight = exp2_of(fminf(fmaf(score - norms.largest, kLog2E, -norms.rest), 0.f));
+  const float weight = exp2_of(at_most_zero(fmaf(score - norms.largest, kLog2E, -norms.rest)));
   if (weight == 0) return {0, 0};
   if (args.dropout > 0) {
     factor = rules.factor(query, key);
     gweight *= factor;
   }
-  return {weight * factor, weight * (gweight - norms.subtracted) * slope};
+  return {weight * factor, weight * fmaf(gweight, args.scale, -norms.subtracted) * slope};
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Instances of the kernels of attention, each of which is compiled in an object of its own
+// Instances of the kernels of attention, each of which is compiled in its own object
 // (instance.cu.in): 16-bit and float32 elements, heads of at most 64, 128 and 256 columns.
 #pragma once
 

@@ -1,5 +1,5 @@
-// The gradients of keys and values: a block has a tile of both, the queries that attend to them
-// pass by, of all heads of their group.
+// Gradients of keys and values. A block has a tile of both, and passes over the queries of all
+// heads of their group that attend to them.
 #pragma once
 
 #include "backends/cuda/attention/gradient.cuh"
@@ -21,6 +21,16 @@ class QueryTiles {
         last_head_(head_ + heads_),
         first_(first),
         end_(end) {
+    // Which tiles there are does not depend on the head: the lanes of a warp look at them once.
+    from_ = tiles_;
+    for (int i = threadIdx.x % 32; i < tiles_; i += 32) {
+      if (!attends(ranges_.template of_tile<kQueries>(i))) continue;
+      from_ = min(from_, i);
+      to_ = i + 1;
+    }
+    from_ = __reduce_min_sync(0xffffffff, from_);
+    to_ = __reduce_max_sync(0xffffffff, to_);
+    tile_ = from_;
     find();
   }
   __device__ bool is_done() const { return head_ == last_head_; }
@@ -34,24 +44,24 @@ class QueryTiles {
   }
 
  private:
+  __device__ bool attends(const int4& bounds) const { return bounds.x < end_ && bounds.y > first_; }
   __device__ void find() {
-    for (; head_ < last_head_; ++head_, tile_ = 0) {
-      for (; tile_ < tiles_; ++tile_) {
+    for (; head_ < last_head_; ++head_, tile_ = from_) {
+      for (; tile_ < to_; ++tile_) {
         bounds_ = ranges_.template of_tile<kQueries>(tile_);
-        if (bounds_.x < end_ && bounds_.y > first_) return;
+        if (attends(bounds_)) return;
       }
     }
   }
 
   const RangeReader& ranges_;
-  int tiles_, heads_, head_, last_head_, first_, end_, tile_ = 0;
+  int tiles_, heads_, head_, last_head_, first_, end_, from_, to_ = 0, tile_;
   int4 bounds_{};
 };
 
-// -inf where a query, of which there is a column, does not attend to the key.
+// 0 where a query, of which there is a column, does not attend to the key.
 template <int kRows, int kTiles>
-__device__ void remove_outside_keys(float (&scores)[kRows][kTiles][4], const int2* ranges,
-                                    int own) {
+__device__ void clear_outside(float (&numbers)[kRows][kTiles][4], const int2* ranges, int own) {
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
   for (int j = 0; j < kTiles; ++j) {
@@ -63,7 +73,7 @@ __device__ void remove_outside_keys(float (&scores)[kRows][kTiles][4], const int
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
           const int key = own + r * 16 + h * 8 + g;
-          if (key < range.x || key >= range.y) scores[r][j][2 * h + i] = -kInfinity;
+          if (key < range.x || key >= range.y) numbers[r][j][2 * h + i] = 0;
         }
       }
     }
@@ -79,6 +89,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   using Tile = KeyGradTile<T, kColumns>;
   constexpr int kRows = Tile::kRows, kKeys = Tile::kKeys, kQueries = Tile::kQueries;
   constexpr int kStride = kTileStride<T, kColumns>, kOutTiles = kColumns / 8;
+  static_assert(kQueries <= kAttentionThreads && kQueries % 16 == 0);
   const AttentionArgs& forward = args.forward;
   T* const k = reinterpret_cast<T*>(dynamic_shared());
   T* const v = k + kKeys * kStride;
@@ -155,7 +166,6 @@ __global__ void __launch_bounds__(kAttentionThreads)
     const ScoreRules<T> rules(forward, batch, here.head());
     const RowNorms* const norms = all_norms + stage * kQueries;
     const int2* const own_ranges = all_ranges + stage * kQueries;
-    if (kPlain && !here.is_clean()) remove_outside_keys(weights, own_ranges, own);
 #pragma unroll
     for (int j = 0; j < kQueries / 8; ++j) {
 #pragma unroll
@@ -171,7 +181,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
             float &w = weights[r][j][2 * h + i], &gw = gweights[r][j][2 * h + i];
             WeightAndGradient both{0, 0};
             if constexpr (kPlain)
-              both = differentiate_plain(exponent, of_row, w, gw);
+              both = differentiate_plain(forward.scale, exponent, of_row, w, gw);
             else if (key >= range.x && key < range.y)
               both = differentiate(forward, rules, of_row, w, gw, query, key);
             w = both.weight;
@@ -179,6 +189,10 @@ __global__ void __launch_bounds__(kAttentionThreads)
           }
         }
       }
+    }
+    if (kPlain && !here.is_clean()) {
+      clear_outside(weights, own_ranges, own);
+      clear_outside(gweights, own_ranges, own);
     }
 #pragma unroll
     for (int step = 0; step < kQueries / P::kStep; ++step) {
@@ -199,8 +213,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   __syncthreads();
 
   // Results of the warp go to where its keys and values were.
-  const auto give = [&](const auto& sums, float factor, T* shared, const Heads& heads,
-                        int columns) {
+  const auto give = [&](const auto& sums, T* shared, const Heads& heads, int columns) {
     T* const results = shared + warp * 16 * kRows * kStride;
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -210,15 +223,14 @@ __global__ void __launch_bounds__(kAttentionThreads)
         for (int j = 0; j < kOutTiles; ++j)
           *reinterpret_cast<Pack<T, 2>*>(results + (r * 16 + h * 8 + g) * kStride + 8 * j +
                                          2 * t) = {
-              {Narrow<T>::from(sums[r][j][2 * h] * factor),
-               Narrow<T>::from(sums[r][j][2 * h + 1] * factor)}};
+              {Narrow<T>::from(sums[r][j][2 * h]), Narrow<T>::from(sums[r][j][2 * h + 1])}};
       }
     }
     store_tile<T, kColumns, 16 * kRows>(results, rows_of<T>(heads, batch, group) + own * heads.row,
                                         heads.row, forward.keys - own, columns);
   };
-  if constexpr (kKey) give(gk, forward.scale, k, args.gk, forward.depth);
-  if constexpr (kValue) give(gv, 1.f, v, args.gv, forward.width);
+  if constexpr (kKey) give(gk, k, args.gk, forward.depth);
+  if constexpr (kValue) give(gv, v, args.gv, forward.width);
 }
 
 }  // namespace

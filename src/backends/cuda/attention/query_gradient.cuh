@@ -1,4 +1,4 @@
-// The gradient of queries: a block has a tile of them, their keys pass by.
+// Gradient of queries. A block has a tile of them, and passes over their keys.
 #pragma once
 
 #include "backends/cuda/attention/gradient.cuh"
@@ -80,8 +80,6 @@ __global__ void __launch_bounds__(kAttentionThreads)
         a[r] = P::load(q + (warp * kRows + r) * 16 * kStride + step, kStride);
       P::add_rows(scores, a, k + step, kStride, forward.precise);
     }
-    if (kPlain && !(key >= bounds.z && key + kKeys <= bounds.w))
-      remove_outside(scores, ranges, own, key);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
 #pragma unroll
@@ -96,7 +94,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
             const float gweight = gweights[r][j][2 * h + i];
             const int at = key + 8 * j + 2 * t + i;
             if constexpr (kPlain)
-              s = differentiate_plain(exponent, norms[r][h], s, gweight).gradient;
+              s = differentiate_plain(forward.scale, exponent, norms[r][h], s, gweight).gradient;
             else
               s = at >= range.x && at < range.y
                       ? differentiate(forward, rules, norms[r][h], s, gweight, query, at).gradient
@@ -105,6 +103,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
         }
       }
     }
+    if (kPlain && (key < bounds.z || key + kKeys > bounds.w))
+      fill_outside(scores, 0, ranges, own, key);
 #pragma unroll
     for (int step = 0; step < kKeys / P::kStep; ++step) {
       typename P::A a[kRows];
@@ -124,8 +124,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
 #pragma unroll
       for (int j = 0; j < kOutTiles; ++j)
         *reinterpret_cast<Pack<T, 2>*>(results + (r * 16 + h * 8 + g) * kStride + 8 * j + 2 * t) = {
-            {Narrow<T>::from(out[r][j][2 * h] * forward.scale),
-             Narrow<T>::from(out[r][j][2 * h + 1] * forward.scale)}};
+            {Narrow<T>::from(out[r][j][2 * h]), Narrow<T>::from(out[r][j][2 * h + 1])}};
     }
   }
   store_tile<T, kColumns, 16 * kRows>(results, rows_of<T>(args.gq, batch, head) + own * args.gq.row,

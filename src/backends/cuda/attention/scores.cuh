@@ -71,7 +71,8 @@ class ScoreRules {
       : args_(args),
         bias_(batch * args.bias.batch + head * args.bias.head),
         mask_(batch * args.mask.batch + head * args.mask.head),
-        element_((int64_t(batch) * args.heads + head) * args.queries * args.keys) {}
+        element_((int64_t(batch) * args.heads + head) * args.queries * args.keys),
+        blocks_(args.random) {}
 
   // The score, from scale * q k^T. -inf where the mask forbids the key. `slope`: the derivative.
   __device__ float score(float x, int query, int key, float* slope) const {
@@ -96,24 +97,25 @@ class ScoreRules {
   // What dropout makes of 1.
   __device__ float factor(int query, int key) const {
     const uint64_t element = uint64_t(element_ + int64_t(query) * args_.keys + key);
-    const philox::Block block = Blocks(args_.random)[int64_t(element / 4)];
+    const philox::Block block = blocks_[int64_t(element / 4)];
     const unsigned k = unsigned(element % 4);
     const unsigned word = k == 0   ? block.word[0]
                           : k == 1 ? block.word[1]
                           : k == 2 ? block.word[2]
                                    : block.word[3];
-    return philox::unit24(word) >= args_.dropout ? 1 / (1 - args_.dropout) : 0;
+    return philox::unit24(word) >= args_.dropout ? args_.kept : 0;
   }
 
  private:
   const AttentionArgs& args_;
   int64_t bias_, mask_, element_;
+  Blocks blocks_;
 };
 
-// -inf where a query does not attend to the key.
+// The value where a query does not attend to the key.
 template <int kRows, int kTiles>
-__device__ void remove_outside(float (&scores)[kRows][kTiles][4], const RangeReader& ranges,
-                               int own, int key) {
+__device__ void fill_outside(float (&numbers)[kRows][kTiles][4], float value,
+                             const RangeReader& ranges, int own, int key) {
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
@@ -125,7 +127,7 @@ __device__ void remove_outside(float (&scores)[kRows][kTiles][4], const RangeRea
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           const int at = key + 8 * j + 2 * t + i;
-          if (at < range.x || at >= range.y) scores[r][j][2 * h + i] = -kInfinity;
+          if (at < range.x || at >= range.y) numbers[r][j][2 * h + i] = value;
         }
       }
     }

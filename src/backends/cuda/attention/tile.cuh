@@ -20,10 +20,10 @@ __device__ void load_tile(T* to, const T* from, int64_t stride, int there, int c
   const int first = threadIdx.x / kChunks, column = threadIdx.x % kChunks * kChunk;
   const int rows = column < columns ? there - first : 0;
   const T* const source = from + first * stride + column;
-  T* const place = to + first * kTileStride<T, kColumns> + column;
+  T* const target = to + first * kTileStride<T, kColumns> + column;
 #pragma unroll
   for (int row = 0; row < kTileRows; row += kAtOnce)
-    copy_ahead_or_zero(place + row * kTileStride<T, kColumns>,
+    copy_ahead_or_zero(target + row * kTileStride<T, kColumns>,
                        row < rows ? source + row * stride : from, row < rows);
 }
 
@@ -45,6 +45,23 @@ __device__ inline uint32_t shared_address(const void* p) {
   return uint32_t(__cvta_generic_to_shared(p));
 }
 
+// Four matrices of 8 x 8 numbers of 16 bits, whose rows the lanes name; as they are, and each
+// transposed.
+__device__ inline void load_fragment(uint32_t (&x)[4], const void* row) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+               : "r"(shared_address(row)));
+#endif
+}
+__device__ inline void load_transposed(uint32_t (&x)[4], const void* row) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+               : "r"(shared_address(row)));
+#endif
+}
+
 // Fragments (PTX, "Matrix fragments for mma.m16n8k16" and ".m16n8k8"). A thread has rows g and
 // g + 8 and columns 2t and 2t + 1 of an accumulator of 16 x 8, where g = lane / 4 and t = lane % 4.
 template <class T>
@@ -58,9 +75,7 @@ struct Products {                   // of 16 bits
   static __device__ A load(const T* tile, int stride) {
     const int lane = threadIdx.x % 32;
     A a;
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(a.x[0]), "=r"(a.x[1]), "=r"(a.x[2]), "=r"(a.x[3])
-                 : "r"(shared_address(tile + lane % 16 * stride + lane / 16 * 8)));
+    load_fragment(a.x, tile + lane % 16 * stride + lane / 16 * 8);
     return a;
   }
   // Columns 16 * step and on of accumulators.
@@ -79,9 +94,7 @@ struct Products {                   // of 16 bits
 #pragma unroll
     for (int j = 0; j < kTiles; j += 2) {
       uint32_t b[4];
-      asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                   : "=r"(b[0]), "=r"(b[1]), "=r"(b[2]), "=r"(b[3])
-                   : "r"(shared_address(from + j * 8 * stride)));
+      load_fragment(b, from + j * 8 * stride);
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
         multiply(c[r][j], a[r], b[0], b[1]);
@@ -98,9 +111,7 @@ struct Products {                   // of 16 bits
 #pragma unroll
     for (int j = 0; j < kTiles; j += 2) {
       uint32_t b[4];
-      asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                   : "=r"(b[0]), "=r"(b[1]), "=r"(b[2]), "=r"(b[3])
-                   : "r"(shared_address(from + j * 8)));
+      load_transposed(b, from + j * 8);
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
         multiply(c[r][j], a[r], b[0], b[1]);
@@ -128,6 +139,8 @@ struct Products {                   // of 16 bits
           "%7}, {%8, %9}, {%0, %1, %2, %3};"
           : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
           : "r"(a.x[0]), "r"(a.x[1]), "r"(a.x[2]), "r"(a.x[3]), "r"(b0), "r"(b1));
+#else
+    __trap();
 #endif
   }
 };
@@ -174,9 +187,13 @@ struct Products<float> {
   }
 
  private:
-  // To tf32, half away from zero. The products take no more bits of the rest than tf32 has.
+  // The products take no more bits of the rest than tf32 has. Infinite numbers have NaN as rest.
   static __device__ uint32_t rounded(float x) {
-    return (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
+    uint32_t bits = 0;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+#endif
+    return bits;
   }
   static __device__ uint32_t rest(float x, uint32_t high) {
     return __float_as_uint(x - __uint_as_float(high));
@@ -196,6 +213,8 @@ struct Products<float> {
         "{%8, %9}, {%0, %1, %2, %3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#else
+    __trap();
 #endif
   }
   static __device__ void multiply(float (&c)[4], const A& a, float x0, float x1, bool precise) {
@@ -216,6 +235,17 @@ __device__ inline float largest_of_row(float x) {
 __device__ inline float sum_of_row(float x) {
   x += __shfl_xor_sync(0xffffffff, x, 1);
   return x + __shfl_xor_sync(0xffffffff, x, 2);
+}
+
+// NaN for NaN, unlike fminf.
+__device__ inline float at_most_zero(float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  float y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(x), "f"(0.f));
+  return y;
+#else
+  return x > 0 ? 0 : x;
+#endif
 }
 
 constexpr float kLog2E = 1.44269504088896341f;

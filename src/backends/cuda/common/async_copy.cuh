@@ -28,8 +28,8 @@ __device__ void copy_ahead(P* to, const P* from) {
 template <class T>
 __device__ void copy_ahead_or_zero(T* to, const T* from, bool is_there) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  const unsigned place = unsigned(__cvta_generic_to_shared(to));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(from),
+  const unsigned target = unsigned(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(from),
                "r"(is_there ? 16 : 0)
                : "memory");
 #else

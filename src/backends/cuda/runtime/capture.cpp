@@ -122,19 +122,21 @@ bool synchronize_unless_captured(int index) noexcept {
 bool record_unless_captured(int index, cudaEvent_t event) noexcept {
   static const auto record_all =
       reinterpret_cast<decltype(&cuCtxRecordEvent)>(driver_function("cuCtxRecordEvent", 12050));
-  const std::lock_guard lock(waiting_mutex(index));
-  if (is_captured(index)) return false;
-  UseDevice use(index);
-  // A driver without that function is waited for, and an event that was never recorded is done.
-  if (!record_all) {
-    if (cudaDeviceSynchronize() != cudaSuccess) cudaGetLastError();
-    return true;
-  }
-  const auto get_context =
+  static const auto get_context =
       reinterpret_cast<decltype(&cuCtxGetCurrent)>(driver_function("cuCtxGetCurrent", 4000));
+  // Who holds it waits for the GPU, which may take long.
+  const std::unique_lock<std::timed_mutex> lock(waiting_mutex(index), std::try_to_lock);
+  if (!lock || is_captured(index)) return false;
+  UseDevice use(index);
+  if (!record_all || !get_context) {  // a driver older than the function
+    if (cudaDeviceSynchronize() == cudaSuccess && cudaEventRecord(event, nullptr) == cudaSuccess)
+      return true;
+    cudaGetLastError();
+    return false;
+  }
   CUcontext context = nullptr;
-  if (get_context && get_context(&context) == CUDA_SUCCESS) record_all(context, event);
-  return true;
+  return get_context(&context) == CUDA_SUCCESS && context != nullptr &&
+         record_all(context, event) == CUDA_SUCCESS;
 }
 bool is_captured(cudaStream_t stream) noexcept {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;

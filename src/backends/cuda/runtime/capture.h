@@ -38,8 +38,9 @@ bool is_captured(int index);
 // Waits for all work of the GPU, unless any thread captures a graph on it, which that would break:
 // false. Captures that begin meanwhile are not broken either. For threads that capture nothing.
 bool synchronize_unless_captured(int index) noexcept;
-// Records all work that the GPU has in the event, unless any thread captures a graph on it, which
-// that would break: false.
+// Records all work that the GPU has in the event. False where that is not possible now: any thread
+// captures a graph on it, which that would break, or waits for the GPU. A capture of another
+// library is not known here, and CUDA ends it.
 bool record_unless_captured(int index, cudaEvent_t event) noexcept;
 // Whether any thread captures the stream.
 bool is_captured(cudaStream_t stream) noexcept;
