@@ -163,7 +163,8 @@ def drawing(ours, theirs):
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("text", nargs="+")
     parser.add_argument("--size", choices=SIZES, default="nano")
