@@ -59,6 +59,9 @@ CLI::Validator whole_number() {
 CLI::Validator number_above_0() {
   return number_that([](double x) { return x > 0; }, "a number above 0");
 }
+CLI::Validator amount() {
+  return number_that([](double x) { return x >= 0; }, "a number of at least 0");
+}
 CLI::Validator share() {
   return number_that([](double x) { return x >= 0 && x < 1; }, "a number from 0 to below 1");
 }
@@ -103,6 +106,10 @@ Option CommandLine::add_text(const std::string& names, std::string& value,
                              const std::string& meaning) {
   return with_default(app_->add_option(names, value, meaning));
 }
+Option CommandLine::add_texts(const std::string& names, std::vector<std::string>& values,
+                              const std::string& meaning) {
+  return Option(app_->add_option(names, values, meaning));
+}
 Option CommandLine::add_flag(const std::string& names, bool& value, const std::string& meaning) {
   return Option(app_->add_flag(names, value, meaning));
 }
@@ -122,6 +129,10 @@ Option CommandLine::add_whole(const std::string& names, uint64_t& value,
 Option CommandLine::add_number(const std::string& names, double& value,
                                const std::string& meaning) {
   return with_default(app_->add_option(names, value, meaning)->check(number_above_0()), value > 0);
+}
+Option CommandLine::add_amount(const std::string& names, double& value,
+                               const std::string& meaning) {
+  return with_default(app_->add_option(names, value, meaning)->check(amount()));
 }
 Option CommandLine::add_share(const std::string& names, double& value, const std::string& meaning) {
   return with_default(app_->add_option(names, value, meaning)->check(share()));

@@ -40,6 +40,9 @@ class CommandLine {
   ~CommandLine();
 
   Option add_text(const std::string& names, std::string& value, const std::string& meaning);
+  // Takes any number of texts, up to the next option.
+  Option add_texts(const std::string& names, std::vector<std::string>& values,
+                   const std::string& meaning);
   Option add_flag(const std::string& names, bool& value, const std::string& meaning);
   // Takes a whole number above 0.
   Option add_count(const std::string& names, int64_t& value, const std::string& meaning);
@@ -48,6 +51,8 @@ class CommandLine {
   Option add_whole(const std::string& names, uint64_t& value, const std::string& meaning);
   // A number above 0.
   Option add_number(const std::string& names, double& value, const std::string& meaning);
+  // A number of at least 0.
+  Option add_amount(const std::string& names, double& value, const std::string& meaning);
   // A number of at least 0, below 1.
   Option add_share(const std::string& names, double& value, const std::string& meaning);
 

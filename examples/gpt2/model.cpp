@@ -1,0 +1,94 @@
+#include "model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "catena/array/creation.h"
+#include "catena/array/io.h"
+#include "catena/array/math.h"
+#include "catena/functions/array/reshape.h"
+#include "catena/functions/math.h"
+
+namespace gpt2 {
+namespace {
+
+struct Named {
+  const char* name;
+  int64_t layers, width;
+};
+// The last four are those of the paper.
+constexpr Named kSizes[] = {{"nano", 2, 128},     {"tiny", 4, 256},    {"small", 12, 768},
+                            {"medium", 24, 1024}, {"large", 36, 1280}, {"xl", 48, 1600}};
+
+const catena::initializers::Normal kStart(0.02);
+
+F::TransformerEncoderLayer layer_of(const Sizes& sizes) {
+  F::TransformerEncoderLayer layer(sizes.width, sizes.heads(),
+                                   {.inner = 4 * sizes.width,
+                                    .dropout = sizes.dropout,
+                                    .activation = F::TransformerActivation::kGeluTanh,
+                                    .pre_norm = true,
+                                    .initialW = kStart,
+                                    .dtype = sizes.dtype});
+  const double factor = 1 / std::sqrt(2 * static_cast<double>(sizes.layers));
+  for (F::Linear* last : {&layer.self_attn.out_proj, &layer.linear2})
+    last->W.copy_from(last->W.data() * factor);
+  return layer;
+}
+
+}  // namespace
+
+Sizes sizes_by_name(const std::string& name) {
+  for (const Named& one : kSizes)
+    if (name == one.name) return {.layers = one.layers, .width = one.width};
+  catena::fail<catena::ValueError>("there is no GPT-2 of size '", name, "'");
+}
+
+std::vector<std::string> names_of_sizes() {
+  std::vector<std::string> names;
+  for (const Named& one : kSizes) names.push_back(one.name);
+  return names;
+}
+
+Sizes sizes_in(const std::string& file) {
+  CATENA_CHECK(IoError, std::filesystem::exists(file), "there is no model '", file,
+               "'; train one first, or name the folder of one with --out");
+  const catena::NpzFile arrays(file);
+  Sizes sizes;
+  sizes.layers = 0;
+  while (arrays.contains("layers/" + std::to_string(sizes.layers) + "/linear1/W")) ++sizes.layers;
+  CATENA_CHECK(IoError,
+               sizes.layers > 0 && arrays.contains("tokens/W") && arrays.contains("places/W"), "'",
+               file, "' is not a model of train_gpt2");
+  const Array tokens = arrays["tokens/W"];
+  sizes.vocabulary = tokens.shape()[0];
+  sizes.width = tokens.shape()[1];
+  sizes.positions = arrays["places/W"].shape()[0];
+  sizes.dtype = tokens.dtype();
+  return sizes;
+}
+
+Gpt2::Gpt2(const Sizes& sizes)
+    : tokens(sizes.vocabulary, sizes.width, {.initialW = kStart, .dtype = sizes.dtype}),
+      places(sizes.positions, sizes.width, {.initialW = kStart, .dtype = sizes.dtype}),
+      norm(sizes.width, {.dtype = sizes.dtype}),
+      dropout_(sizes.dropout) {
+  for (int64_t i = 0; i < sizes.layers; ++i) layers.push_back(layer_of(sizes));
+}
+
+Variable Gpt2::states(const Array& ids) const {
+  const int64_t length = ids.shape()[1];
+  CATENA_CHECK(ValueError, length <= positions(), "the model has ", positions(),
+               " positions, got texts of ", length, " tokens");
+  Variable h = tokens(ids) + places(catena::arange(length));
+  h = F::dropout(h, dropout_, training());
+  for (const F::TransformerEncoderLayer& layer : layers) h = layer(h, {.causal = true});
+  return norm(h);
+}
+
+Variable Gpt2::scores(const Variable& states) const {
+  return F::linear(F::reshape(states, {-1, tokens.out_size()}), tokens.W);
+}
+
+}  // namespace gpt2
