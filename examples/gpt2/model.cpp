@@ -7,7 +7,6 @@
 #include "catena/array/creation.h"
 #include "catena/array/io.h"
 #include "catena/array/math.h"
-#include "catena/functions/array/reshape.h"
 #include "catena/functions/math.h"
 
 namespace gpt2 {
@@ -85,10 +84,6 @@ Variable Gpt2::states(const Array& ids) const {
   h = F::dropout(h, dropout_, training());
   for (const F::TransformerEncoderLayer& layer : layers) h = layer(h, {.causal = true});
   return norm(h);
-}
-
-Variable Gpt2::scores(const Variable& states) const {
-  return F::linear(F::reshape(states, {-1, tokens.out_size()}), tokens.W);
 }
 
 }  // namespace gpt2

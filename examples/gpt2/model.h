@@ -8,6 +8,7 @@
 
 #include "catena/functions/attention/transformer.h"
 #include "catena/functions/connection/embed_id.h"
+#include "catena/functions/connection/linear.h"
 #include "catena/functions/noise/dropout.h"
 #include "catena/functions/normalization/layer_normalization.h"
 
@@ -46,10 +47,9 @@ class Gpt2 : public catena::FunctionSet {
   // ids: (batch, n), integers, with n of at most positions(). What is known behind each of them,
   // (batch, n, width). ValueError for more.
   Variable states(const Array& ids) const;
-  // Scores of the next token behind each, (batch * n, vocabulary).
-  Variable operator()(const Array& ids) const { return scores(states(ids)); }
-  // The scores of states: one row for each.
-  Variable scores(const Variable& states) const;
+  // Scores of the next token by states of (..., width): (..., vocabulary). The loss of all needs
+  // none of them in memory (linear_cross_entropy).
+  Variable scores(const Variable& states) const { return F::linear(states, tokens.W); }
 
   int64_t positions() const { return places.in_size(); }
   int64_t vocabulary() const { return tokens.in_size(); }

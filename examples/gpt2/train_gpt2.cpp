@@ -11,8 +11,7 @@
 #include "catena/core/dtype.h"
 #include "catena/core/memory.h"
 #include "catena/core/printable.h"
-#include "catena/functions/array/cast.h"
-#include "catena/functions/loss/softmax_cross_entropy.h"
+#include "catena/functions/loss/linear_cross_entropy.h"
 #include "catena/optimizers/adamw.h"
 #include "catena/optimizers/hooks.h"
 #include "catena/parallel/multi_node_optimizer.h"
@@ -96,10 +95,8 @@ std::unique_ptr<tr::Updater> updater_of(const Options& o, ds::BatchIterator& bat
 // The mean cross entropy of the tokens that follow those of each window.
 Variable loss_of(const Gpt2& model, const Array& windows) {
   const Array ids = windows(Slice(), Slice(0, -1)), next = windows(Slice(), Slice(1, catena::none));
-  const Variable scores = F::cast(model(ids), catena::dtype::float32);
-  F::SoftmaxCrossEntropyOptions options;
-  options.gradient_in_place = true;
-  return F::softmax_cross_entropy(scores, next.astype(catena::dtype::int32).reshape({-1}), options);
+  return F::linear_cross_entropy(model.states(ids), model.tokens.W,
+                                 next.astype(catena::dtype::int32));
 }
 
 tr::Score score_of(const Gpt2& model, bool autocast) {
