@@ -203,6 +203,29 @@ TEST(Gpt2Example, GoesOnAsIfItHadNotEnded) {
   expect_contains(again.err, {"--overwrite"});
 }
 
+TEST(Gpt2Example, CtrlCSaves) {
+  const AlphabetText text;
+  const TempFolder out;
+  const auto words = [&](const Words& more) {
+    return with(train_alphabet(text, out / "out", more), {"--report=1", "--valid-batches=1"});
+  };
+  const Finished result = run(words({"--iterations=1000000", "--decay-iterations=100"}),
+                              {.signal = SIGINT, .once = out / "out/log.json"});
+  EXPECT_EQ(result.status, 0) << result.all();
+  expect_contains(result.out, {"stopped by Ctrl-C after update ", "go on with --resume"});
+  const Finished rest = run(words({"--iterations=1", "--resume"}));
+  EXPECT_GT(validation_loss(rest), 0);
+  expect_contains(rest.out, {"nothing is left to do"});
+}
+
+// Those of the other programs, but for epochs.
+TEST(Gpt2Example, HasTheOptionsOfAllPrograms) {
+  expect_contains(
+      run({program("train_gpt2"), "--help"}).out,
+      {"-d,--device ", "-g,--gpu ", "-i,--iterations ", "-b,--batchsize ", "--seed ", "-o,--out ",
+       "--resume", "--overwrite", "--report ", "--async-checkpoints", "--graph"});
+}
+
 TEST(Gpt2Example, TrainsIn16Bits) {
   const AlphabetText text;
   const TempFolder out;
