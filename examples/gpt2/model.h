@@ -47,8 +47,10 @@ class Gpt2 : public catena::FunctionSet {
   // ids: (batch, n), integers, with n of at most positions(). What is known behind each of them,
   // (batch, n, width). ValueError for more.
   Variable states(const Array& ids) const;
-  // Scores of the next token by states of (..., width): (..., vocabulary). The loss of all needs
-  // none of them in memory (linear_cross_entropy).
+  // Scores of the next token behind each, (batch, n, vocabulary).
+  Variable operator()(const Array& ids) const { return scores(states(ids)); }
+  // Those of states of (..., width): (..., vocabulary). A loss needs none of them in memory
+  // (linear_cross_entropy).
   Variable scores(const Variable& states) const { return F::linear(states, tokens.W); }
 
   int64_t positions() const { return places.in_size(); }

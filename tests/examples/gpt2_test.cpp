@@ -107,8 +107,8 @@ TEST(Gpt2Example, ReadsBytesAndTokenNumbers) {
 // Scores behind a token do not depend on the tokens that follow it, and begin alike.
 TEST(Gpt2Example, LooksBackOnly) {
   const gpt2::Gpt2 model = small_model();
-  const Array a = model(array({{1, 2, 3, 4, 5, 6}})).data(),
-              b = model(array({{1, 2, 3, 9, 8, 7}})).data();
+  const Array a = model(array({{1, 2, 3, 4, 5, 6}})).data()(0),
+              b = model(array({{1, 2, 3, 9, 8, 7}})).data()(0);
   EXPECT_EQ(a.shape(), (Shape{6, 10}));
   EXPECT_EQ(testing::difference(a(Slice(0, 3)), b(Slice(0, 3)), 1e-6, 1e-6), "");
   EXPECT_NE(testing::difference(a(Slice(3, 6)), b(Slice(3, 6)), 1e-6, 1e-6), "");
@@ -143,7 +143,7 @@ TEST(Gpt2Example, Samples) {
   EXPECT_EQ(drawn(1, {}), drawn(1, {}));
   EXPECT_NE(drawn(1, {}), drawn(2, {}));
   // As often as the model says, of the two likeliest.
-  const Array scores = model(array({{3}})).data()(0).astype(dtype::float64);
+  const Array scores = model(array({{3}})).data()(0)(0).astype(dtype::float64);
   const auto order = argsort(scores).to_vector<int64_t>();
   const int64_t first = order[9], second = order[8];
   const double odds = std::exp((scores(second) - scores(first)).item<double>() / 2);
@@ -201,6 +201,29 @@ TEST(Gpt2Example, GoesOnAsIfItHadNotEnded) {
   const Finished again = run(train_alphabet(text, out / "parts", whole));
   EXPECT_EQ(again.status, 1);
   expect_contains(again.err, {"--overwrite"});
+}
+
+TEST(Gpt2Example, CtrlCSaves) {
+  const AlphabetText text;
+  const TempFolder out;
+  const auto words = [&](const Words& more) {
+    return with(train_alphabet(text, out / "out", more), {"--report=1", "--valid-batches=1"});
+  };
+  const Finished result = run(words({"--iterations=1000000", "--decay-iterations=100"}),
+                              {.signal = SIGINT, .once = out / "out/log.json"});
+  EXPECT_EQ(result.status, 0) << result.all();
+  expect_contains(result.out, {"stopped by Ctrl-C after update ", "go on with --resume"});
+  const Finished rest = run(words({"--iterations=1", "--resume"}));
+  EXPECT_GT(validation_loss(rest), 0);
+  expect_contains(rest.out, {"nothing is left to do"});
+}
+
+// Those of the other programs, but for epochs.
+TEST(Gpt2Example, HasTheOptionsOfAllPrograms) {
+  expect_contains(
+      run({program("train_gpt2"), "--help"}).out,
+      {"-d,--device ", "-g,--gpu ", "-i,--iterations ", "-b,--batchsize ", "--seed ", "-o,--out ",
+       "--resume", "--overwrite", "--report ", "--async-checkpoints", "--graph"});
 }
 
 TEST(Gpt2Example, TrainsIn16Bits) {
