@@ -287,7 +287,8 @@ TEST(CaffeFunctionOnGpu, IsMovedAndCaptured) {
   f.to_gpu(0);
   EXPECT_EQ(f.device(), cuda_device(0));
   const Variable on_gpu(x.to(cuda_device(0)), Volatile::on);
-  Array y;
+  // Kernels are loaded by the first call.
+  Array y = f({{"data", on_gpu}}, {"fc"}, {}, false)[0].data();
   cuda::Graph graph = cuda::Graph::capture(cuda_device(0), [&] {
     y = f({{"data", on_gpu}}, {"fc"}, {}, false)[0].data();
   });
