@@ -38,13 +38,13 @@ struct AttentionOptions {
 };
 
 // softmax(scale * q k^T + ...) v (Vaswani et al. 2017), without scores in memory, but on GPUs for
-// float64, heads of more than 256 columns, gradients of a bias and GPUs before 8.0. q (batch, heads,
-// queries, depth), k (batch, groups, keys, depth), v (batch, groups, keys, width), of one floating
-// dtype and on one device, with any strides: slices of a projection and views with heads behind
-// positions are not copied. heads is a multiple of groups, and consecutive heads / groups of them
-// attend to the keys of one group (Ainslie et al. 2023). Result (batch, heads, queries, width), with
-// the axes in the order in memory that q has. 16-bit floats are computed in float32; on GPUs weights
-// and gradients of scores are rounded to 16 bits before the second products.
+// float64, heads of more than 256 columns, gradients of a bias and GPUs before 8.0. q (batch,
+// heads, queries, depth), k (batch, groups, keys, depth), v (batch, groups, keys, width), of one
+// floating dtype and on one device, with any strides: slices of a projection and views with heads
+// behind positions are not copied. heads is a multiple of groups, and consecutive heads / groups of
+// them attend to the keys of one group (Ainslie et al. 2023). Result (batch, heads, queries,
+// width), with the axes in the order in memory that q has. 16-bit floats are computed in float32;
+// on GPUs weights and gradients of scores are rounded to 16 bits before the second products.
 //
 // A query that may attend to no key gets 0, and gives gradients of 0. Gradients of any order; those
 // of higher order have scores in memory. Equal calls give equal bits.
