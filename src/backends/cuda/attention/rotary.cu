@@ -56,8 +56,8 @@ __device__ void turn(T& first, T& second, Compute<T> cos, Compute<T> sin) {
 template <class T, int N>
 __global__ void __launch_bounds__(kThreads)
     rotary_kernel(const __grid_constant__ RotaryArgs args, int split) {
-  using C = Compute<T>;
   wait_for_previous_kernel();
+  using C = Compute<T>;
   __shared__ double frequencies[kMostRotaryPairs];
   for (int j = threadIdx.x; j < args.pairs; j += kThreads) frequencies[j] = args.frequencies[j];
   __syncthreads();
