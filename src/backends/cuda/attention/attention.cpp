@@ -165,8 +165,7 @@ class Operands {
     args.mask = operand_of(call_.mask);
     args.bias = operand_of(call_.bias);
     args.ranges = tables_.ranges();
-    args.random = {call_.bits.seed, call_.bits.offset,
-                   call_.bits.base ? call_.bits.base->data<uint64_t>() : nullptr};
+    args.random = source_of(call_.bits);
     const Shape& q = call_.q->shape();
     args.batch = int(q[0]);
     args.heads = int(q[1]);

@@ -1,7 +1,6 @@
 // Parts of attention that are not products: the keys of each query, the sums of rows in backward,
 // and the choice of an instance.
 #include <algorithm>
-#include <atomic>
 
 #include "backends/cuda/attention/gradient.cuh"
 #include "backends/cuda/attention/instances.cuh"
@@ -169,23 +168,7 @@ size_t attention_shared_memory(Float type, int columns, bool with_gradient) {
   return bytes;
 }
 
-bool attention_has_products(int device) {
-  enum : char { kUnknown, kNo, kYes };
-  static std::atomic<char> answers[16];
-  if (device >= 16) return false;
-  char answer = answers[device].load(std::memory_order_relaxed);
-  if (answer == kUnknown) {
-    const RelaxedMode relaxed;  // the query may load the kernel
-    cudaFuncAttributes of_kernel{};
-    if (cudaFuncGetAttributes(&of_kernel, ranges_kernel) != cudaSuccess) {
-      cudaGetLastError();
-      return false;
-    }
-    answer = of_kernel.ptxVersion >= 80 ? kYes : kNo;
-    answers[device].store(answer, std::memory_order_relaxed);
-  }
-  return answer == kYes;
-}
+bool attention_has_products(int device) { return is_code_for<ranges_kernel, 80>(device); }
 
 void launch_attention(Float type, const AttentionArgs& args, const Launch& launch) {
   choose_instance(type, columns_of(args), [&](auto element, auto columns) {

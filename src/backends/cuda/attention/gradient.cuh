@@ -26,8 +26,7 @@ __device__ RowNorms norms_of(const AttentionGradArgs& args, int batch, int head,
 
 // From a product of q and k and one of gout and v: the weight as the product with v takes it, and
 // the gradient of the product of q and k: scaled before 16 bits hold it. A weight is at most 1:
-// products of another order may exceed the
-// largest score by a rounding.
+// products of another order may exceed the largest score by a rounding.
 struct WeightAndGradient {
   float weight, gradient;
 };

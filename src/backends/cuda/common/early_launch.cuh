@@ -22,10 +22,11 @@ __device__ inline void wait_for_previous_kernel() {
 #endif
 }
 
-// Whether the code of the kernel that the device loaded has the wait: on any device it may be code
-// for an older one. The answer is kept for each of the first devices; on others no kernel is early.
-template <auto kKernel>
-bool can_wait(int device) {
+// Whether the code of the kernel that the device loaded is for GPUs of this compute capability (90:
+// 9.0) or newer: on any device it may be code for an older one. The device is current. The answer
+// is kept for each of the first devices; on others it is no.
+template <auto kKernel, int kCapability>
+bool is_code_for(int device) {
   enum : char { kUnknown, kNo, kYes };
   static std::atomic<char> answers[16];
   if (device >= 16) return false;
@@ -37,7 +38,7 @@ bool can_wait(int device) {
       cudaGetLastError();  // the launch will say what is wrong
       return false;
     }
-    answer = of_kernel.ptxVersion >= 90 ? kYes : kNo;
+    answer = of_kernel.ptxVersion >= kCapability ? kYes : kNo;
     answers[device].store(answer, std::memory_order_relaxed);
   }
   return answer == kYes;
@@ -55,7 +56,7 @@ void launch_sized(dim3 grid, dim3 block, size_t bytes, const Launch& launch, con
   config.dynamicSmemBytes = bytes;
   config.stream = launch.stream;
   config.attrs = &early;
-  config.numAttrs = launch.early && can_wait<kKernel>(launch.device) ? 1 : 0;
+  config.numAttrs = launch.early && is_code_for<kKernel, 90>(launch.device) ? 1 : 0;
   cudaLaunchKernelEx(&config, kKernel, args...);  // check_launch() reports its error
 }
 

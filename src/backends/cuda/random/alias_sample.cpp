@@ -10,7 +10,7 @@ namespace {
 void alias_sample(const AliasSampleCall& call) {
   const auto& [bits, threshold, values, output] = call;
   AliasSampleArgs args{};
-  args.source = {bits.seed, bits.offset, bits.base ? bits.base->data<uint64_t>() : nullptr};
+  args.source = source_of(bits);
   args.threshold = threshold.data<float>();
   args.values = values.data<int32_t>();
   args.slots = static_cast<uint64_t>(threshold.size());

@@ -6,11 +6,12 @@
 #include "catena/kernels/random.h"
 
 namespace catena::gpu {
-namespace {
 
 RandomSource source_of(const RandomBits& bits) {
   return {bits.seed, bits.offset, bits.base ? bits.base->data<uint64_t>() : nullptr};
 }
+
+namespace {
 
 void random(const RandomCall& call) {
   const Array& out = *call.output;

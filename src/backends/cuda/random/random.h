@@ -3,6 +3,10 @@
 
 #include "backends/cuda/runtime/launch.h"
 
+namespace catena {
+struct RandomBits;
+}  // namespace catena
+
 namespace catena::gpu {
 
 // Blocks from `offset` on under `seed`; with `base` from offset + base[1] on under base[0].
@@ -10,6 +14,8 @@ struct RandomSource {
   uint64_t seed, offset;
   const uint64_t* base;  // device memory, or null
 };
+// That of a call.
+RandomSource source_of(const RandomBits& bits);
 
 struct RandomArgs {
   RandomSource source;
