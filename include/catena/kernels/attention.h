@@ -38,10 +38,11 @@ struct AttentionRules {
 // dropout of [0, 1): element e of P, counted in C order over (batch, heads, queries, keys), is kept
 // and divided by 1 - dropout where the DropoutCall of these bits keeps element e. out (batch,
 // heads, queries, width): q's dtype, any strides without overlap. norms: contiguous (2, batch,
-// heads, queries) of compute type, the largest score of the keys of a query, and the logarithm of
-// the sum of exp(score - largest): as one number they would lose digits where scores are large.
-// -inf and 0 where there are no keys. Computes in the compute type, but P and the gradients of
-// q k^T may be rounded to 16 bits for the products with v, q and k.
+// heads, queries) of compute type, two numbers whose sum is the logarithm of the sum of exp(score):
+// the largest score of the keys of a query and the rest, as one number would lose digits where
+// scores are large; for 16-bit q also the whole logarithm and 0. -inf and 0 where there are no keys.
+// Computes in the compute type, but P and the gradients of q k^T may be rounded to 16 bits for the
+// products with v, q and k.
 struct AttentionCall {
   const Array* q;
   const Array* k;

@@ -5,7 +5,7 @@
 
 #include "backends/common/family.h"
 #include "backends/cuda/companion.h"
-#include "backends/cudnn/plan.h"
+#include "backends/cudnn/convolution_plan.h"
 #include "catena/array/array.h"
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
@@ -117,9 +117,8 @@ bool forward(const ConvolutionCall& c) {
   if (!plan) plan = usable_plan(p, handle);
   if (!plan) return false;
   const Array w = weights_for(p, *c.W);
-  if (!run_plan(*plan, {c.x->raw_data(), w.raw_data(), fused_bias, c.y->raw_data()}, device,
-                handle))
-    return false;
+  const Pointers pointers{c.x->raw_data(), w.raw_data(), fused_bias, c.y->raw_data()};
+  if (!run_plan(*plan, ConvolutionBindings(pointers), device, handle)) return false;
   if (c.b != nullptr && fused_bias == nullptr)
     add(*c.y, c.b->reshape({1, p.filters, 1, 1}), Out(*c.y));
   return true;
@@ -130,7 +129,8 @@ bool forward(const ConvolutionCall& c) {
 bool run_gradient(Problem& p, const Array& result, Pointers pointers, void* Pointers::*target,
                   int64_t Problem::*alignment, Handle& handle) {
   const Device device = result.device();
-  if (const auto plan = usable_plan(p, handle)) return run_plan(*plan, pointers, device, handle);
+  if (const auto plan = usable_plan(p, handle))
+    return run_plan(*plan, ConvolutionBindings(pointers), device, handle);
   if (!p.accumulate) return false;
   p.accumulate = false;
   p.*alignment = 32;
@@ -138,7 +138,7 @@ bool run_gradient(Problem& p, const Array& result, Pointers pointers, void* Poin
   if (!plan) return false;
   const Array scratch = empty_like(result);
   pointers.*target = scratch.raw_data();
-  if (!run_plan(*plan, pointers, device, handle)) return false;
+  if (!run_plan(*plan, ConvolutionBindings(pointers), device, handle)) return false;
   add(result, scratch, Out(result));
   return true;
 }
@@ -175,8 +175,8 @@ bool grad_w(const ConvolutionGradWCall& c) {
   const auto plan = usable_plan(p, handle);
   if (!plan) return false;
   const Array moved = uninitialized_weights(*c.gW);
-  if (!run_plan(*plan, {pointers.x, moved.raw_data(), nullptr, pointers.y}, device, handle))
-    return false;
+  const Pointers to_moved{pointers.x, moved.raw_data(), nullptr, pointers.y};
+  if (!run_plan(*plan, ConvolutionBindings(to_moved), device, handle)) return false;
   if (c.accumulate)
     add(*c.gW, moved, Out(*c.gW));
   else

@@ -29,7 +29,29 @@ constexpr KnownBug<Problem> kBugs[] = {
      &loses_digits},
 };
 
+constexpr int64_t kKeyTile = 128;
+
+// Causal queries never attend to what is behind the last key.
+bool has_tail(const AttentionProblem& p) {
+  return p.gradient && !p.shape.causal && p.shape.keys % kKeyTile != 0;
+}
+
+bool is_one_row(const AttentionProblem& p) { return p.shape.queries == 1 || p.shape.keys == 1; }
+
+constexpr KnownBug<AttentionProblem> kAttentionBugs[] = {
+    {"cuDNN before 9.26: gradients are NaN where a tile goes past the last key and all scores of a "
+     "query are below -88 (github.com/NVIDIA/cudnn-frontend/issues/628)",
+     &has_tail},
+    {"cuDNN before 9.27: gradients of one query are NaN where all its scores are below -88, and "
+     "one causal query of grouped heads is wrong (github.com/NVIDIA/cudnn-frontend/issues/1072)",
+     &is_one_row},
+};
+
 }  // namespace
+
+const KnownBug<AttentionProblem>* known_bug(const AttentionProblem& problem) {
+  return catena::known_bug(std::span<const KnownBug<AttentionProblem>>(kAttentionBugs), problem);
+}
 
 const KnownBug<Problem>* known_bug(const Problem& problem) {
   return catena::known_bug(std::span<const KnownBug<Problem>>(kBugs), problem);

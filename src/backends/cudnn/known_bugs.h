@@ -2,11 +2,13 @@
 #pragma once
 
 #include "backends/common/known_bug.h"
+#include "backends/cudnn/attention_plan.h"
 #include "backends/cudnn/problem.h"
 
 namespace catena::cudnn {
 
 // The first bug that the problem would meet, or null.
 const KnownBug<Problem>* known_bug(const Problem& problem);
+const KnownBug<AttentionProblem>* known_bug(const AttentionProblem& problem);
 
 }  // namespace catena::cudnn

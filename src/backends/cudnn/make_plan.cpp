@@ -7,8 +7,6 @@
 #include <vector>
 
 #include "backends/cudnn/fastest.h"
-#include "backends/cudnn/graph.h"
-#include "backends/cudnn/measure.h"
 #include "catena/core/error.h"
 #include "catena/core/log.h"
 
@@ -59,13 +57,13 @@ std::vector<Descriptor> make_several(cudnnBackendDescriptorType_t type, int64_t 
 // Whether the settings allow what the note says. Transforms of the image (weight gradients were off
 // by 3e-3 of the largest element) and arithmetic in fewer bits need a matmul_precision below
 // float32. Sums of 16-bit floats are made in float.
-bool allows(const Problem& p, cudnnBackendNumericalNote_t note) {
-  const bool relaxed = p.dtype == Dtype::kFloat32 && !p.is_exact();
+bool allows(const EngineRules& rules, cudnnBackendNumericalNote_t note) {
+  const bool relaxed = rules.dtype == Dtype::kFloat32 && !rules.exact;
   switch (note) {
-    case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC: return !p.deterministic;
+    case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC: return !rules.deterministic;
     case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION: return false;
     case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:  // rounds the factors of float32 products
-      return relaxed || p.dtype != Dtype::kFloat32;
+      return relaxed || rules.dtype != Dtype::kFloat32;
     case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
     case CUDNN_NUMERICAL_NOTE_FFT:
     case CUDNN_NUMERICAL_NOTE_WINOGRAD:
@@ -93,12 +91,12 @@ std::vector<Descriptor> candidates(const Graph& graph, cudnnBackendHeurMode_t mo
 }
 
 // Whether the engine of a configuration computes according to the settings.
-bool is_allowed(const Descriptor& configuration, const Problem& problem) {
+bool is_allowed(const Descriptor& configuration, const EngineRules& rules) {
   cudnnBackendNumericalNote_t room[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
   const auto notes = values_of<cudnnBackendNumericalNote_t>(
       engine_of(configuration), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, room);
   return std::all_of(notes.begin(), notes.end(),
-                     [&](cudnnBackendNumericalNote_t note) { return allows(problem, note); });
+                     [&](cudnnBackendNumericalNote_t note) { return allows(rules, note); });
 }
 
 // Whether it compiles its kernels when a plan is made.
@@ -169,18 +167,18 @@ constexpr int64_t kTunedCandidates = 12;
 constexpr size_t kMostMeasured = 8;
 
 // A plan that was finalized, if its scratch memory keeps to the limit; else an unusable one.
-Plan within_limit(Descriptor native, const Problem& p) {
+Plan within_limit(Descriptor native, const EngineRules& rules) {
   Plan plan;
   int64_t count = 0;
   CATENA_CUDNN_CHECK(cudnnBackendGetAttribute(native.native(),
                                               CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                               CUDNN_TYPE_INT64, 1, &count, &plan.workspace));
-  if (plan.workspace <= p.workspace_limit) plan.native = std::move(native);
+  if (plan.workspace <= rules.workspace_limit) plan.native = std::move(native);
   return plan;
 }
 
 // The plan of one candidate. It is unusable if it cannot be made here or needs too much memory.
-Plan try_candidate(const Descriptor& configuration, const Problem& p, cudnnHandle_t handle,
+Plan try_candidate(const Descriptor& configuration, const EngineRules& rules, cudnnHandle_t handle,
                    bool* lasting) {
   Descriptor native(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   native.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
@@ -188,7 +186,7 @@ Plan try_candidate(const Descriptor& configuration, const Problem& p, cudnnHandl
   // The heuristics name engines that this GPU, driver or shape may not support. Whatever the
   // reason, the next candidate is tried.
   const cudnnStatus_t status = cudnnBackendFinalize(native.native());
-  if (status == CUDNN_STATUS_SUCCESS) return within_limit(std::move(native), p);
+  if (status == CUDNN_STATUS_SUCCESS) return within_limit(std::move(native), rules);
   logging::debug("cuDNN: an engine is left out: ", cudnnGetErrorString(status));
   if (!is_lasting(status)) *lasting = false;
   return {};
@@ -209,13 +207,13 @@ std::string compiled_text(const Descriptor& plan) {
 }
 
 // The plan of such a text; unusable where cuDNN refuses it.
-Plan plan_of_compiled(const std::string& text, const Problem& p, cudnnHandle_t handle) {
+Plan plan_of_compiled(const std::string& text, const EngineRules& rules, cudnnHandle_t handle) {
   Descriptor native(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   native.set(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
              static_cast<int64_t>(text.size()), text.data());
   native.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
   const cudnnStatus_t status = cudnnBackendFinalize(native.native());
-  if (status == CUDNN_STATUS_SUCCESS) return within_limit(std::move(native), p);
+  if (status == CUDNN_STATUS_SUCCESS) return within_limit(std::move(native), rules);
   logging::debug("cuDNN: a plan from the cache is compiled again: ", cudnnGetErrorString(status));
   return {};
 }
@@ -232,10 +230,11 @@ std::optional<PlanEntry> entry_of(const Descriptor& configuration, const Plan& p
 }
 
 // The plan of a configuration that the settings allow; unusable where there is none.
-Plan try_allowed(const Descriptor& configuration, const Problem& p, cudnnHandle_t handle,
+Plan try_allowed(const Descriptor& configuration, const EngineRules& rules, cudnnHandle_t handle,
                  bool* lasting) {
   try {
-    if (is_allowed(configuration, p)) return try_candidate(configuration, p, handle, lasting);
+    if (is_allowed(configuration, rules))
+      return try_candidate(configuration, rules, handle, lasting);
   } catch (const NotSupported& refusal) {  // only this candidate is left out
     if (!refusal.lasting) *lasting = false;
   }
@@ -243,10 +242,10 @@ Plan try_allowed(const Descriptor& configuration, const Problem& p, cudnnHandle_
 }
 
 // The first usable of the configurations from `begin` on, into `made`.
-bool take_first(const std::vector<Descriptor>& configurations, size_t begin, const Problem& p,
-                cudnnHandle_t handle, bool* lasting, MadePlan& made) {
+bool take_first(const std::vector<Descriptor>& configurations, size_t begin,
+                const EngineRules& rules, cudnnHandle_t handle, bool* lasting, MadePlan& made) {
   for (size_t i = begin; i < configurations.size(); ++i) {
-    made.plan = try_allowed(configurations[i], p, handle, lasting);
+    made.plan = try_allowed(configurations[i], rules, handle, lasting);
     if (!made.plan.usable()) continue;
     if (*lasting) made.entry = entry_of(configurations[i], made.plan);
     return true;
@@ -256,11 +255,10 @@ bool take_first(const std::vector<Descriptor>& configurations, size_t begin, con
 
 // The index of the fastest plan; the first one where there is no memory for measurements. A choice
 // without all measurements must not last.
-size_t measured_fastest(const std::vector<Plan>& plans, const Problem& p, cudnnHandle_t handle,
-                        bool* lasting) {
+size_t measured_fastest(const std::vector<Plan>& plans, const PlanRequest& request, bool* lasting) {
   if (plans.size() == 1) return 0;
   try {
-    const std::vector<double> times = measure(plans, p, handle);
+    const std::vector<double> times = request.times(plans);
     const size_t best = fastest(times);
     for (const double time : times)
       if (std::isinf(time)) *lasting = false;
@@ -275,19 +273,19 @@ size_t measured_fastest(const std::vector<Plan>& plans, const Problem& p, cudnnH
 }
 
 // The fastest of the first usable configurations, into `made`.
-bool take_fastest(const std::vector<Descriptor>& configurations, const Problem& p,
+bool take_fastest(const std::vector<Descriptor>& configurations, const PlanRequest& request,
                   cudnnHandle_t handle, bool* lasting, MadePlan& made) {
   std::vector<Plan> plans;
   std::vector<const Descriptor*> origins;
   for (const Descriptor& configuration : configurations) {
     if (plans.size() == kMostMeasured) break;
-    Plan plan = try_allowed(configuration, p, handle, lasting);
+    Plan plan = try_allowed(configuration, request.rules, handle, lasting);
     if (!plan.usable()) continue;
     plans.push_back(std::move(plan));
     origins.push_back(&configuration);
   }
   if (plans.empty()) return false;
-  const size_t best = measured_fastest(plans, p, handle, lasting);
+  const size_t best = measured_fastest(plans, request, lasting);
   made.plan = std::move(plans[best]);
   if (*lasting) made.entry = entry_of(*origins[best], made.plan);
   return true;
@@ -295,13 +293,9 @@ bool take_fastest(const std::vector<Descriptor>& configurations, const Problem& 
 
 }  // namespace
 
-MadePlan choose_plan(const Problem& p, cudnnHandle_t handle) {
-  if (p.precision == Precision::kBf16)
-    logging::debug("cuDNN computes float32 convolutions in tf32, more exactly than bf16 allows");
+MadePlan choose_plan(const PlanRequest& request, cudnnHandle_t handle) {
   MadePlan made;
-  const bool measured = is_measured(p);
-  // A tuned problem that is met in a capture is left to a later process.
-  bool lasting = !p.tuned || measured;
+  bool lasting = request.lasting;
   const auto without_refusals = [&](auto&& attempt) {
     try {
       return attempt();
@@ -311,19 +305,20 @@ MadePlan choose_plan(const Problem& p, cudnnHandle_t handle) {
     }
   };
   const bool found = without_refusals([&] {
-    const Graph graph = make_graph(p, handle);
+    const Graph graph = request.graph(handle);
     const auto take = [&](cudnnBackendHeurMode_t mode, int64_t wanted, size_t begin) {
       return without_refusals([&] {
-        return take_first(candidates(graph, mode, wanted), begin, p, handle, &lasting, made);
+        return take_first(candidates(graph, mode, wanted), begin, request.rules, handle, &lasting,
+                          made);
       });
     };
     const auto tune = [&] {
       return without_refusals([&] {
-        return take_fastest(candidates(graph, CUDNN_HEUR_MODE_A, kTunedCandidates), p, handle,
+        return take_fastest(candidates(graph, CUDNN_HEUR_MODE_A, kTunedCandidates), request, handle,
                             &lasting, made);
       });
     };
-    return (measured && tune()) || take(CUDNN_HEUR_MODE_A, kFirstCandidates, 0) ||
+    return (request.times && tune()) || take(CUDNN_HEUR_MODE_A, kFirstCandidates, 0) ||
            take(CUDNN_HEUR_MODE_A, kMostCandidates, kFirstCandidates) ||
            take(CUDNN_HEUR_MODE_FALLBACK, kMostCandidates, 0);
   });
@@ -334,16 +329,17 @@ MadePlan choose_plan(const Problem& p, cudnnHandle_t handle) {
   return made;
 }
 
-std::optional<Plan> plan_of_entry(const PlanEntry& entry, const Problem& p, cudnnHandle_t handle) {
+std::optional<Plan> plan_of_entry(const PlanEntry& entry, const PlanRequest& request,
+                                  cudnnHandle_t handle) {
   if (!entry.choice) return Plan{};
   try {
-    const Graph graph = make_graph(p, handle);
+    const Graph graph = request.graph(handle);
     const Configuration configuration = configuration_of(graph, *entry.choice);
-    if (!is_allowed(configuration.whole, p)) return {};
+    if (!is_allowed(configuration.whole, request.rules)) return {};
     Plan plan;
-    if (!entry.compiled.empty()) plan = plan_of_compiled(entry.compiled, p, handle);
+    if (!entry.compiled.empty()) plan = plan_of_compiled(entry.compiled, request.rules, handle);
     bool lasting = true;
-    if (!plan.usable()) plan = try_candidate(configuration.whole, p, handle, &lasting);
+    if (!plan.usable()) plan = try_candidate(configuration.whole, request.rules, handle, &lasting);
     if (plan.usable()) return plan;
   } catch (const NotSupported&) {
   } catch (const DeviceError& error) {

@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "backends/cudnn/plan.h"
 #include "backends/cudnn/plan_entry.h"
+#include "backends/cudnn/plan_request.h"
 
 namespace catena::cudnn {
 
@@ -16,13 +16,12 @@ struct MadePlan {
   std::optional<PlanEntry> entry;
 };
 
-// Asks cuDNN's heuristics. Of a tuned problem the fastest of several plans is taken (measure.h),
-// unless the thread captures a graph. The caller holds the handle's lock. The GPU is the thread's
-// current device.
-MadePlan choose_plan(const Problem& problem, cudnnHandle_t handle);
+// Asks cuDNN's heuristics. The caller holds the handle's lock. The GPU is the thread's current
+// device.
+MadePlan choose_plan(const PlanRequest& request, cudnnHandle_t handle);
 
-// The plan of an entry. Nothing where cuDNN refuses it, or the settings forbid the engine.
-std::optional<Plan> plan_of_entry(const PlanEntry& entry, const Problem& problem,
+// The plan of an entry. Nothing where cuDNN refuses it, or the rules forbid the engine.
+std::optional<Plan> plan_of_entry(const PlanEntry& entry, const PlanRequest& request,
                                   cudnnHandle_t handle);
 
 }  // namespace catena::cudnn

@@ -95,9 +95,9 @@ class Runner {
   void run(const Plan& plan, int count) const {
     const StoragePtr workspace = gpu::scratch_memory(device_, static_cast<size_t>(plan.workspace));
     const cudaStream_t stream = gpu::companion_stream(device_);
+    const ConvolutionBindings bindings(operands_.pointers());
     for (int i = 0; i < count; ++i)
-      enqueue_plan(plan, operands_.pointers(), workspace ? workspace->data : nullptr, stream,
-                   handle_);
+      enqueue_plan(plan, bindings, workspace ? workspace->data : nullptr, stream, handle_);
   }
 
   Device device_;

@@ -4,8 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "backends/cudnn/plan.h"
-#include "backends/cudnn/problem.h"
+#include "backends/cudnn/convolution_plan.h"
 
 namespace catena::cudnn {
 

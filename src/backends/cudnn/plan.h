@@ -1,42 +1,54 @@
-// Plans: engines of cuDNN that were chosen for a problem, ready to run.
+// Plans in memory and on disk, and their runs.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <span>
 
-#include "backends/cudnn/descriptor.h"
+#include "backends/common/plan_cache.h"
 #include "backends/cudnn/handle.h"
-#include "backends/cudnn/problem.h"
+#include "backends/cudnn/plan_request.h"
 #include "catena/core/device.h"
 
 namespace catena::cudnn {
 
-struct Plan {
-  Descriptor native;  // empty: cuDNN has no engine that may be used
-  int64_t workspace = 0;
-  bool usable() const { return bool(native); }
+// The plans of one family of problems. The last thousands are kept.
+class Plans {
+ public:
+  // The plan of a problem; that of make() at its first use by any thread. What a captured step uses
+  // is never given back, as replays run its kernels.
+  std::shared_ptr<const Plan> get(const PlanKey& problem, const std::function<Plan()>& make);
+
+ private:
+  std::shared_ptr<const Plan> find_or_make(const PlanKey& problem,
+                                           const std::function<Plan()>& make);
+
+  static constexpr size_t kMost = 4096;
+  std::mutex mutex_;
+  PlanCache<const Plan> plans_{kMost};
 };
 
-// The addresses of a call.
-struct Pointers {
-  void* x;
-  void* w;
-  void* b;  // null unless the problem has a bias
-  void* y;
-};
+// The plan of a request: with the engine that an earlier process chose for the same problem
+// (CATENA_CACHE_DIR), else with a new choice, outside the graph that the thread may be capturing.
+// A request with times waits for the thread's current stream. The GPU is the thread's current
+// device.
+Plan stored_plan(const PlanText& problem, const PlanRequest& request, Device device,
+                 Handle& handle);
 
-// The plan of the problem. The first call of any thread makes it, or takes the engine that an
-// earlier process chose (CATENA_CACHE_DIR), outside the graph that the thread may be capturing. A
-// tuned problem's plan is measured then, which waits for the thread's current stream. The GPU is
-// the thread's current device. The last thousands of plans are kept.
-std::shared_ptr<const Plan> plan_of(const Problem& problem, Handle& handle);
+// A tensor of the graph in a call; of one that is passed by value, the address on the host.
+struct Binding {
+  int64_t id;
+  const void* address;
+};
 
 // Enqueues the plan on the stream, with `workspace` as its scratch memory. The caller holds the
 // handle's lock. Throws NotSupported, with nothing enqueued, if cuDNN refuses to run the plan.
-void enqueue_plan(const Plan& plan, const Pointers& pointers, void* workspace, cudaStream_t stream,
-                  cudnnHandle_t handle);
+void enqueue_plan(const Plan& plan, std::span<const Binding> bindings, void* workspace,
+                  cudaStream_t stream, cudnnHandle_t handle);
 
 // Enqueues the plan on the current stream of the device. Returns false, with nothing enqueued, if
 // there is no memory for its workspace.
-bool run_plan(const Plan& plan, const Pointers& pointers, Device device, Handle& handle);
+bool run_plan(const Plan& plan, std::span<const Binding> bindings, Device device, Handle& handle);
 
 }  // namespace catena::cudnn

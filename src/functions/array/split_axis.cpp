@@ -9,6 +9,26 @@
 namespace catena::functions {
 namespace {
 
+// The parts as one array without a copy, where they are side by side in one memory, as the gradient
+// of attention writes them; else undefined.
+Array joined_view(const Variables& parts, int axis) {
+  const Array& first = parts[0].data();
+  const auto* const begin = static_cast<const char*>(first.raw_data());
+  const auto along = static_cast<size_t>(axis);
+  Shape shape = first.shape();
+  shape[along] = 0;
+  for (const Variable& part : parts) {
+    const Array& a = part.data();
+    if (a.storage() != first.storage() || a.strides() != first.strides() ||
+        a.raw_data() != begin + shape[along] * first.strides()[along])
+      return {};
+    shape[along] += a.shape()[along];
+  }
+  return Array::from_storage(first.storage(),
+                             begin - static_cast<const char*>(first.storage()->data), shape,
+                             first.strides(), first.dtype());
+}
+
 class SplitNode final : public FunctionNode {
  public:
   SplitNode(int axis, std::vector<Shape> parts) : axis_(axis), parts_(std::move(parts)) {}
@@ -27,7 +47,8 @@ class SplitNode final : public FunctionNode {
       if (!grads[j].defined())
         grads[j] = Variable::constant(zeros(parts_[j], {input.dtype, input.device}));
     }
-    context.set_grad(0, concat(grads, axis_));
+    const Array joined = context.create_graph() ? Array() : joined_view(grads, axis_);
+    context.set_grad(0, joined.defined() ? Variable::constant(joined) : concat(grads, axis_));
   }
 
  private:

@@ -61,7 +61,53 @@ namespace {
 Array uninitialized_like(const Array& a) {
   return Array::uninitialized(a.shape(), a.dtype(), a.device(), a.order());
 }
-Array zeros_of(const Array& a) { return zeros_like(a); }
+
+struct HeadGradients {
+  Array q, k, v;
+};
+
+// Columns of the (batch, positions, columns) array of which q, k and v are slices, one behind the
+// other; 0 if they are not.
+int64_t columns_of_projection(const AttentionCall& call) {
+  const Array &q = *call.q, &k = *call.k, &v = *call.v;
+  const Shape& of_q = q.shape();
+  const int64_t positions = of_q[2], depth = of_q[3], groups = k.shape()[1];
+  const int64_t columns = (of_q[1] + 2 * groups) * depth, size = q.itemsize();
+  if (k.shape() != v.shape() || k.shape()[2] != positions || v.shape()[3] != depth) return 0;
+  const Strides strides{positions * columns * size, depth * size, columns * size, size};
+  const auto* next = static_cast<const char*>(q.raw_data());
+  for (const Array* a : {&q, &k, &v}) {
+    if (a->storage() != q.storage() || a->raw_data() != next) return 0;
+    for (size_t i = 0; i < 4; ++i)
+      if (a->shape()[i] > 1 && a->strides()[i] != strides[i]) return 0;
+    next += a->shape()[1] * depth * size;
+  }
+  return columns;
+}
+
+// Memory for the gradients: of slices of one projection in slices of one array, which is the
+// projection's gradient without a copy.
+HeadGradients make_gradients(const AttentionCall& call) {
+  const Array &q = *call.q, &k = *call.k, &v = *call.v;
+  if (call.out->size() == 0) return {zeros_like(q), zeros_like(k), zeros_like(v)};
+  const int64_t columns = columns_of_projection(call);
+  if (columns == 0) return {uninitialized_like(q), uninitialized_like(k), uninitialized_like(v)};
+  const int64_t batch = q.shape()[0], positions = q.shape()[2], depth = q.shape()[3];
+  const Array all =
+      Array::uninitialized({batch, positions, columns / depth, depth}, q.dtype(), q.device());
+  int64_t first = 0;
+  const auto next = [&](int64_t heads) {
+    const Slice own(first, first + heads);
+    first += heads;
+    return all.at({Slice(), Slice(), own}).transpose({0, 2, 1, 3});
+  };
+  const int64_t groups = k.shape()[1];
+  HeadGradients made;
+  made.q = next(q.shape()[1]);
+  made.k = next(groups);
+  made.v = next(groups);
+  return made;
+}
 
 // The gradients on variables. Heads of a group attend to the same keys: their queries are rows of
 // one matrix.
@@ -180,25 +226,24 @@ class AttentionNode final : public FunctionNode {
 
   void give_by_kernel(BackwardContext& context, const AttentionCall& call, const Variable& gy,
                       const Variable& glog_sum) const {
-    const auto like = call.out->size() > 0 ? &uninitialized_like : &zeros_of;
-    const Array gq = like(*call.q), gk = like(*call.k), gv = like(*call.v);
+    const HeadGradients made = make_gradients(call);
     const Array gout = gy.defined() ? gy.data() : zeros_like(*call.out);
     const Array row = glog_sum.defined() ? glog_sum.data().contiguous() : Array();
     const Array gbias = wants(context, Operand::kBias) ? bias_sums(call) : Array();
     if (gout.size() > 0)
-      kernels::attention_grad(gq.device(), {.forward = call,
-                                            .gout = &gout,
-                                            .glog_sum = row.defined() ? &row : nullptr,
-                                            .gq = &gq,
-                                            .gk = &gk,
-                                            .gv = &gv,
-                                            .gbias = gbias.defined() ? &gbias : nullptr});
+      kernels::attention_grad(gout.device(), {.forward = call,
+                                              .gout = &gout,
+                                              .glog_sum = row.defined() ? &row : nullptr,
+                                              .gq = &made.q,
+                                              .gk = &made.k,
+                                              .gv = &made.v,
+                                              .gbias = gbias.defined() ? &gbias : nullptr});
     const auto give = [&](Operand operand, const Array& g) {
       if (wants(context, operand)) context.set_grad(places_[operand], Variable::constant(g));
     };
-    give(Operand::kQ, gq);
-    give(Operand::kK, gk);
-    give(Operand::kV, gv);
+    give(Operand::kQ, made.q);
+    give(Operand::kK, made.k);
+    give(Operand::kV, made.v);
     if (!gbias.defined()) return;
     const VariableNode& bias = *inputs()[size_t(places_[Operand::kBias])];
     give(Operand::kBias, gbias.reshape(bias.shape).astype(bias.dtype, false));

@@ -47,7 +47,8 @@ struct AttentionOptions {
 // on GPUs weights and gradients of scores are rounded to 16 bits before the second products.
 //
 // A query that may attend to no key gets 0, and gives gradients of 0. Gradients of any order; those
-// of higher order have scores in memory. Equal calls give equal bits.
+// of higher order have scores in memory. Equal calls give equal bits, on GPUs with cuDNN under
+// config().deterministic alone.
 //
 // InvalidType where q, k and v do not fit; ShapeError and DtypeError for other arrays; ValueError
 // for a window below 1, a softcap outside (0, 1e30], a dropout outside [0, 1), a scale that is not

@@ -1,4 +1,4 @@
-#include "backends/cudnn/graph.h"
+#include "backends/cudnn/convolution_graph.h"
 
 namespace catena::cudnn {
 namespace {

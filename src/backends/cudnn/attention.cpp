@@ -1,0 +1,170 @@
+// The providers "cudnn" of the attention slots: calls of 16 bits with no other rule than causality.
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <memory>
+
+#include "backends/common/family.h"
+#include "backends/cuda/companion.h"
+#include "backends/cudnn/attention_plan.h"
+#include "catena/array/array.h"
+#include "catena/array/creation.h"
+#include "catena/array/math.h"
+#include "catena/core/config.h"
+#include "catena/core/device.h"
+#include "catena/kernels/attention.h"
+
+namespace catena::cudnn {
+namespace {
+
+constexpr int64_t kHeadUnit = 8;       // head sizes are multiples of it: 16 bytes
+constexpr int64_t kMostColumns = 128;  // of the gradient's kernels
+constexpr float kNothing = -std::numeric_limits<float>::infinity();
+
+// Of fewer products the host's time for the call is longer than the kernel's: measured on an H200.
+constexpr double kManyProducts = double(1 << 30);
+
+// Whether cuDNN has kernels for these GPUs that are faster than ours: those of Hopper and later.
+bool is_recent(Device device) {
+  int major = 0;
+  return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device.index()) ==
+             cudaSuccess &&
+         major >= 9;
+}
+
+bool is_aligned(const Array& a) {
+  const int64_t unit = kHeadUnit * a.itemsize();
+  if (a.shape()[3] % kHeadUnit != 0 || a.strides()[3] != a.itemsize() ||
+      reinterpret_cast<uintptr_t>(a.raw_data()) % 16 != 0)
+    return false;
+  for (size_t i = 0; i < 3; ++i)  // neither broadcast nor reversed
+    if (a.shape()[i] > 1 && (a.strides()[i] <= 0 || a.strides()[i] % unit != 0)) return false;
+  return true;
+}
+
+bool has_only_causality(const AttentionCall& c) {
+  const AttentionRules& r = c.rules;
+  return !c.mask && !c.bias && r.window == 0 && !r.key_lengths && !r.query_start &&
+         !r.query_documents && c.softcap == 0 && c.dropout == 0;
+}
+
+// Whether the call is large enough, or the settings ask for cuDNN.
+bool pays(const AttentionCall& c, const SlotBase& slot) {
+  const Shape &q = c.q->shape(), &k = c.k->shape();
+  const double products = double(q[0]) * double(q[1]) * double(q[2]) * double(k[2]) * double(q[3]);
+  return products >= kManyProducts ||
+         config().providers.use(slot.name(), "cudnn") != ProviderUse::kOn;
+}
+
+bool takes(const AttentionCall& c, const SlotBase& slot) {
+  const Dtype dtype = c.q->dtype();
+  const Shape &q = c.q->shape(), &k = c.k->shape();
+  return (dtype == Dtype::kFloat16 || dtype == Dtype::kBFloat16) && has_only_causality(c) &&
+         k[2] > 0 && (!c.rules.causal || q[2] == k[2]) && q[3] == c.v->shape()[3] &&
+         q[3] <= kMostColumns && !config().deterministic && is_aligned(*c.q) && is_aligned(*c.k) &&
+         is_aligned(*c.v) && is_aligned(*c.out) && pays(c, slot) && is_recent(c.q->device());
+}
+
+// Along axes of one element strides may be anything; engines read them.
+HeadStrides strides_of(const Array& a) {
+  const Shape& e = a.shape();
+  const int64_t row = e[2] > 1 ? a.strides()[2] / a.itemsize() : e[3];
+  const int64_t head = e[1] > 1 ? a.strides()[1] / a.itemsize() : e[2] * row;
+  const int64_t batch = e[0] > 1 ? a.strides()[0] / a.itemsize() : e[1] * head;
+  return {batch, head, row};
+}
+
+AttentionProblem problem_of(const AttentionCall& c) {
+  const Shape &q = c.q->shape(), &k = c.k->shape();
+  AttentionProblem p{};
+  p.shape = {.dtype = c.q->dtype(),
+             .batch = q[0],
+             .heads = q[1],
+             .groups = k[1],
+             .queries = q[2],
+             .keys = k[2],
+             .depth = q[3],
+             .width = c.v->shape()[3],
+             .causal = c.rules.causal,
+             .q = strides_of(*c.q),
+             .k = strides_of(*c.k),
+             .v = strides_of(*c.v),
+             .out = strides_of(*c.out)};
+  p.device = c.q->device().index();
+  p.workspace_limit =
+      static_cast<int64_t>(std::min<size_t>(config().max_workspace_size, INT64_MAX));
+  return p;
+}
+
+// The plan of a call, or null.
+std::shared_ptr<const Plan> usable_plan(const AttentionProblem& p, Device device, Handle*& handle) {
+  gpu::companion_stream(device);
+  handle = &handle_of(device);
+  std::shared_ptr<const Plan> plan = plan_of(p, *handle);
+  return plan->usable() ? plan : nullptr;
+}
+
+// Norms are a number and the rest of its logarithm: cuDNN gives them as one.
+bool forward(const AttentionCall& c) {
+  if (!takes(c, kernels::attention)) return false;
+  const Device device = c.q->device();
+  Handle* handle = nullptr;
+  const auto plan = usable_plan(problem_of(c), device, handle);
+  if (!plan) return false;
+  const Array log_sums = (*c.norms)(0);
+  const auto scale = static_cast<float>(c.scale);
+  const Binding bindings[] = {{kQuery, c.q->raw_data()},      {kKey, c.k->raw_data()},
+                              {kValue, c.v->raw_data()},      {kOut, c.out->raw_data()},
+                              {kLogSum, log_sums.raw_data()}, {kScale, &scale},
+                              {kForbidden, &kNothing}};
+  const std::span<const Binding> used(bindings, c.rules.causal ? 7 : 6);
+  if (!run_plan(*plan, used, device, *handle)) return false;
+  (*c.norms)(1).fill(0);
+  return true;
+}
+
+bool gradient(const AttentionGradCall& c) {
+  const AttentionCall& f = c.forward;
+  if (c.gbias || c.glog_sum || !takes(f, kernels::attention_grad) || !is_aligned(*c.gout) ||
+      !is_aligned(*c.gq) || !is_aligned(*c.gk) || !is_aligned(*c.gv))
+    return false;
+  const Device device = f.q->device();
+  AttentionProblem p = problem_of(f);
+  p.gradient = true;
+  p.shape.gout = strides_of(*c.gout);
+  p.shape.gq = strides_of(*c.gq);
+  p.shape.gk = strides_of(*c.gk);
+  p.shape.gv = strides_of(*c.gv);
+  Handle* handle = nullptr;
+  const auto plan = usable_plan(p, device, handle);
+  if (!plan) return false;
+  const Array log_sums = (*f.norms)(0) + (*f.norms)(1);
+  const Array row_sums = Array::uninitialized(log_sums.shape(), log_sums.dtype(), device);
+  const Array query_sums = Array::uninitialized(f.q->shape(), log_sums.dtype(), device);
+  const auto scale = static_cast<float>(f.scale);
+  const float one = 1;
+  const Binding bindings[] = {{kQuery, f.q->raw_data()},
+                              {kKey, f.k->raw_data()},
+                              {kValue, f.v->raw_data()},
+                              {kOut, f.out->raw_data()},
+                              {kLogSum, log_sums.raw_data()},
+                              {kScale, &scale},
+                              {kOne, &one},
+                              {kGradOut, c.gout->raw_data()},
+                              {kGradQuery, c.gq->raw_data()},
+                              {kGradKey, c.gk->raw_data()},
+                              {kGradValue, c.gv->raw_data()},
+                              {kRowSum, row_sums.raw_data()},
+                              {kGradQuerySum, query_sums.raw_data()},
+                              {kForbidden, &kNothing}};
+  const std::span<const Binding> used(bindings, f.rules.causal ? 14 : 13);
+  return run_plan(*plan, used, device, *handle);
+}
+
+}  // namespace
+}  // namespace catena::cudnn
+
+CATENA_FAMILY(cudnn, attention) {
+  kernels::attention.provide(DeviceType::kCuda, "cudnn", &cudnn::forward, 10);
+  kernels::attention_grad.provide(DeviceType::kCuda, "cudnn", &cudnn::gradient, 10);
+}

@@ -1,0 +1,185 @@
+// Training steps of two transformers in bfloat16 with AdamW, replayed as a graph: the language
+// model Qwen2.5-1.5B (Qwen Team, 2024) on windows of 1024 tokens, and ViT-B/16 (Dosovitskiy et al.,
+// ICLR 2021) on images of 224 x 224. Weights and data are random. transformer_peers.py times the
+// same with PyTorch.
+//
+//   bench_transformers qwen|vit [device] [batch] [layers]
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "catena/catena.h"
+#include "timing.h"
+
+namespace {
+
+namespace F = catena::functions;
+using catena::Array;
+using catena::Dtype;
+using catena::Variable;
+
+constexpr Dtype kDtype = Dtype::kBFloat16;
+const catena::initializers::Normal kStart(0.02);
+
+struct Case {
+  std::string model;
+  catena::Device device;
+  int64_t batch, layers;
+};
+
+// A block of Qwen2: heads share keys and values, positions turn queries and keys, and only the
+// projections to q, k and v have biases.
+struct QwenBlock : catena::FunctionSet {
+  static constexpr int64_t kSize = 1536, kHeads = 12, kGroups = 2, kDepth = kSize / kHeads;
+  static constexpr int64_t kInner = 8960;
+
+  F::RMSNormalization norm1{kSize, {.eps = 1e-6, .dtype = kDtype}};
+  F::RMSNormalization norm2{kSize, {.eps = 1e-6, .dtype = kDtype}};
+  F::Linear in_proj{kSize, kSize + 2 * kGroups* kDepth, {.initialW = kStart, .dtype = kDtype}};
+  F::Linear out_proj{kSize, kSize, {.nobias = true, .initialW = kStart, .dtype = kDtype}};
+  F::GatedMlp mlp{kSize, kInner, {.initialW = kStart, .dtype = kDtype}};
+  CATENA_FUNCTIONS(norm1, norm2, in_proj, out_proj, mlp)
+
+  static Variable heads(const Variable& x, int64_t count) {
+    const catena::Shape& shape = x.shape();
+    return F::transpose(F::reshape(x, {shape[0], shape[1], count, kDepth}), {0, 2, 1, 3});
+  }
+  Variable attend(const Variable& x) const {
+    const catena::Variables parts = F::split_axis(in_proj(x), {kSize, kSize + kGroups * kDepth}, 2);
+    const F::RotaryOptions rotary{.base = 1e6};
+    const Variable y =
+        F::scaled_dot_product_attention(F::rotary_embedding(heads(parts[0], kHeads), rotary),
+                                        F::rotary_embedding(heads(parts[1], kGroups), rotary),
+                                        heads(parts[2], kGroups), {.causal = true});
+    return out_proj(F::reshape(F::transpose(y, {0, 2, 1, 3}), x.shape()));
+  }
+  // h and what the block before made, which is not added yet.
+  std::pair<Variable, Variable> operator()(const Variable& h, const Variable& made) const {
+    F::AddNormalizationResult x = norm1(h, made);
+    const Variable attended = attend(x.y);
+    x = norm2(x.sum, attended);
+    return {x.sum, mlp(x.y)};
+  }
+};
+
+// The classes are the words again.
+struct Qwen : catena::FunctionSet {
+  static constexpr int64_t kWords = 151'936, kTokens = 1024;
+
+  F::EmbedID words{kWords, QwenBlock::kSize, {.initialW = kStart, .dtype = kDtype}};
+  std::vector<QwenBlock> blocks;
+  F::RMSNormalization norm{QwenBlock::kSize, {.eps = 1e-6, .dtype = kDtype}};
+  CATENA_FUNCTIONS(words, blocks, norm)
+
+  explicit Qwen(const Case& c)
+      : blocks(size_t(c.layers)),
+        ids(catena::random::integers({c.batch, kTokens}, 0, kWords, Dtype::kInt32)),
+        labels(catena::random::integers({c.batch, kTokens}, 0, kWords, Dtype::kInt32)) {}
+  Variable loss() const {
+    Variable h = words(ids);
+    if (blocks.empty()) return F::linear_cross_entropy(norm(h), words.W, labels);
+    Variable made = Variable::constant(catena::zeros_like(h.data()));
+    for (const QwenBlock& block : blocks) std::tie(h, made) = block(h, made);
+    return F::linear_cross_entropy(norm(h, made).y, words.W, labels);
+  }
+  double samples(const Case& c) const { return double(c.batch * kTokens); }
+
+  Array ids, labels;
+};
+
+struct Vit : catena::FunctionSet {
+  static constexpr int64_t kSize = 768, kHeads = 12, kPatch = 16, kPixels = 224, kClasses = 1000;
+  static constexpr int64_t kPatches = (kPixels / kPatch) * (kPixels / kPatch);
+
+  F::Convolution2D patches{
+      3, kSize, kPatch, {.stride = F::Extent2D(kPatch), .initialW = kStart, .dtype = kDtype}};
+  F::EmbedID first{1, kSize, {.initialW = kStart, .dtype = kDtype}};
+  F::EmbedID places{kPatches + 1, kSize, {.initialW = kStart, .dtype = kDtype}};
+  std::vector<F::TransformerEncoderLayer> layers;
+  F::LayerNormalization norm{kSize, {.dtype = kDtype}};
+  F::Linear classes{kSize, kClasses, {.initialW = kStart, .dtype = kDtype}};
+  CATENA_FUNCTIONS(patches, first, places, layers, norm, classes)
+
+  explicit Vit(const Case& c)
+      : images(catena::random::normal({c.batch, 3, kPixels, kPixels}, 0, 1, Dtype::kFloat32)
+                   .astype(kDtype)),
+        labels(catena::random::integers({c.batch}, 0, kClasses, Dtype::kInt32)) {
+    for (int64_t i = 0; i < c.layers; ++i)
+      layers.emplace_back(kSize, kHeads,
+                          F::TransformerOptions{.inner = 4 * kSize,
+                                                .dropout = 0,
+                                                .activation = F::TransformerActivation::kGelu,
+                                                .pre_norm = true,
+                                                .initialW = kStart,
+                                                .dtype = kDtype});
+  }
+  Variable loss() const {
+    const int64_t batch = images.shape()[0];
+    const Variable of_patches =
+        F::transpose(F::reshape(patches(images), {batch, kSize, kPatches}), {0, 2, 1});
+    const Variable token = first(catena::zeros({batch, 1}, Dtype::kInt32));
+    Variable h = F::concat({token, of_patches}, 1) + places(catena::arange(kPatches + 1));
+    for (const F::TransformerEncoderLayer& layer : layers) h = layer(h);
+    const Variable of_token = F::get_item(h, {catena::Slice(), 0});
+    return F::softmax_cross_entropy(classes(norm(of_token)), labels);
+  }
+  double samples(const Case& c) const { return double(c.batch); }
+
+  Array images, labels;
+};
+
+template <class Model>
+void run(const Case& c, const char* unit) {
+  const catena::DeviceScope scope(c.device);
+  Model model(c);
+  catena::optimizers::AdamW optimizer(1e-4);
+  optimizer.setup(model);
+  Variable loss;
+  const auto step = [&] {
+    optimizer.zero_grads();
+    loss = model.loss();
+    loss.backward();
+    optimizer.update();
+  };
+  const double start = bench::now();
+  step();
+  catena::synchronize(c.device);
+  std::printf("%s: first step %.2f s, loss %.4f\n", c.model.c_str(), bench::now() - start,
+              double(loss.item<float>()));
+  const bool gpu = c.device.is_cuda();
+  const bench::Sampling sampling = {2, gpu ? 5 : 1, gpu ? 5 : 1};
+  const auto print = [&](const char* way, const bench::Times& time) {
+    std::printf("| %s, batch %lld, %s | %.2f ms | %.0f %s/s |\n", c.model.c_str(),
+                static_cast<long long>(c.batch), way, time.median * 1e3,
+                model.samples(c) / time.median, unit);
+  };
+  print("eager", bench::wall_time(sampling, c.device, step));
+  if (!gpu) return;
+  optimizer.prepare_for_capture();
+  auto graph = catena::cuda::Graph::capture(c.device, step);
+  print("replayed", bench::wall_time(sampling, c.device, [&] { graph.launch(); }));
+  const double bytes = double(catena::memory_statistics(c.device).peak_in_use);
+  std::printf("peak memory %.1f GiB\n", bytes / double(int64_t{1} << 30));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto word = [&](int i, const char* otherwise) {
+    return std::string(argc > i ? argv[i] : otherwise);
+  };
+  const std::string model = word(1, "");
+  const bool is_qwen = model == "qwen";
+  if (!is_qwen && model != "vit") {
+    std::fprintf(stderr, "usage: bench_transformers qwen|vit [device] [batch] [layers]\n");
+    return 2;
+  }
+  const Case c{model, catena::Device(word(2, "cuda:0")),
+               std::atoll(word(3, is_qwen ? "8" : "256").c_str()),
+               std::atoll(word(4, is_qwen ? "28" : "12").c_str())};
+  is_qwen ? run<Qwen>(c, "tokens") : run<Vit>(c, "images");
+  return 0;
+}

@@ -1,0 +1,84 @@
+// cuDNN's provider of attention: what it takes, against the composed provider in float64.
+#include <gtest/gtest.h>
+
+#include "catena/core/error.h"
+#include "catena/testing_markers.h"
+#include "deterministic_scope.h"
+#include "kernels/attention_case.h"
+
+namespace catena {
+namespace {
+
+using testing::Case;
+using testing::Dice;
+using testing::expect_like_composed;
+using testing::kTypes;
+using testing::laid_out;
+using testing::Type;
+
+// cuDNN alone: a call that it declines is an error.
+constexpr const char* kCudnnAlone = "attention/cudnn:only,attention_grad/cudnn:only";
+
+Case drawn_by_causality(uint64_t seed, Dtype dtype) {
+  Dice dice(seed);
+  Case c;
+  c.options.causal = dice.one_in(2);
+  const int64_t depth = dice.of<int64_t>({8, 32, 64, 80, 128}),
+                keys = c.options.causal ? dice.of<int64_t>({2, 63, 64, 128, 129, 197, 300})
+                                        : dice.of<int64_t>({128, 256, 384}),
+                queries = c.options.causal ? keys : dice.of<int64_t>({2, 65, 128, 197}),
+                groups = 1 + dice.below(3), heads = groups * (1 + dice.below(3)),
+                batch = 1 + dice.below(3);
+  const double size = dice.one_in(4) ? 20 : 1;  // large scores
+  uint64_t stream = seed * 16;
+  const auto numbers = [&](int64_t of_heads, int64_t rows, double most) {
+    return testing::random_array({batch, of_heads, rows, depth}, -most, most, Dtype::kFloat64,
+                                 cpu(0), stream++)
+        .astype(dtype);
+  };
+  c.q = laid_out(numbers(heads, queries, size), dice.below(3));
+  c.k = laid_out(numbers(groups, keys, 2), dice.below(3));
+  c.v = laid_out(numbers(groups, keys, 2), dice.below(3));
+  c.gy = numbers(heads, queries, 2);
+  return c;
+}
+
+TEST(CudnnAttention, RandomCasesByCausality) {
+  CATENA_NEEDS_CUDNN();
+  const ProviderScope cudnn(kCudnnAlone);
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    const Type& type = kTypes[2 + seed % 2];
+    SCOPED_TRACE(message("seed ", seed, ", ", type.dtype));
+    expect_like_composed(drawn_by_causality(seed, type.dtype), type, cuda_device(0));
+  }
+}
+
+// What cuDNN gets wrong, or may not compute, is left to others.
+TEST(CudnnAttention, LeavesWhatItHasWrong) {
+  CATENA_NEEDS_CUDNN();
+  const Device gpu = cuda_device(0);
+  const ProviderScope wherever("attention/cudnn:always,attention_grad/cudnn:always");
+  for (const auto& [queries, keys] : {std::pair<int64_t, int64_t>{70, 192}, {1, 256}, {256, 1}}) {
+    SCOPED_TRACE(message(queries, ' ', keys));
+    const auto numbers = [&, batch = 2](int64_t rows, double number) {
+      return full({batch, 3, rows, 64}, number, {Dtype::kBFloat16, cpu(0)});
+    };
+    Case c;  // all scores are -120
+    c.q = numbers(queries, 2);
+    c.k = numbers(keys, -7.5);
+    c.v = numbers(keys, 1);
+    c.gy = numbers(queries, 1);
+    expect_like_composed(c, kTypes[3], gpu);
+  }
+}
+
+TEST(CudnnAttention, IsNotUsedWhereBitsMustBeEqual) {
+  CATENA_NEEDS_CUDNN();
+  const DeterministicScope deterministic;
+  const ProviderScope cudnn(kCudnnAlone);
+  const Case c = drawn_by_causality(0, Dtype::kBFloat16);
+  EXPECT_THROW(testing::run(c, cuda_device(0), Dtype::kBFloat16), DeviceError);
+}
+
+}  // namespace
+}  // namespace catena
