@@ -9,6 +9,7 @@
 #include "catena/functions/connection/inception.h"
 #include "catena/functions/connection/linear.h"
 #include "catena/functions/connection/n_step_lstm.h"
+#include "catena/functions/connection/packed_sequences.h"
 #include "catena/functions/connection/parameter.h"
 #include "catena/functions/connection/stateful_gru.h"
 #include "catena/functions/math.h"
