@@ -8,6 +8,7 @@
 #include "catena/functions/connection/embed_id.h"
 #include "catena/functions/connection/inception.h"
 #include "catena/functions/connection/linear.h"
+#include "catena/functions/connection/n_step_gru.h"
 #include "catena/functions/connection/n_step_lstm.h"
 #include "catena/functions/connection/packed_sequences.h"
 #include "catena/functions/connection/parameter.h"
