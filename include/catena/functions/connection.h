@@ -12,5 +12,6 @@
 #include "catena/functions/connection/n_step_lstm.h"
 #include "catena/functions/connection/packed_sequences.h"
 #include "catena/functions/connection/parameter.h"
+#include "catena/functions/connection/sequence_layers.h"
 #include "catena/functions/connection/stateful_gru.h"
 #include "catena/functions/math.h"
