@@ -38,14 +38,30 @@ struct Case {
 constexpr int64_t kIn = 40, kOut = 30;
 
 Started whole(const OwnedParameter& p) { return {p.data(), p.shape()}; }
-Started gates(const OwnedParameter& p) {
+Started blocks(const OwnedParameter& p, int64_t count) {
   Shape block = p.shape();
-  block[0] /= 4;
+  block[0] /= count;
   return {p.data(), block};
 }
+Started gates(const OwnedParameter& p) { return blocks(p, 4); }
 Array forget_block(const OwnedParameter& b) { return b.data()(Slice(2 * kOut, 3 * kOut)); }
 
 double fan_in(int64_t n) { return std::sqrt(1 / double(n)); }
+
+// Of layers whose parts are all (out, out), or (out), in blocks.
+template <class Layer, class Options>
+std::vector<Case> sequence_cases(const std::string& layer, int64_t count) {
+  const auto made = [](const Options& options) { return Layer(kOut, kOut, options); };
+  return {{layer + ".initialW", 0, fan_in(kOut),
+           [=](Given v) {
+             const Layer l = made({.bidirectional = true, .initialW = v});
+             return Parts{blocks(l.parts[0].weight_ih, count), blocks(l.parts[1].weight_hh, count)};
+           }},
+          {layer + ".initial_bias", 0, 0, [=](Given v) {
+             const Layer l = made({.bidirectional = true, .initial_bias = v});
+             return Parts{blocks(l.parts[0].bias_ih, count), blocks(l.parts[1].bias_hh, count)};
+           }}};
+}
 
 std::vector<Case> recurrent_cases() {
   return {
@@ -271,6 +287,8 @@ std::vector<Case> all_cases() {
   std::vector<Case> all;
   for (const std::vector<Case>& some :
        {recurrent_cases(), block_cases(), weight_cases(), attention_cases(),
+        sequence_cases<F::SequenceLSTM, F::SequenceLSTMOptions>("SequenceLSTM", 4),
+        sequence_cases<F::SequenceGRU, F::SequenceGRUOptions>("SequenceGRU", 3),
         scale_cases<F::BatchNormalization, F::BatchNormalizationOptions>("BatchNormalization",
                                                                          kOut),
         scale_cases<F::GroupNormalization, F::GroupNormalizationOptions>("GroupNormalization", 2,

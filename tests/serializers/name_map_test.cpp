@@ -5,7 +5,10 @@
 
 #include "catena/array/creation.h"
 #include "catena/array/io.h"
+#include "catena/array/math.h"
+#include "catena/array/reduction.h"
 #include "catena/functions/connection/linear.h"
+#include "catena/functions/connection/sequence_layers.h"
 #include "catena/functions/normalization/batch_normalization.h"
 #include "catena/serializers/safetensors.h"
 #include "error_text.h"
@@ -57,6 +60,71 @@ TEST(NameMap, LayersOfPytorch) {
   }
   EXPECT_EQ(to("bn/gamma"), "bn.weight");
   EXPECT_EQ(to("bn/beta"), "bn.bias");
+}
+
+// nn.LSTM and nn.GRU of PyTorch 2 with these weights, over sequences of 2, 3 and 1 steps.
+struct Recurrent {
+  Values h, y;  // at the ends, and the sums of each step's numbers
+};
+const Recurrent kLstm{
+    {-0.200031024, 0.130878743,  -0.415988925, 0.349130111,  -0.356667400, 0.308803792,
+     0.075319406,  0.066122312,  0.287850669,  0.147557314,  0.045962285,  0.018191105,
+     0.049948379,  -0.045349097, 0.058690140,  -0.063828867, 0.028747283,  -0.029022558,
+     -0.100803748, -0.257465175, -0.118867287, -0.280870797, -0.056697895, -0.194396934},
+    {-0.356182284, -0.399329240, -0.251370104, -0.244729109, -0.345554702, 0, 0, -0.258964028, 0}};
+const Recurrent kGru{
+    {0.199055841,  0.503906584,  0.286723722, 0.912217209,  -0.165911462, 0.860482054,
+     -0.136275422, 0.816187738,  0.823904760, 0.578090663,  -0.056978882, 0.863200459,
+     0.142126924,  -0.044659685, 0.218734827, 0.113681765,  0.130903040,  -0.119871474,
+     -0.148063820, -0.814234007, 0.095709871, -0.953277052, -0.045021637, -0.637051412},
+    {-1.000105371, -0.750599414, -0.671041483, -0.593119898, -0.481625713, 0, 0, -0.328954562, 0}};
+
+// A state_dict of a module rnn: sin(0.7 i) for element i of all parameters in order.
+NamedArrays recurrent_weights(int64_t gates) {
+  NamedArrays weights;
+  int64_t next = 0;
+  const auto add = [&](const std::string& name, const Shape& shape) {
+    const int64_t count = element_count(shape);
+    weights.emplace_back(
+        "rnn." + name,
+        catena::sin(0.7 * arange(next, next + count, dtype::float64)).reshape(shape));
+    next += count;
+  };
+  for (const char* end : {"_l0", "_l0_reverse", "_l1", "_l1_reverse"}) {
+    const int64_t in = std::string(end)[2] == '0' ? 2 : 4;
+    add(std::string("weight_ih") + end, {2 * gates, in});
+    add(std::string("weight_hh") + end, {2 * gates, 2});
+    add(std::string("bias_ih") + end, {2 * gates});
+    add(std::string("bias_hh") + end, {2 * gates});
+  }
+  return weights;
+}
+
+template <class Layer, class Options>
+void expect_pytorch(int64_t gates, const Recurrent& expected) {
+  struct Model : FunctionSet {
+    Layer rnn{2, 2, Options{.layers = 2, .bidirectional = true, .dtype = dtype::float64}};
+    CATENA_FUNCTIONS(rnn)
+  } model;
+  const NamedArrays weights = recurrent_weights(gates);
+  load_into(model, weights, NameMap::from_pytorch());
+  const Array x = catena::cos(1.3 * arange(18, dtype::float64)).reshape({3, 3, 2});
+  const auto result = model.rnn(x, array({2, 3, 1}));
+  const auto expect_near = [](const Array& got, const Values& numbers) {
+    const Values values = got.to_vector<double>();
+    ASSERT_EQ(values.size(), numbers.size());
+    for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], numbers[i], 1e-9) << i;
+  };
+  expect_near(result.hy.data(), expected.h);
+  expect_near(sum(result.ys.data(), 2), expected.y);
+  const NameMap to = NameMap::to_pytorch();
+  for (const auto& [name, p] : model.named_parameters())
+    EXPECT_EQ(to(name)->substr(0, 11), "rnn." + std::string(name, 4, 7)) << name;
+}
+
+TEST(NameMap, RecurrentLayersOfPytorch) {
+  expect_pytorch<F::SequenceLSTM, F::SequenceLSTMOptions>(4, kLstm);
+  expect_pytorch<F::SequenceGRU, F::SequenceGRUOptions>(3, kGru);
 }
 
 TEST(NameMap, FromText) {

@@ -50,10 +50,14 @@ struct LstmWeights {
   const Array* b;   // (4H)
 };
 
-// A sequence of T steps through L layers, one direction, all sequences of the same length. Layer l
-// computes at step t
+// Sequences of T steps through L layers, one direction. Layer l computes at step t
 //   gates = x[t] Wx^T + h[t - 1] Wh^T + b,  c[t], h[t] = cell(c[t - 1], gates)
 // and starts with h[-1] = h0[l], c[-1] = c0[l]; its h is the x of the next layer.
+//
+// Without `counts` all sequences have T steps. With them the first counts[t] sequences have a step
+// t: counts begin with N and do not rise, the sequences are ordered from the longest to the
+// shortest. x, y and their gradients then are the rows of all steps one after the other, (R, I) and
+// (R, H), where R is the sum of the counts. hT and cT are those of each sequence's own last step.
 struct LstmCall {
   const Array* x;                    // (T, N, I)
   const Array* h0;                   // (L, N, H); null counts as 0
@@ -63,6 +67,7 @@ struct LstmCall {
   const Array* hT;                   // (L, N, H), written: h and c of all layers at the last step
   const Array* cT;                   // (L, N, H)
   Kept<LstmGradCall>* kept = nullptr;
+  std::vector<int64_t> counts = {};
 };
 
 // Where the gradient of an array goes; null: not wanted.
@@ -91,6 +96,7 @@ struct LstmGradCall {
   const Array* gc0;                        // (L, N, H), written; null: not wanted
   std::vector<LstmWeightTargets> targets;  // of each layer
   const Kept<LstmGradCall>* kept = nullptr;
+  std::vector<int64_t> counts = {};
 };
 
 namespace kernels {

@@ -159,7 +159,10 @@ void give_weights(const RnnPlan& plan, const Array& space,
 
 // Calls -----------------------------------------------------------------------------------------
 
+// Sequences of different lengths are left to the products: a plan would be that of one list of
+// lengths, which the next batch does not have.
 bool lstm(const LstmCall& c) {
+  if (!c.counts.empty()) return false;
   const RnnProblem problem = problem_of(c);
   if (!allowed() || !problem.fits_32_bits() || better_as_products(problem)) return false;
   const Device device = c.x->device();

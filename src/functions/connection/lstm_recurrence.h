@@ -8,13 +8,22 @@
 
 namespace catena::functions {
 
-// The operands of n_step_lstm; undefined states are 0.
+// The operands of n_step_lstm; undefined states are 0. With counts x is the rows of all steps, as
+// in LstmCall.
 struct LstmOperands {
   Variable x, hx, cx;
   Variables weights;
+  std::vector<int64_t> counts = {};
   size_t layers() const { return weights.size() / 3; }
-  int64_t steps() const { return x.shape()[0]; }
-  int64_t sequences() const { return x.shape()[1]; }
+  int64_t steps() const {
+    return counts.empty() ? x.shape()[0] : static_cast<int64_t>(counts.size());
+  }
+  int64_t sequences() const { return counts.empty() ? x.shape()[1] : counts[0]; }
+  int64_t count(size_t step) const { return counts.empty() ? sequences() : counts[step]; }
+  int64_t rows() const { return counts.empty() ? steps() * sequences() : x.shape()[0]; }
+  Shape result_shape() const {
+    return counts.empty() ? Shape{steps(), sequences(), cells()} : Shape{rows(), cells()};
+  }
   int64_t cells() const { return weights[1].shape()[1]; }
   Shape states_shape() const { return {static_cast<int64_t>(layers()), sequences(), cells()}; }
 };
@@ -24,7 +33,7 @@ struct LstmStep {
   Variable a, i, f, o, tanh_c, h_prev, c_prev;
 };
 struct LstmForward {
-  std::vector<Variable> inputs;              // of each layer, (steps * n, in)
+  std::vector<Variable> inputs;              // of each layer, (rows, in)
   std::vector<std::vector<LstmStep>> steps;  // of each layer
   Variable hy, cy, ys;
 };

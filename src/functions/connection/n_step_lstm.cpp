@@ -58,8 +58,8 @@ constexpr int kHy = 0, kCy = 1, kYs = 2;
 
 class NStepLstmNode final : public FunctionNode {
  public:
-  NStepLstmNode(const Places& places, size_t weights, Kept<LstmGradCall> kept)
-      : at_(places), weights_(weights), kept_(std::move(kept)) {}
+  NStepLstmNode(const LstmOperands& p, Kept<LstmGradCall> kept)
+      : at_(p), weights_(p.weights.size()), counts_(p.counts), kept_(std::move(kept)) {}
   std::string label() const override { return kNStepLstm; }
   // Providers compute the gradients of the weights from those of the data.
   bool splits() const override { return false; }
@@ -80,6 +80,7 @@ class NStepLstmNode final : public FunctionNode {
     if (at_.hx >= 0) p.hx = context.input(at_.hx);
     if (at_.cx >= 0) p.cx = context.input(at_.cx);
     for (size_t i = 0; i < weights_; ++i) p.weights.push_back(context.input(place(i)));
+    p.counts = counts_;
     return p;
   }
   int place(size_t weight) const { return at_.weights + static_cast<int>(weight); }
@@ -110,7 +111,7 @@ class NStepLstmNode final : public FunctionNode {
     const Array y = context.output(kYs).data();
     LstmGradCall call{&p.x,         p.h0(),       p.c0(),       p.list(),    &y,
                       pointer(gys), pointer(ghy), pointer(gcy), pointer(gx), pointer(ghx),
-                      pointer(gcx), {},           &kept_};
+                      pointer(gcx), {},           &kept_,       counts_};
     for (size_t i = 0; i < weights_; i += 3)
       call.targets.push_back({target(i), target(i + 1), target(i + 2)});
     kernels::lstm_grad(p.x.device(), call);
@@ -138,6 +139,7 @@ class NStepLstmNode final : public FunctionNode {
 
   Places at_;
   size_t weights_;
+  std::vector<int64_t> counts_;
   Kept<LstmGradCall> kept_;
 };
 
@@ -149,18 +151,18 @@ Variables run_n_step_lstm(FunctionCall& call, const LstmOperands& operands) {
     return Array::uninitialized(shape, p.x.dtype(), p.x.device());
   };
   const Shape states = operands.states_shape();
-  const Array y = empty({operands.steps(), operands.sequences(), operands.cells()});
+  const Array y = empty(operands.result_shape());
   const Array hy = empty(states), cy = empty(states);
   Kept<LstmGradCall> kept;
   kernels::lstm(p.x.device(), {&p.x, p.h0(), p.c0(), p.list(), &y, &hy, &cy,
-                               call.is_recorded() ? &kept : nullptr});
+                               call.is_recorded() ? &kept : nullptr, operands.counts});
   call.note_work([&] {
-    int64_t products = 0;  // of each step and sequence
+    int64_t products = 0;  // of each row
     for (const Variable& w : operands.weights) products += w.ndim() == 2 ? w.size() : 0;
-    return operands.steps() * operands.sequences() * products;
+    return operands.rows() * products;
   });
   return call.record(Arrays{hy, cy, y}, [&] {
-    auto node = make_node<NStepLstmNode>(Places(operands), operands.weights.size(), kept);
+    auto node = make_node<NStepLstmNode>(operands, kept);
     for (size_t i = 0; i < call.size(); ++i) node->save_input(static_cast<int>(i), call[i]);
     node->save_output(kYs, y);
     return node;
@@ -169,10 +171,13 @@ Variables run_n_step_lstm(FunctionCall& call, const LstmOperands& operands) {
 
 // Checks ----------------------------------------------------------------------------------------
 
-std::string sequence_advice(const Array& x, const Array& Wx) {
+std::string sequence_advice(const Array& x, const Array& Wx, bool packed) {
   if (x.dtype() != Wx.dtype()) return layer_dtype_advice(x, Wx);
   if (Wx.ndim() != 2) return "The weights Wx are expected as (4 * out, in), a matrix.";
   const int64_t in = Wx.shape()[1];
+  if (packed)
+    return message("The layer takes packed sequences of ", in,
+                   " numbers at each step; their rows have shape ", x.shape(), ".");
   const std::string takes = message("The layer takes (steps, n, ", in, "), n sequences of ", in,
                                     " numbers at each step; the input has shape ", x.shape());
   if (x.ndim() == 2 && x.shape()[1] == in)
@@ -199,9 +204,12 @@ void check_layer(const FunctionCall& call, const LstmOperands& p, size_t l, int6
       Wh(p.weights[3 * l + 1].data(), "Wh", index), b(p.weights[3 * l + 2].data(), "b", index);
   const Checks checks(call.named(), x, Wx, Wh, b);
   if (l == 0) {
+    const bool packed = !p.counts.empty();
+    const int axes = packed ? 2 : 3;
     checks.require_float(Wx);
-    checks.advised([&] { return sequence_advice(p.x.data(), p.weights[0].data()); })
-        .require(x.dtype() == Wx.dtype(), x.ndim() == 3, Wx.ndim() == 2, x.shape(2) == Wx.shape(1));
+    checks.advised([&] { return sequence_advice(p.x.data(), p.weights[0].data(), packed); })
+        .require(x.dtype() == Wx.dtype(), x.ndim() == axes, Wx.ndim() == 2,
+                 x.shape(axes - 1) == Wx.shape(1));
   }
   checks.advised([&] { return weight_advice(in, out); })
       .require(Wx.dtype() == x.dtype(), Wh.dtype() == x.dtype(), b.dtype() == x.dtype(),
@@ -215,17 +223,22 @@ void check_state(const FunctionCall& call, const LstmOperands& p, const Variable
   if (!state.defined()) return;
   const TypeOf x(p.x.data(), "xs"), s(state.data(), name);
   const Shape expected = p.states_shape();
-  Checks(call.named(), x, s)
-      .advised([&] { return state_advice(name, state.data(), expected); })
-      .require(s.dtype() == x.dtype(), s.ndim() == 3, s.shape(0) == shown(expected[0], "n_layers"),
-               s.shape(1) == x.shape(1), s.shape(2) == shown(expected[2], "out"));
+  const auto checks = Checks(call.named(), x, s).advised([&] {
+    return state_advice(name, state.data(), expected);
+  });
+  checks.require(s.dtype() == x.dtype(), s.ndim() == 3,
+                 s.shape(0) == shown(expected[0], "n_layers"),
+                 s.shape(2) == shown(expected[2], "out"));
+  // PackedSequences have checked those of theirs.
+  if (p.counts.empty()) checks.require(s.shape(1) == x.shape(1));
 }
 
 void check_n_step_lstm(const FunctionCall& call, const LstmOperands& p) {
   const Shape& Wh = p.weights[1].shape();
   const int64_t out = Wh.ndim() == 2 ? Wh[1] : 0;
+  const Shape& x = p.x.shape();
   for (size_t l = 0; l < p.layers(); ++l)
-    check_layer(call, p, l, l == 0 && p.x.shape().ndim() == 3 ? p.x.shape()[2] : out, out);
+    check_layer(call, p, l, l == 0 && x.ndim() >= 2 ? x.back() : out, out);
   check_state(call, p, p.hx, "hx");
   check_state(call, p, p.cx, "cx");
   call.require_one_device();
@@ -244,12 +257,13 @@ void check_numbers(int64_t n_layers, double dropout_ratio, const Variables& weig
 // Calls -----------------------------------------------------------------------------------------
 
 // The operands after casts, in the order in which the call has them.
-LstmOperands operands_of(const FunctionCall& call, bool has_hx, bool has_cx) {
+LstmOperands operands_of(const FunctionCall& call, const LstmOperands& given) {
   LstmOperands p;
+  p.counts = given.counts;
   size_t next = 0;
   p.x = call[next++];
-  if (has_hx) p.hx = call[next++];
-  if (has_cx) p.cx = call[next++];
+  if (given.hx.defined()) p.hx = call[next++];
+  if (given.cx.defined()) p.cx = call[next++];
   while (next < call.size()) p.weights.push_back(call[next++]);
   return p;
 }
@@ -266,7 +280,7 @@ std::vector<const Variable*> listed(const LstmOperands& p) {
 LstmResult run_layers(const LstmOperands& given) {
   const std::vector<const Variable*> all = listed(given);
   FunctionCall call(kNStepLstm, Autocast::kLow, std::span<const Variable* const>(all));
-  const LstmOperands p = operands_of(call, given.hx.defined(), given.cx.defined());
+  const LstmOperands p = operands_of(call, given);
   check_n_step_lstm(call, p);
   if (p.x.size() == 0 || p.cells() == 0) {
     const LstmForward run = lstm_forward(p);
@@ -288,8 +302,8 @@ LstmResult run_with_dropout(const LstmOperands& p, double ratio) {
   for (size_t l = 0; l < p.layers(); ++l) {
     if (l > 0) x = dropout(x, ratio);
     const auto first = p.weights.begin() + static_cast<int64_t>(3 * l);
-    const LstmResult r =
-        run_layers({x, layer_of(p.hx, l), layer_of(p.cx, l), Variables(first, first + 3)});
+    const LstmResult r = run_layers(
+        {x, layer_of(p.hx, l), layer_of(p.cx, l), Variables(first, first + 3), p.counts});
     hy.push_back(r.hy);
     cy.push_back(r.cy);
     x = r.ys;
@@ -303,6 +317,15 @@ void check_layer_count(const Variable& state, const char* name, int64_t n_layers
                !state.defined() || (state.shape().ndim() == 3 && state.shape()[0] == n_layers),
                kNStepLstm, ": the state ", name, " has shape ", state.shape(),
                ", expected (n_layers, n, out) with n_layers = ", n_layers);
+}
+
+// Of checked numbers; ratio: of what is dropped.
+LstmResult run(const LstmOperands& p, double ratio) {
+  if (ratio == 0 || p.layers() == 1) return run_layers(p);
+  const auto n_layers = static_cast<int64_t>(p.layers());
+  check_layer_count(p.hx, "hx", n_layers);
+  check_layer_count(p.cx, "cx", n_layers);
+  return run_with_dropout(p, ratio);
 }
 
 // The layer ------------------------------------------------------------------------------------
@@ -333,15 +356,27 @@ LstmResult n_step_lstm(int64_t n_layers, double dropout_ratio, const OptionalVar
                        const OptionalVariable& cx, const Variables& weights,
                        const VariableOperand& xs, YesNo train) {
   check_numbers(n_layers, dropout_ratio, weights);
-  LstmOperands p;
-  p.x = xs.variable(kNStepLstm);
+  LstmOperands p{xs.variable(kNStepLstm), {}, {}, weights};
   if (const Variable* h = hx.get(kNStepLstm)) p.hx = *h;
   if (const Variable* c = cx.get(kNStepLstm)) p.cx = *c;
-  p.weights = weights;
-  if (!train || dropout_ratio == 0 || n_layers == 1) return run_layers(p);
-  check_layer_count(p.hx, "hx", n_layers);
-  check_layer_count(p.cx, "cx", n_layers);
-  return run_with_dropout(p, dropout_ratio);
+  return run(p, train ? dropout_ratio : 0);
+}
+
+PackedLstmResult n_step_lstm(int64_t n_layers, double dropout_ratio, const OptionalVariable& hx,
+                             const OptionalVariable& cx, const Variables& weights,
+                             const PackedSequences& xs, YesNo train) {
+  check_numbers(n_layers, dropout_ratio, weights);
+  LstmOperands p{xs.rows(), {}, {}, weights};
+  if (const Variable* h = hx.get(kNStepLstm)) p.hx = xs.longest_first(*h);
+  if (const Variable* c = cx.get(kNStepLstm)) p.cx = xs.longest_first(*c);
+  // Where no sequence leaves the batch, the call is one that all providers take.
+  if (xs.equally_long() && p.x.ndim() == 2)
+    p.x = reshape(p.x, {xs.longest(), xs.size(), p.x.shape()[1]});
+  else
+    p.counts = xs.counts();
+  const LstmResult r = run(p, train ? dropout_ratio : 0);
+  const Variable rows = reshape(r.ys, {xs.rows().shape()[0], p.cells()});
+  return {xs.as_given(r.hy), xs.as_given(r.cy), xs.with_rows(rows)};
 }
 
 NStepLSTM::NStepLSTM(int64_t n_layers, int64_t in_size, int64_t out_size,
@@ -356,17 +391,34 @@ NStepLSTM::NStepLSTM(int64_t n_layers, int64_t in_size, int64_t out_size,
     layers.push_back(initial_weights(l == 0 ? in_size : out_size, out_size, options));
 }
 
-LstmResult NStepLSTM::operator()(const OptionalVariable& hx, const OptionalVariable& cx,
-                                 const VariableOperand& xs, std::optional<YesNo> train) const {
+Variables NStepLSTM::weights() const {
   CATENA_CHECK(ValueError, !layers.empty(),
                "NStepLSTM: this layer has no weights; it was moved from");
-  Variables weights;
+  Variables all;
   for (const Weights& w : layers)
-    weights.insert(weights.end(), {w.Wx.variable(), w.Wh.variable(), w.b.variable()});
-  return n_step_lstm(n_layers(), dropout_, hx, cx, weights, xs, train.value_or(training()));
+    all.insert(all.end(), {w.Wx.variable(), w.Wh.variable(), w.b.variable()});
+  return all;
+}
+
+LstmResult NStepLSTM::operator()(const OptionalVariable& hx, const OptionalVariable& cx,
+                                 const VariableOperand& xs, std::optional<YesNo> train) const {
+  const Variables all = weights();
+  return n_step_lstm(n_layers(), dropout_, hx, cx, all, xs, train.value_or(training()));
+}
+
+PackedLstmResult NStepLSTM::operator()(const OptionalVariable& hx, const OptionalVariable& cx,
+                                       const PackedSequences& xs,
+                                       std::optional<YesNo> train) const {
+  const Variables all = weights();
+  return n_step_lstm(n_layers(), dropout_, hx, cx, all, xs, train.value_or(training()));
 }
 
 LstmResult NStepLSTM::operator()(const VariableOperand& xs, std::optional<YesNo> train) const {
+  return (*this)({}, {}, xs, train);
+}
+
+PackedLstmResult NStepLSTM::operator()(const PackedSequences& xs,
+                                       std::optional<YesNo> train) const {
   return (*this)({}, {}, xs, train);
 }
 

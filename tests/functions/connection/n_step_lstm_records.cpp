@@ -1,5 +1,6 @@
 // Records of n_step_lstm.
 #include "catena/functions/connection/n_step_lstm.h"
+#include "functions/connection/sequence_reference.h"
 #include "functions/function_record.h"
 #include "kernels/lstm_reference.h"
 
@@ -50,6 +51,31 @@ FunctionRecord lstm_record(const char* variant, bool states, int64_t layers) {
   return r;
 }
 
+// The same over sequences of different lengths, each computed by itself.
+Plains packed_lstm_of(const Plains& in) {
+  return each_by_itself(in[0], {in[1], in[2]}, [&](const Plain& x, const Plains& states) {
+    Plains alone{x, states[0], states[1]};
+    alone.insert(alone.end(), in.begin() + 3, in.end());
+    return lstm_of(alone, true);
+  });
+}
+
+FunctionRecord packed_lstm_record() {
+  FunctionRecord r = lstm_record("packed", true, 2);
+  for (Shapes& shapes : r.shapes) shapes[0] = {5, 4, 3}, shapes[1] = shapes[2] = {2, 4, 2};
+  r.shapes.resize(2);
+  r.shapes[1][0] = {2, 2, 3}, r.shapes[1][1] = r.shapes[1][2] = {2, 2, 2};  // of one length
+  r.call = [](const Variables& v) {
+    const auto [hy, cy, ys] =
+        F::n_step_lstm(2, 0, v[1], v[2], Variables(v.begin() + 3, v.end()), packed(v[0]));
+    return Variables{hy, cy, ys.padded()};
+  };
+  r.reference = packed_lstm_of;
+  r.forward_launches = 7;  // of x, hx and cx, of the layers, of hy, cy and ys
+  r.backward_launches = {};
+  return r;
+}
+
 // Of one layer with 3 inputs and 2 cells.
 F::LstmResult one_layer(const Draw& draw, const Shape& x, const Shape& hx = {1, 2, 2},
                         const Shape& Wh = {8, 2}, Dtype dtype = Dtype::kFloat64) {
@@ -96,6 +122,15 @@ FunctionRecord lstm_errors() {
           "Expect: hx.shape[1] == xs.shape[1]\nActual: 3 != 2" + inputs +
               "(4, 2, 3), hx float64 (1, 3, 2)\nThe state hx is expected as (n_layers, n, "
               "out) = (1, 2, 2), of the dtype of the weights; it is float64 (1, 3, 2)."),
+      type_error(
+          "NStepLSTM",
+          [](const Draw& d) {
+            const Variables w{Variable(d({8, 3})), Variable(d({8, 2})), Variable(d({8}))};
+            F::n_step_lstm(1, 0, {}, {}, w, packed(d({3, 2, 5})));
+          },
+          "Expect: xs.shape[1] == Wx[0].shape[1]\nActual: 5 != 3" + inputs + "(3, 5)" + weights +
+              "The layer takes packed sequences of 3 numbers at each step; their rows have shape "
+              "(3, 5)."),
       error<ValueError>(
           [](const Draw& d) {
             F::n_step_lstm(2, 0, {}, {}, {Variable(d({8, 3}))}, d({4, 2, 3}));
@@ -118,7 +153,8 @@ FunctionRecord lstm_errors() {
 }  // namespace
 
 CATENA_FUNCTION_RECORDS(n_step_lstm) {
-  return {lstm_record("", false, 1), lstm_record("two layers, states", true, 2), lstm_errors()};
+  return {lstm_record("", false, 1), lstm_record("two layers, states", true, 2),
+          packed_lstm_record(), lstm_errors()};
 }
 
 }  // namespace catena

@@ -175,6 +175,22 @@ TEST_P(NStepLstms, TakeSequencesWithoutSteps) {
   EXPECT_EQ(testing::difference(p.hx.grad(), full({2, 3, 5}, 2.0, {dtype::float64, device()})), "");
 }
 
+// Without an element of x the recurrence is computed on variables.
+TEST_P(NStepLstms, TakeStepsWithoutNumbers) {
+  const Operands none = operands(device(), {4, 3, 0, 5, 2}),
+                 zero = operands(device(), {4, 3, 1, 5, 2});
+  Variables weights = none.weights;
+  weights[0] = Variable(zeros({20, 1}, {dtype::float64, device()}));
+  const Array lengths = array({2, 4, 1});
+  const auto a =
+      F::n_step_lstm(2, 0, none.hx, none.cx, none.weights, F::PackedSequences(none.x, lengths));
+  const auto b =
+      F::n_step_lstm(2, 0, none.hx, none.cx, weights, F::PackedSequences(zero.x, lengths));
+  EXPECT_NO_THROW(assert_allclose(a.hy.data(), b.hy.data(), 1e-12, 1e-12));
+  EXPECT_NO_THROW(assert_allclose(a.cy.data(), b.cy.data(), 1e-12, 1e-12));
+  EXPECT_NO_THROW(assert_allclose(a.ys.rows().data(), b.ys.rows().data(), 1e-12, 1e-12));
+}
+
 // Dropout ---------------------------------------------------------------------------------------
 
 TEST_P(NStepLstms, DropBetweenLayersWhileTraining) {

@@ -165,6 +165,7 @@ def names(torch):
         "torch": torch, "nn": nn, "F": F, "copy": copy, "with_parameters": with_parameters, "by_catena": by_catena,
         "lstm_with": lstm_with, "cell_with": cell_with, "linear": linear, "rates": rates,
         "pack_padded_sequence": nn.utils.rnn.pack_padded_sequence,
+        "pad_packed_sequence": nn.utils.rnn.pad_packed_sequence,
         "clip_grad_norm_": nn.utils.clip_grad_norm_, "clip_grad_value_": nn.utils.clip_grad_value_,
         "AveragedModel": average.AveragedModel, "get_ema_multi_avg_fn": average.get_ema_multi_avg_fn,
         "sgd": lambda net: torch.optim.SGD(net.parameters(), lr=0.1), "self": types.SimpleNamespace(training=False)}

@@ -191,14 +191,18 @@ void add_recurrent_layers(Page& page) {
       "lstm.weight_hh_l0\nbias_ih_l0, bias_hh_l0 = lstm.bias_ih_l0, lstm.bias_hh_l0",
       "[by_catena(weight_ih_l0), by_catena(weight_hh_l0), by_catena(bias_ih_l0 + bias_hh_l0)]",
       (Variables{lstm.layers[0].Wx, lstm.layers[0].Wh, lstm.layers[0].b}), )
-  const std::vector<int64_t> n = {5, 3, 2};
-  page.operand("n", array(n));
-  draw_parameters(page, lstm);
+  const Array n = page.operand("n", array(std::vector<int64_t>{2, 5, 3}));
   CATENA_STEPS(
-      "lstm = lstm_with(nn.LSTM(10, 20, 2), p); packed = pack_padded_sequence(x, n)\n"
-      "_, (h, _) = lstm(packed)",
-      "h[-1]", F::stack(last), const Variable ys = lstm(x).ys;
-      Variables last; for (int64_t k = 0; k < 3; ++k) last.push_back(ys(n[k] - 1, k)))
+      "rnn = with_parameters(nn.LSTM(10, 20, num_layers=2, bidirectional=True), p)\n"
+      "y, (h, c) = rnn(pack_padded_sequence(x, n, enforce_sorted=False))\n"
+      "y, _ = pad_packed_sequence(y)",
+      "[y, h, c]", (Variables{y, h, c}),
+      F::SequenceLSTM rnn = F::SequenceLSTM(10, 20, {.layers = 2, .bidirectional = true});
+      draw_parameters(page, rnn); const auto [h, c, y] = rnn(x, n))
+  CATENA_STEPS("rnn = with_parameters(nn.GRU(10, 20, batch_first=True), p); y, h = rnn(x)",
+               "[y, h]", (Variables{y, h}),
+               F::SequenceGRU rnn = F::SequenceGRU(10, 20, {.batch_first = true});
+               draw_parameters(page, rnn); const auto [h, y] = rnn(x))
   page.begin();
   const Array step = page.operand("x", random::normal({3, 10}));
   page.operand("h", zeros({3, 20}));

@@ -22,19 +22,28 @@ Array empty(Device device, const Shape& shape) {
   return Array::uninitialized(shape, Dtype::kFloat32, device);
 }
 
-Results sequence(Device device) {
+// Of equal lengths, and where sequences end before others.
+Results sequence(Device device, const std::vector<int32_t>& lengths) {
   const Variable x(data(device, kX)), h0(data(device, kStates, kH0)),
       c0(data(device, kStates, kC0));
   Variables weights;
   for (uint64_t i = 0; i < 6; ++i)
     weights.emplace_back(data(device, kWeights[i], kWeight + i) * 0.2f);
-  const auto [hy, cy, ys] = F::n_step_lstm(2, 0, h0, c0, weights, x);
+  const auto [hy, cy, packed] =
+      F::n_step_lstm(2, 0, h0, c0, weights, F::PackedSequences(x, array(lengths)));
+  const Variable ys = packed.padded();
   hy.set_grad(data(device, kStates, kGh));
   cy.set_grad(data(device, kStates, kGc));
   ys.set_grad(data(device, kY, kGy));
   backward({hy, cy, ys}, {hy.grad(), cy.grad(), ys.grad()});
   Results results{ys.data(), hy.data(), cy.data(), x.grad(), h0.grad(), c0.grad()};
   for (const Variable& w : weights) results.push_back(w.grad());
+  return results;
+}
+Results sequences(Device device) {
+  Results results = sequence(device, {5, 5, 5});
+  const Results others = sequence(device, {2, 5, 3});
+  results.insert(results.end(), others.begin(), others.end());
   return results;
 }
 
@@ -92,7 +101,7 @@ Results cell_grad(Device device) {
 CATENA_SLOT_RECORDS(rnn) {
   return {{"lstm_cell", cell},
           {"lstm_cell_grad", cell_grad},
-          {"lstm", sequence},
+          {"lstm", sequences},
           {"lstm_grad", gradients}};
 }
 

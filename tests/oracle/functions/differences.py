@@ -21,7 +21,7 @@ Values
 Forms
 - bilinear and embed_id flatten as Chainer's; weights of bilinear are (left, right, out).
 - LSTM gates have the order a, i, f, o and one bias; PyTorch's i, f, a, o and two.
-- gru multiplies the state by r before its product with U.
+- gru, and n_step_gru in Chainer's form, multiply the state by r before its product with U.
 - cover_all is PyTorch's ceil_mode, and a choice of convolutions as well.
 - Padding may be more than half of a window: less than max_pooling_2d's, anything of
   average_pooling_2d.

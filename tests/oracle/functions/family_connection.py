@@ -1,6 +1,8 @@
 """Products with weights: fully connected, convolutional and recurrent functions."""
 import torch
 import torch.nn.functional as T
+from torch.func import functional_call
+from torch.nn.utils import rnn
 
 CONVOLUTIONS = {1: torch.conv1d, 2: torch.conv2d, 3: torch.conv3d}
 
@@ -148,6 +150,95 @@ def n_step_lstm(g):
     g.case(args, {"layers": layers, "states": states}, reference, loose=8, floor=4)
 
 
+def lengths_of(g, steps, n):
+    """Lengths in any order; often one that reaches the end."""
+    return g.integers((n,), 1, steps + 1)
+
+
+def packed(x, lengths, batch_first=False):
+    return rnn.pack_padded_sequence(x, lengths.long(), batch_first, enforce_sorted=False)
+
+
+def packed_lstm(g):
+    layers, steps, n = g.integer(1, 2), g.integer(1, 5), g.integer(1, 4)
+    inputs, cells = g.integer(1, 4), g.integer(1, 4)
+    args = [g.x((steps, n, inputs), "smooth"), lengths_of(g, steps, n)]
+    args += [g.x((layers, n, cells), "smooth") for _ in range(2)]
+    for k in range(layers):
+        args += [g.x((4 * cells, cells if k else inputs), "unit"), g.x((4 * cells, cells), "unit"),
+                 g.x((4 * cells,), "unit")]
+    module = torch.nn.LSTM(inputs, cells, layers).double()
+
+    def reference(xs, lengths, hx, cx, *rest):
+        weights = []
+        for k in range(0, 3 * layers, 3):
+            Wx, Wh, b = map(by_torch, rest[k:k + 3])
+            weights += [Wx, Wh, b, torch.zeros_like(b)]
+        parameters = dict(zip((name for name, _ in module.named_parameters()), weights))
+        ys, (hy, cy) = functional_call(module, parameters, (packed(xs, lengths), (hx, cx)))
+        return hy, cy, rnn.pad_packed_sequence(ys, total_length=steps)[0]
+
+    g.case(args, {"layers": layers}, reference, loose=8, floor=4)
+
+
+def n_step_gru(g):
+    steps, n, inputs, cells = g.integer(1, 5), g.integer(1, 4), g.integer(1, 4), g.integer(1, 4)
+    chainer = g.chance(0.5)
+    args = [g.x((steps, n, inputs), "smooth"), lengths_of(g, steps, n),
+            g.x((1, n, cells), "smooth"), g.x((3 * cells, inputs), "unit"),
+            g.x((3 * cells, cells), "unit"), g.x((3 * cells,), "unit"), g.x((3 * cells,), "unit")]
+
+    def step(x, h, Wx, Wh, bx, bh):
+        xr, xz, xn = (x @ Wx.T + bx).chunk(3, 1)
+        hr, hz, hn = (h @ Wh.T + bh).chunk(3, 1)
+        r, z = torch.sigmoid(xr + hr), torch.sigmoid(xz + hz)
+        if chainer:
+            W, b = Wh.chunk(3)[2], bh.chunk(3)[2]
+            return (1 - z) * h + z * torch.tanh(xn + (r * h) @ W.T + b)
+        return (1 - z) * torch.tanh(xn + r * hn) + z * h
+
+    def reference(xs, lengths, hx, *weights):
+        h, ys = hx[0], []
+        for t in range(steps):
+            goes_on = (lengths > t)[:, None]
+            h = torch.where(goes_on, step(xs[t], h, *weights), h)
+            ys.append(torch.where(goes_on, h, 0.0))
+        return h[None], torch.stack(ys)
+
+    g.case(args, {"chainer": chainer}, reference, loose=16, floor=4)
+
+
+def sequence_layer(make, gates):
+    """A layer of PyTorch with its own weights over padded sequences; weights are constants."""
+    def generate(g):
+        layers, both, bias = g.integer(1, 2), g.chance(0.6), g.chance(0.8)
+        steps, n, inputs, cells = g.integer(1, 5), g.integer(1, 4), g.integer(1, 4), g.integer(1, 3)
+        batch_first, states = g.chance(0.4), g.chance(0.6)
+        module = make(inputs, cells, layers, bias=bias, batch_first=batch_first,
+                      bidirectional=both).double()
+        lstm = gates == 4
+        x = g.x((n, steps, inputs) if batch_first else (steps, n, inputs), "smooth")
+        args = [x, lengths_of(g, steps, n)]
+        if states:
+            shape = ((2 if both else 1) * layers, n, cells)
+            args += [g.x(shape, "smooth") for _ in range(2 if lstm else 1)]
+        names = [name for name, _ in module.named_parameters()]
+        args += [g.constant(tuple(p.shape), "unit") for p in module.parameters()]
+
+        def reference(x, lengths, *rest):
+            given = rest[:len(rest) - len(names)]
+            hx = None if not given else given if lstm else given[0]
+            parameters = dict(zip(names, rest[len(given):]))
+            ys, h = functional_call(module, parameters, (packed(x, lengths, batch_first), hx))
+            ys = rnn.pad_packed_sequence(ys, batch_first, total_length=steps)[0]
+            return (*(h if lstm else [h]), ys)
+
+        g.case(args, {"layers": layers, "both": both, "bias": bias, "cells": cells,
+                      "batch_first": batch_first, "states": states}, reference, loose=32, floor=4)
+
+    return generate
+
+
 def gru(g):
     n, inputs, cells = g.integer(1, 4), g.integer(1, 5), g.integer(1, 5)
     args = [g.x((n, inputs), "smooth"), g.x((n, cells), "smooth")]
@@ -177,7 +268,9 @@ def lstm_layer(g):
 
 
 def functions():
-    own = [linear_relu, bilinear, embed_id, n_step_lstm, gru, lstm_layer]
+    own = [linear_relu, bilinear, embed_id, n_step_lstm, packed_lstm, n_step_gru, gru, lstm_layer]
     return {f.__name__: (1, f) for f in own} | {
+        "sequence_lstm": (1, sequence_layer(torch.nn.LSTM, 4)),
+        "sequence_gru": (1, sequence_layer(torch.nn.GRU, 3)),
         "linear": (2, linear), "convolution_2d": (5, convolution(2)),
         "convolution_nd": (3, convolution(None)), "deconvolution_2d": (4, deconvolution_2d)}

@@ -64,6 +64,53 @@ Variables n_step_lstm(const Inputs& in) {
   return {r.hy, r.cy, r.ys};
 }
 
+// xs and lengths, hx and cx, then the weights.
+Variables packed_lstm(const Inputs& in) {
+  const F::PackedSequences xs(in[0], in[1].data());
+  const F::PackedLstmResult r =
+      F::n_step_lstm(in->integer("layers"), 0, in[2], in[3], in.from(4), xs);
+  return {r.hy, r.cy, r.ys.padded()};
+}
+
+// xs, lengths and hx, then the weights.
+Variables n_step_gru(const Inputs& in) {
+  const F::PackedSequences xs(in[0], in[1].data());
+  const F::PackedGruResult r =
+      F::n_step_gru(1, 0, in[2], in.from(3), xs,
+                    in->flag("chainer") ? F::GruForm::kChainer : F::GruForm::kPytorch);
+  return {r.hy, r.ys.padded()};
+}
+
+// x and lengths, states where the case has them, then the parameters in their order.
+template <class Layer, class Options>
+Layer sequence_layer(const Inputs& in, size_t first) {
+  Options options;
+  options.layers = in->integer("layers");
+  options.bidirectional = in->flag("both");
+  options.nobias = !in->flag("bias");
+  options.batch_first = in->flag("batch_first");
+  options.dtype = in[0].dtype();
+  Layer layer(in[0].shape(2), in->integer("cells"), options);
+  layer.visit_parameters(
+      [&](const std::string&, Parameter& p) { p.data().assign(in.copy(first++)); });
+  return layer;
+}
+
+Variables sequence_lstm(const Inputs& in) {
+  const bool states = in->flag("states");
+  const auto layer = sequence_layer<F::SequenceLSTM, F::SequenceLSTMOptions>(in, states ? 4 : 2);
+  const F::LstmResult r =
+      states ? layer(in[0], in[1].data(), in[2], in[3]) : layer(in[0], in[1].data());
+  return {r.hy, r.cy, r.ys};
+}
+
+Variables sequence_gru(const Inputs& in) {
+  const bool states = in->flag("states");
+  const auto layer = sequence_layer<F::SequenceGRU, F::SequenceGRUOptions>(in, states ? 3 : 2);
+  const F::GruResult r = states ? layer(in[0], in[1].data(), in[2]) : layer(in[0], in[1].data());
+  return {r.hy, r.ys};
+}
+
 // x and h, then W, b and U of the reset gate, the update gate and the new content.
 Variables gru(const Inputs& in) {
   F::StatefulGRU layer(in[0].shape(1), in[1].shape(1), {.dtype = in[0].dtype()});
@@ -110,6 +157,10 @@ void add_connection(Functions& f) {
     return Variables{F::embed_id(in[0], in[1], in->optional_integer("ignore_label"))};
   };
   f["n_step_lstm"] = n_step_lstm;
+  f["packed_lstm"] = packed_lstm;
+  f["n_step_gru"] = n_step_gru;
+  f["sequence_lstm"] = sequence_lstm;
+  f["sequence_gru"] = sequence_gru;
   f["gru"] = gru;
   f["lstm_layer"] = lstm_layer;
 }

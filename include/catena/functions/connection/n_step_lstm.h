@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "catena/autograd/function_set.h"
+#include "catena/functions/connection/packed_sequences.h"
 #include "catena/functions/initializers.h"
 #include "catena/functions/variable_operand.h"
 
@@ -17,12 +18,18 @@ namespace catena::functions {
 struct LstmResult {
   Variable hy, cy, ys;
 };
+// The same of sequences of different lengths: hy and cy are those of each sequence behind its own
+// last step, in the order of the sequences, and ys has the rows (rows, out).
+struct PackedLstmResult {
+  Variable hy, cy;
+  PackedSequences ys;
+};
 
 // Layers of LSTM with forget gates (F. Gers, J. Schmidhuber and F. Cummins, 2000) over n sequences
 // of the same length, in one call. Arguments and results are in the order of Chainer's n_step_lstm.
 //
-// Shorter sequences are padded behind their end, with datasets::pad_samples for instance: what
-// follows does not change earlier steps, so the last output of sequence k is ys(length[k] - 1, k).
+// For sequences of different lengths give PackedSequences. Padded ones give the right ys before
+// their ends, too, because what follows does not change earlier steps, but not hy and cy.
 //
 // xs: (steps, n, in). hx, cx: (n_layers, n, out), the states before the first step; {} is 0.
 // weights: Wx (4 * out, in), Wh (4 * out, out) and b (4 * out) of the first layer, then those of
@@ -40,6 +47,12 @@ struct LstmResult {
 LstmResult n_step_lstm(int64_t n_layers, double dropout_ratio, const OptionalVariable& hx,
                        const OptionalVariable& cx, const Variables& weights,
                        const VariableOperand& xs, YesNo train = true);
+// xs: of rows (rows, in). hx and cx have the sequences in the order in which they were given. At
+// each step the products have the rows of those that go on. cuDNN computes only where all are
+// equally long.
+PackedLstmResult n_step_lstm(int64_t n_layers, double dropout_ratio, const OptionalVariable& hx,
+                             const OptionalVariable& cx, const Variables& weights,
+                             const PackedSequences& xs, YesNo train = true);
 
 // Dropout, start values and dtype of an NStepLSTM. Start values are those of every layer: an array
 // is that of all four blocks, copied, and an initializer makes each block, whose shape is given
@@ -66,8 +79,11 @@ class NStepLSTM : public Parameterized {
   // unless the call says otherwise.
   LstmResult operator()(const OptionalVariable& hx, const OptionalVariable& cx,
                         const VariableOperand& xs, std::optional<YesNo> train = {}) const;
+  PackedLstmResult operator()(const OptionalVariable& hx, const OptionalVariable& cx,
+                              const PackedSequences& xs, std::optional<YesNo> train = {}) const;
   // From states of 0.
   LstmResult operator()(const VariableOperand& xs, std::optional<YesNo> train = {}) const;
+  PackedLstmResult operator()(const PackedSequences& xs, std::optional<YesNo> train = {}) const;
   // "0/Wx", "0/Wh", "0/b", "1/Wx", ...
   void visit_parameters(const Visitor& visitor, const std::string& prefix = "") override;
   // Sizes of the network.
@@ -82,6 +98,7 @@ class NStepLSTM : public Parameterized {
   std::vector<Weights> layers;  // in order, the one that reads xs first
 
  private:
+  Variables weights() const;
   double dropout_;
 };
 
