@@ -86,4 +86,22 @@ Variable Gpt2::states(const Array& ids) const {
   return norm(h);
 }
 
+Variable Gpt2::states(const Array& ids, F::KeyValueCache& cache) const {
+  cache.extend(ids.shape()[1]);
+  Variable h = tokens(ids) + places(cache.positions());
+  for (size_t i = 0; i < layers.size(); ++i) h = layers[i](h, cache.layer(static_cast<int64_t>(i)));
+  return norm(h);
+}
+
+F::KeyValueCache Gpt2::make_cache(int64_t batch) const {
+  const F::MultiHeadAttention& attention = layers.front().self_attn;
+  return F::KeyValueCache({.layers = static_cast<int64_t>(layers.size()),
+                           .batch = batch,
+                           .groups = attention.groups(),
+                           .capacity = positions(),
+                           .depth = attention.depth(),
+                           .dtype = tokens.W.dtype(),
+                           .device = tokens.W.device()});
+}
+
 }  // namespace gpt2

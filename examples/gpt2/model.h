@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "catena/functions/attention/key_value_cache.h"
 #include "catena/functions/attention/transformer.h"
 #include "catena/functions/connection/embed_id.h"
 #include "catena/functions/connection/linear.h"
@@ -47,6 +48,11 @@ class Gpt2 : public catena::FunctionSet {
   // ids: (batch, n), integers, with n of at most positions(). What is known behind each of them,
   // (batch, n, width). ValueError for more.
   Variable states(const Array& ids) const;
+  // The same for tokens that follow those in the cache, which gets them; for generation, under
+  // NoBackprop. ValueError where the cache has no room for n more.
+  Variable states(const Array& ids, F::KeyValueCache& cache) const;
+  // An empty one, of the dtype and on the device of the parameters.
+  F::KeyValueCache make_cache(int64_t batch) const;
   // Scores of the next token behind each, (batch, n, vocabulary).
   Variable operator()(const Array& ids) const { return scores(states(ids)); }
   // Those of states of (..., width): (..., vocabulary). A loss needs none of them in memory

@@ -54,6 +54,7 @@ void add_sampling_options(CommandLine& line, Options& o) {
   line.add_text("--prompt", o.prompt, "what they follow: text, or numbers if tokens are no bytes");
   line.add_amount("--temperature", o.temperature, "0: the likeliest token; 1: as the model says");
   line.add_count("--top-k", o.top_k, "draw from so many of the likeliest tokens [all]");
+  line.add_flag("--no-cache", o.no_cache, "compute all positions anew for each token");
 }
 
 void check(const CommandLine& line, Options& o) {

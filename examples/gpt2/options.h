@@ -35,7 +35,8 @@ struct Options {
   int64_t sample = 0;  // tokens to write
   std::string prompt;
   double temperature = 0.8;
-  int64_t top_k = 0;  // 0: all
+  int64_t top_k = 0;      // 0: all
+  bool no_cache = false;  // of keys and values
 
   // run.batch: windows of one update, over all ranks. Runs end after updates, not epochs.
   examples::RunOptions run{

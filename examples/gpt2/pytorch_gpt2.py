@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Trains the same GPT-2 with PyTorch and with train_gpt2 and compares the losses of all updates.
+"""Trains the same GPT-2 with PyTorch and with train_gpt2 and compares the losses of all updates,
+and the likeliest tokens that follow the beginning of the text.
 
 usage: examples/gpt2/pytorch_gpt2.py PROGRAM TEXT [TEXT ...] [options]
 
 PyTorch draws the start values, which the program reads with --start, and both train in float32 on
-the CPU, on the windows of the texts in their order. Prints the losses of each update and the largest
-difference; status 1 if that is above --limit. examples/gpt2/loss.svg was drawn by
+the CPU, on the windows of the texts in their order. Then both write --sample tokens with what the
+program has trained, the program with a cache of keys. Prints the losses of each update, the number
+of equal tokens and the largest difference; status 1 if that is above --limit, or for other tokens.
+examples/gpt2/loss.svg was drawn by
   examples/gpt2/pytorch_gpt2.py build/bin/train_gpt2 TEXT --iterations 200 --svg examples/gpt2/loss.svg
 Needs Python packages numpy and torch.
 """
@@ -82,6 +85,12 @@ def batches(options):
         yield torch.from_numpy(numpy.stack(rows).astype(numpy.int64))
 
 
+def first_letters(options):
+    """Five of the first text, without what a terminal would not show."""
+    letters = bytes(b for b in pathlib.Path(options.text[0]).read_bytes() if 32 <= b < 127)
+    return letters[:5]
+
+
 def losses_of_pytorch(model, options):
     matrices = [p for p in model.parameters() if p.dim() > 1]
     vectors = [p for p in model.parameters() if p.dim() == 1]
@@ -106,6 +115,38 @@ def losses_of_catena(start, folder, options):
                     f"--iterations={options.iterations}", f"--warmup={options.warmup}",
                     f"--out={folder}", "--text", *options.text], check=True, stdout=subprocess.DEVNULL)
     return [row["train_loss"] for row in json.loads((folder / "log.json").read_text())]
+
+
+# The tokens ---------------------------------------------------------------------------------------
+@torch.no_grad()
+def tokens_of_pytorch(model, trained, prompt, options):
+    """The likeliest token behind the last --context ones, again and again, as bytes."""
+    with numpy.load(trained) as arrays:
+        for name, p in model.named_parameters():
+            p.copy_(torch.from_numpy(arrays[catena_name(name)]))
+    model.eval()
+    tokens = list(prompt)
+    while len(tokens) < len(prompt) + options.sample:
+        tokens.append(int(model(torch.tensor([tokens[-options.context:]]))[0, -1].argmax()))
+    return bytes(tokens)
+
+
+def tokens_of_catena(trained, prompt, options):
+    """What the program prints, escapes of bytes that are not text included."""
+    written = subprocess.run([options.program, "--device=cpu", f"--start={trained}", "--temperature=0",
+                              f"--sample={options.sample}", "--prompt", prompt.decode()],
+                             check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+    return written.decode().removesuffix("\n")
+
+
+def printable(tokens):
+    text = tokens.decode(errors="backslashreplace")
+    return "".join(f"\\x{ord(c):02x}" if ord(c) < 32 and c not in "\t\n" or ord(c) == 127 else c
+                   for c in text)
+
+
+def equal_count(a, b):
+    return next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
 
 
 # The drawing ----------------------------------------------------------------------------------------
@@ -170,6 +211,7 @@ def parse(arguments):
     parser.add_argument("--size", choices=SIZES, default="nano")
     for name, value in (("context", 64), ("batchsize", 8), ("iterations", 20), ("warmup", 10), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--sample", type=int, default=100)
     parser.add_argument("--limit", type=float, default=1e-4)
     parser.add_argument("--svg")
     return parser.parse_args(arguments)
@@ -184,15 +226,22 @@ def main(arguments):
         start = folder / "start.npz"
         numpy.savez(start, **{catena_name(n): p.detach().numpy() for n, p in model.named_parameters()})
         ours = losses_of_catena(start, folder / "result", options)
-    theirs = losses_of_pytorch(model, options)
+        theirs = losses_of_pytorch(model, options)
+        trained, prompt = folder / "result/model.npz", first_letters(options)
+        text = tokens_of_catena(trained, prompt, options)
+        expected = printable(tokens_of_pytorch(model, trained, prompt, options))
     print("update    catena   PyTorch  difference")
     for step, (a, b) in enumerate(zip(ours, theirs), 1):
         print(f"{step:6} {a:9.6f} {b:9.6f}  {abs(a - b):.1e}")
     largest = max(abs(a - b) for a, b in zip(ours, theirs))
+    if text == expected:
+        print(f"equal tokens: {options.sample}")
+    else:
+        print(f"the tokens differ from letter {equal_count(text, expected)} on:\n{text}\n{expected}")
     print(f"largest difference {largest:.1e}")
     if options.svg:
         pathlib.Path(options.svg).write_text(drawing(ours, theirs))
-    return 0 if largest <= options.limit else 1
+    return 0 if largest <= options.limit and text == expected else 1
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <sstream>
 
 #include "catena/array/creation.h"
@@ -18,15 +19,32 @@ namespace dtype = catena::dtype;
 using Tokens = std::vector<int64_t>;
 constexpr int64_t kBytes = 256;
 
-// Scores of what follows.
-std::vector<double> next_scores(const Gpt2& model, const Tokens& tokens) {
-  const auto length = static_cast<int64_t>(tokens.size());
-  const int64_t from = std::max<int64_t>(0, length - model.positions());
-  const Tokens seen(tokens.begin() + from, tokens.end());
-  const Array ids = catena::array(seen).reshape({1, length - from});
-  const Variable last = model.states(ids)(catena::Slice(), -1);
-  return model.scores(last).data().to_cpu().astype(dtype::float64).to_vector<double>();
-}
+// Scores of what follows a text that grows.
+class Scores {
+ public:
+  Scores(const Gpt2& model, bool with_cache) : model_(model) {
+    if (with_cache) cache_ = model.make_cache(1);
+  }
+
+  std::vector<double> behind(const Tokens& tokens) {
+    const auto length = static_cast<int64_t>(tokens.size());
+    const bool fits = length <= model_.positions();
+    const Variable last = cache_ && fits ? model_.states(ids(tokens, cache_->lengths()[0]), *cache_)
+                                         : model_.states(ids(tokens, length - model_.positions()));
+    const Array scores = model_.scores(last(catena::Slice(), -1)).data();
+    return scores.to_cpu().astype(dtype::float64).to_vector<double>();
+  }
+
+ private:
+  // From one on, as a batch of one text.
+  static Array ids(const Tokens& tokens, int64_t from) {
+    const Tokens rest(tokens.begin() + std::max<int64_t>(0, from), tokens.end());
+    return catena::array(rest).reshape({1, -1});
+  }
+
+  const Gpt2& model_;
+  std::optional<F::KeyValueCache> cache_;
+};
 
 int64_t choose(const std::vector<double>& scores, const Choice& choice) {
   Tokens order(scores.size());
@@ -58,7 +76,8 @@ Tokens sample(Gpt2& model, Tokens prompt, int64_t count, const Choice& choice) {
   const catena::NoBackprop no_graph;
   const catena::DeviceScope device(model.tokens.W.device());
   const size_t given = prompt.size();
-  for (int64_t i = 0; i < count; ++i) prompt.push_back(choose(next_scores(model, prompt), choice));
+  Scores scores(model, choice.cache);
+  for (int64_t i = 0; i < count; ++i) prompt.push_back(choose(scores.behind(prompt), choice));
   return Tokens(prompt.begin() + static_cast<std::ptrdiff_t>(given), prompt.end());
 }
 

@@ -14,6 +14,10 @@ namespace gpt2 {
 struct Choice {
   double temperature = 1;
   int64_t top_k = 0;
+  // Keys and values of earlier tokens are kept until the text has as many tokens as the model has
+  // positions. Each token after that moves all others to other positions. Without a cache, all are
+  // computed anew for each token. The tokens are the same.
+  bool cache = true;
 };
 
 // `count` tokens that follow those of the prompt, which has one at least; each by as many of those

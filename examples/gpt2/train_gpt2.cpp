@@ -1,5 +1,6 @@
 // Trains a GPT-2 on one device, or on the ranks that catena-run started, and writes text with it.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <numbers>
@@ -123,13 +124,19 @@ tr::TrainerOptions trainer_options(const Options& o) {
   return result;
 }
 
+// The text, and on stderr how fast it was written.
 void write_sample(const Options& o, Gpt2& model) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
   const std::vector<int64_t> written =
       sample(model, tokens_of(o.prompt, model.vocabulary()), o.sample,
-             {.temperature = o.temperature, .top_k = o.top_k});
+             {.temperature = o.temperature, .top_k = o.top_k, .cache = !o.no_cache});
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   const std::string text = o.prompt + (model.vocabulary() == 256 || o.prompt.empty() ? "" : " ") +
                            text_of(written, model.vocabulary());
   std::printf("%s\n", catena::printable(text).c_str());
+  std::fprintf(stderr, "%lld tokens written, %.0f a second\n", static_cast<long long>(o.sample),
+               static_cast<double>(o.sample) / seconds);
 }
 
 // The speed since the run began or was resumed, over all ranks, and the memory of this one. Nothing

@@ -136,6 +136,11 @@ TEST(Gpt2Example, Samples) {
   const auto greedy = gpt2::sample(model, {3}, 12, {.temperature = 0});
   EXPECT_EQ(greedy.size(), 12u);  // more than there are positions
   EXPECT_EQ(gpt2::sample(model, {3}, 12, {.top_k = 1}), greedy);
+  // Before and after the model has no more positions, and from prompts of several tokens.
+  for (const std::vector<int64_t>& prompt :
+       {std::vector<int64_t>{3}, {1, 2, 3, 4}, {1, 2, 3, 4, 5, 6}, {9, 8, 7, 6, 5, 4, 3, 2}})
+    EXPECT_EQ(gpt2::sample(model, prompt, 12, {.temperature = 0}),
+              gpt2::sample(model, prompt, 12, {.temperature = 0, .cache = false}));
   const auto drawn = [&](uint64_t seed, const gpt2::Choice& choice) {
     random::seed(seed);
     return gpt2::sample(model, {3}, 50, choice);
@@ -181,6 +186,10 @@ TEST(Gpt2Example, FindsWhatIsRegular) {
   const Finished later = run({program("train_gpt2"), "--device=cpu", "--out", out / "out",
                               "--sample=8", "--prompt=xyz", "--temperature=0"});
   EXPECT_EQ(later.out, "xyz\nabcdefg\n") << later.all();
+  expect_contains(later.err, {"8 tokens written, ", " a second"});
+  const Finished anew = run({program("train_gpt2"), "--device=cpu", "--out", out / "out",
+                             "--sample=8", "--prompt=xyz", "--temperature=0", "--no-cache"});
+  EXPECT_EQ(anew.out, later.out) << anew.all();
   // Begun with it, training goes on from there.
   Words words =
       train_alphabet(text, out / "more", {"--iterations=4", "--start", out / "out/model.npz"});
@@ -278,20 +287,23 @@ TEST(Gpt2Example, RanksTrainAsOneProcess) {
 }
 #endif
 
-// The script trains the same network, where CATENA_TEST_TORCH_PYTHON, or python3, has PyTorch.
-TEST(Gpt2Example, HasPytorchsLosses) {
+// The script trains the same network and writes the same tokens, where CATENA_TEST_TORCH_PYTHON, or
+// python3, has PyTorch.
+TEST(Gpt2Example, HasPytorchsLossesAndTokens) {
   const char* const named = std::getenv("CATENA_TEST_TORCH_PYTHON");
   const std::string python = named ? named : "python3";
   const auto in_shell = [&](const std::string& line) {
     return run({"/bin/sh", "-c", "'" + python + "' " + line});
   };
   if (in_shell("-c 'import numpy, torch'").status != 0)
-    GTEST_SKIP() << python << " has no PyTorch: losses are NOT compared; name another in "
+    GTEST_SKIP() << python
+                 << " has no PyTorch: losses and tokens are NOT compared; name another in "
                  << "CATENA_TEST_TORCH_PYTHON";
   const AlphabetText text(alphabets(200));
   const Finished result = in_shell("'" GPT2_SCRIPT "' '" + program("train_gpt2") + "' '" +
                                    text.path() + "' --context 16 --iterations 20");
   EXPECT_EQ(result.status, 0) << result.all();
+  expect_contains(result.out, {"equal tokens: 100"});
   expect_contains(result.last_line(), {"largest difference"});
 }
 

@@ -26,6 +26,14 @@ int64_t groups_of(int64_t heads, const MultiHeadAttentionOptions& o) {
   return groups;
 }
 
+std::optional<RotaryOptions> rotary_of(int64_t depth, const MultiHeadAttentionOptions& o) {
+  if (!o.rotary) return {};
+  CATENA_CHECK(ValueError, !o.rotary->positions, kName,
+               ": the rotary options have positions; the layer counts them itself, from `start`");
+  rotary_frequencies(depth, *o.rotary);  // throws
+  return o.rotary;
+}
+
 LinearOptions projection(const MultiHeadAttentionOptions& o) {
   CATENA_CHECK(ValueError, !o.initialW.array() && !o.initial_bias.array(), kName,
                ": a start value is an array, but the projections have different shapes; give an "
@@ -47,30 +55,52 @@ MultiHeadAttention::MultiHeadAttention(int64_t size, int64_t heads,
     : out_proj(depth_of(size, heads) * heads, size, projection(o)),
       heads_(heads),
       groups_(groups_of(heads, o)),
+      rotary_(rotary_of(depth_of(size, heads), o)),
       dropout_(o.dropout) {
   Linear in_proj(size, size + 2 * groups_ * depth_of(size, heads), projection(o));
   in_proj_W = std::move(in_proj.W);
   if (!o.nobias) in_proj_b = std::move(in_proj.b);
 }
 
-Variable MultiHeadAttention::attend(const Variable& q, const Variable& k, const Variable& v,
-                                    const AttentionOptions& given) const {
-  AttentionOptions options = given;
-  if (options.dropout == 0 && training()) options.dropout = dropout_;
-  const Variable y = scaled_dot_product_attention(in_heads(q, heads_), in_heads(k, groups_),
-                                                  in_heads(v, groups_), options);
-  const Variable joined = reshape(transpose(y, {0, 2, 1, 3}), q.shape());
-  return out_proj(joined);
-}
-
-Variable MultiHeadAttention::operator()(const VariableOperand& operand,
-                                        const AttentionOptions& options) const {
-  const Variable& x = operand.variable(kName);
+MultiHeadAttention::Heads MultiHeadAttention::heads_of(const Variable& x) const {
   check_positions(kName, "x", x, size());
   const Variable all = in_proj_b ? linear(x, in_proj_W, *in_proj_b) : linear(x, in_proj_W);
-  const int64_t of_keys = size() / heads_ * groups_;
+  const int64_t of_keys = depth() * groups_;
   const Variables parts = split_axis(all, {size(), size() + of_keys}, 2);
-  return attend(parts[0], parts[1], parts[2], options);
+  return {in_heads(parts[0], heads_), in_heads(parts[1], groups_), in_heads(parts[2], groups_)};
+}
+
+void MultiHeadAttention::turn(Heads& heads, const std::optional<Array>& positions) const {
+  if (!rotary_) return;
+  RotaryOptions options = *rotary_;
+  options.positions = positions;
+  heads.q = rotary_embedding(heads.q, options);
+  heads.k = rotary_embedding(heads.k, options);
+}
+
+AttentionOptions MultiHeadAttention::in_state(const AttentionOptions& given) const {
+  AttentionOptions options = given;
+  if (options.dropout == 0 && training()) options.dropout = dropout_;
+  return options;
+}
+
+Variable MultiHeadAttention::projected(const Variable& y) const {
+  return out_proj(reshape(transpose(y, {0, 2, 1, 3}), {y.shape()[0], y.shape()[2], size()}));
+}
+
+Variable MultiHeadAttention::operator()(const VariableOperand& x,
+                                        const AttentionOptions& options) const {
+  Heads heads = heads_of(x.variable(kName));
+  turn(heads, {});
+  return projected(scaled_dot_product_attention(heads.q, heads.k, heads.v, in_state(options)));
+}
+
+Variable MultiHeadAttention::operator()(const VariableOperand& x, const LayerCache& cache,
+                                        const AttentionOptions& options) const {
+  Heads heads = heads_of(x.variable(kName));
+  cache.check(heads.q, heads.k, heads.v, options);
+  turn(heads, cache.positions());
+  return projected(cache.attend(heads.q, heads.k, heads.v, in_state(options)));
 }
 
 Variable MultiHeadAttention::operator()(const VariableOperand& operand,
@@ -81,13 +111,16 @@ Variable MultiHeadAttention::operator()(const VariableOperand& operand,
   check_positions(kName, "memory", memory, size());
   CATENA_CHECK(ShapeError, memory.shape()[0] == x.shape()[0], kName, ": x has a batch of ",
                x.shape()[0], ", memory one of ", memory.shape()[0]);
-  const auto projected = [&](const Variable& from, const Slice& rows) {
+  CATENA_CHECK(ValueError, !rotary_, kName,
+               ": rotary positions are of attention to x itself; make a layer without them");
+  const auto part = [&](const Variable& from, const Slice& rows) {
     const Variable W = get_item(in_proj_W, {rows});
     return in_proj_b ? linear(from, W, get_item(*in_proj_b, {rows})) : linear(from, W);
   };
-  const Variable q = projected(x, Slice(0, size()));
-  const Variables kv = split_axis(projected(memory, Slice(size(), none)), 2, 2);
-  return attend(q, kv[0], kv[1], options);
+  const Variable q = part(x, Slice(0, size()));
+  const Variables kv = split_axis(part(memory, Slice(size(), none)), 2, 2);
+  return projected(scaled_dot_product_attention(in_heads(q, heads_), in_heads(kv[0], groups_),
+                                                in_heads(kv[1], groups_), in_state(options)));
 }
 
 }  // namespace catena::functions

@@ -10,9 +10,11 @@ namespace {
 
 constexpr const char *kEncoder = "TransformerEncoderLayer", *kDecoder = "TransformerDecoderLayer";
 
-MultiHeadAttention attention_of(int64_t size, int64_t heads, const TransformerOptions& o) {
+MultiHeadAttention attention_of(int64_t size, int64_t heads, const TransformerOptions& o,
+                                const std::optional<RotaryOptions>& rotary = {}) {
   return MultiHeadAttention(size, heads,
                             {.groups = o.groups,
+                             .rotary = rotary,
                              .dropout = o.dropout,
                              .nobias = o.nobias,
                              .initialW = o.initialW,
@@ -77,26 +79,37 @@ class Stream {
 
 TransformerEncoderLayer::TransformerEncoderLayer(int64_t size, int64_t heads,
                                                  const TransformerOptions& o)
-    : self_attn(attention_of(size, heads, o)),
+    : self_attn(attention_of(size, heads, o, o.rotary)),
       linear1(product_of(kEncoder, size, o.inner, o)),
       linear2(product_of(kEncoder, o.inner, size, o)),
       norm1(normalization_of(size, o)),
       norm2(normalization_of(size, o)),
       options_(o) {}
 
-Variable TransformerEncoderLayer::operator()(const VariableOperand& operand,
-                                             const AttentionOptions& options) const {
+template <class Attention>
+Variable TransformerEncoderLayer::through(const VariableOperand& operand,
+                                          const Attention& attention) const {
   const Variable& x = operand.variable(kEncoder);
   check_positions(kEncoder, "x", x, self_attn.size());
   Stream stream(x, options_, training());
-  stream.add(norm1, [&](const Variable& in) { return self_attn(in, options); });
+  stream.add(norm1, attention);
   stream.add_products(norm2, linear1, linear2);
   return stream.result();
 }
 
+Variable TransformerEncoderLayer::operator()(const VariableOperand& x,
+                                             const AttentionOptions& options) const {
+  return through(x, [&](const Variable& in) { return self_attn(in, options); });
+}
+
+Variable TransformerEncoderLayer::operator()(const VariableOperand& x, const LayerCache& cache,
+                                             const AttentionOptions& options) const {
+  return through(x, [&](const Variable& in) { return self_attn(in, cache, options); });
+}
+
 TransformerDecoderLayer::TransformerDecoderLayer(int64_t size, int64_t heads,
                                                  const TransformerOptions& o)
-    : self_attn(attention_of(size, heads, o)),
+    : self_attn(attention_of(size, heads, o, o.rotary)),
       multihead_attn(attention_of(size, heads, o)),
       linear1(product_of(kDecoder, size, o.inner, o)),
       linear2(product_of(kDecoder, o.inner, size, o)),
@@ -105,18 +118,34 @@ TransformerDecoderLayer::TransformerDecoderLayer(int64_t size, int64_t heads,
       norm3(normalization_of(size, o)),
       options_(o) {}
 
-Variable TransformerDecoderLayer::operator()(const VariableOperand& operand,
-                                             const VariableOperand& memory_operand,
-                                             const AttentionOptions& to_self,
-                                             const AttentionOptions& to_memory) const {
+template <class Attention>
+Variable TransformerDecoderLayer::through(const VariableOperand& operand,
+                                          const VariableOperand& memory_operand,
+                                          const AttentionOptions& to_memory,
+                                          const Attention& attention) const {
   const Variable &x = operand.variable(kDecoder), &memory = memory_operand.variable(kDecoder);
   check_positions(kDecoder, "x", x, self_attn.size());
   check_positions(kDecoder, "memory", memory, self_attn.size());
   Stream stream(x, options_, training());
-  stream.add(norm1, [&](const Variable& in) { return self_attn(in, to_self); });
+  stream.add(norm1, attention);
   stream.add(norm2, [&](const Variable& in) { return multihead_attn(in, memory, to_memory); });
   stream.add_products(norm3, linear1, linear2);
   return stream.result();
+}
+
+Variable TransformerDecoderLayer::operator()(const VariableOperand& x,
+                                             const VariableOperand& memory,
+                                             const AttentionOptions& to_self,
+                                             const AttentionOptions& to_memory) const {
+  return through(x, memory, to_memory, [&](const Variable& in) { return self_attn(in, to_self); });
+}
+
+Variable TransformerDecoderLayer::operator()(const VariableOperand& x,
+                                             const VariableOperand& memory, const LayerCache& cache,
+                                             const AttentionOptions& to_self,
+                                             const AttentionOptions& to_memory) const {
+  return through(x, memory, to_memory,
+                 [&](const Variable& in) { return self_attn(in, cache, to_self); });
 }
 
 }  // namespace catena::functions

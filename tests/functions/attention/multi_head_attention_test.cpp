@@ -7,6 +7,7 @@
 #include "catena/functions/activation/softmax.h"
 #include "catena/functions/array/concat.h"
 #include "catena/functions/array/get_item.h"
+#include "catena/functions/array/reshape.h"
 #include "catena/functions/attention/gated_mlp.h"
 #include "catena/functions/attention/transformer.h"
 #include "catena/functions/math/matmul.h"
@@ -63,6 +64,32 @@ TEST(MultiHeadAttention, AttendsByOptions) {
     const Variable first = layer(x.at({Slice(), Slice(0, n)}), {.causal = true});
     assert_allclose(first.data(), all.data().at({Slice(), Slice(0, n)}), 1e-12, 1e-12);
   }
+}
+
+TEST(MultiHeadAttention, TurnsQueriesAndKeysByTheirPositions) {
+  F::MultiHeadAttentionOptions options = kDouble;
+  options.groups = 1;
+  const F::MultiHeadAttention plain(kSize, 2, options);
+  options.rotary = F::RotaryOptions{.base = 100, .start = 3};
+  F::MultiHeadAttention layer(kSize, 2, options);
+  layer.copy_parameters_from(plain);
+  const Variable x(random_numbers({kBatch, kPositions, kSize}));
+  const Variable all = F::matmul(x, layer.in_proj_W, false, true) + *layer.in_proj_b;
+  const auto heads = [&](int64_t first, int64_t count) {  // of 6 numbers each
+    Variables each;
+    for (int64_t h = 0; h < count; ++h)
+      each.push_back(
+          F::expand_dims(all(Slice(), Slice(), Slice(first + 6 * h, first + 6 * h + 6)), 1));
+    return F::concat(each, 1);
+  };
+  const F::RotaryOptions turn{.base = 100};  // whose start does not matter
+  const Variable y = F::scaled_dot_product_attention(F::rotary_embedding(heads(0, 2), turn),
+                                                     F::rotary_embedding(heads(12, 1), turn),
+                                                     heads(18, 1), {.causal = true});
+  const Variable joined = F::concat({y(Slice(), 0), y(Slice(), 1)}, 2);
+  const Variable expected = F::matmul(joined, layer.out_proj.W, false, true) + layer.out_proj.b;
+  assert_allclose(layer(x, {.causal = true}).data(), expected.data(), 1e-12, 1e-12);
+  EXPECT_FALSE(allclose(plain(x, {.causal = true}).data(), expected.data()));
 }
 
 TEST(MultiHeadAttention, HasBiasesUnlessToldOtherwise) {

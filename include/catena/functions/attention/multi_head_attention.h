@@ -5,6 +5,8 @@
 #include <optional>
 
 #include "catena/autograd/function_set.h"
+#include "catena/functions/attention/key_value_cache.h"
+#include "catena/functions/attention/rotary_embedding.h"
 #include "catena/functions/attention/scaled_dot_product_attention.h"
 #include "catena/functions/connection/linear.h"
 
@@ -14,7 +16,9 @@ namespace catena::functions {
 // an array is a ValueError.
 struct MultiHeadAttentionOptions {
   std::optional<int64_t> groups =
-      {};              // heads of keys and values; as many as of queries unless given
+      {};  // heads of keys and values; as many as of queries unless given
+  // Turns queries and keys by their positions, 0, 1, ... or those in a cache; without `positions`.
+  std::optional<RotaryOptions> rotary = {};
   double dropout = 0;  // of the weights of keys, in train state
   bool nobias = false;
   InitialValue initialW = {};  // of both projections; that of Linear unless given
@@ -27,16 +31,20 @@ struct MultiHeadAttentionOptions {
 // positions, size). The parts of a projection are attended to where they are, without copies.
 // Parameters have PyTorch's order and, by NameMap::from_pytorch(), its names.
 //
-// ValueError unless heads divides size and groups divides heads; ShapeError for x of another shape,
-// and for memory of another size or batch;
-// errors of options are those of scaled_dot_product_attention, whose dropout is that of the layer
-// unless it is given.
+// ValueError unless heads divides size and groups divides heads, for rotary options that
+// rotary_embedding refuses or that have positions, and for memory beside rotary positions;
+// ShapeError for x of another shape, and for memory of another size or batch; errors of options are
+// those of scaled_dot_product_attention, whose dropout is that of the layer unless it is given.
 class MultiHeadAttention : public FunctionSet {
  public:
   MultiHeadAttention(int64_t size, int64_t heads, const MultiHeadAttentionOptions& options = {});
 
   // The positions of x attend to each other.
   Variable operator()(const VariableOperand& x, const AttentionOptions& options = {}) const;
+  // The positions of x follow those in a layer's cache, which gets their keys and values, and
+  // attend to these and to each other, causally. Errors are those of LayerCache::attend.
+  Variable operator()(const VariableOperand& x, const LayerCache& cache,
+                      const AttentionOptions& options = {}) const;
   // The positions of x attend to those of `memory`, (batch, keys, size).
   Variable operator()(const VariableOperand& x, const VariableOperand& memory,
                       const AttentionOptions& options = {}) const;
@@ -45,6 +53,7 @@ class MultiHeadAttention : public FunctionSet {
   int64_t size() const { return out_proj.out_size(); }
   int64_t heads() const { return heads_; }
   int64_t groups() const { return groups_; }
+  int64_t depth() const { return size() / heads_; }
   double dropout() const { return dropout_; }
 
   OwnedParameter in_proj_W;  // (size + 2 * groups * depth, size): rows of q, then k, then v
@@ -53,9 +62,15 @@ class MultiHeadAttention : public FunctionSet {
   CATENA_FUNCTIONS(in_proj_W, in_proj_b, out_proj)
 
  private:
-  Variable attend(const Variable& q, const Variable& k, const Variable& v,
-                  const AttentionOptions& options) const;
+  struct Heads {
+    Variable q, k, v;
+  };
+  Heads heads_of(const Variable& x) const;
+  void turn(Heads& heads, const std::optional<Array>& positions) const;
+  AttentionOptions in_state(const AttentionOptions& options) const;
+  Variable projected(const Variable& y) const;
   int64_t heads_, groups_;
+  std::optional<RotaryOptions> rotary_;
   double dropout_;
 };
 

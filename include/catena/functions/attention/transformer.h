@@ -22,7 +22,8 @@ struct TransformerOptions {
   TransformerActivation activation = TransformerActivation::kRelu;
   bool pre_norm = false;  // normalizes what goes into a block instead of the sum behind it
   double eps = 1e-5;      // of the normalizations
-  std::optional<int64_t> groups = {};  // heads of keys and values
+  std::optional<int64_t> groups = {};        // heads of keys and values
+  std::optional<RotaryOptions> rotary = {};  // positions of the self-attention
   bool nobias = false;         // of the products; normalizations keep theirs, which PyTorch's lose
   InitialValue initialW = {};  // of all products; that of Linear unless given
   Dtype dtype = Dtype::kFloat32;
@@ -41,6 +42,9 @@ class TransformerEncoderLayer : public FunctionSet {
   TransformerEncoderLayer(int64_t size, int64_t heads, const TransformerOptions& options = {});
   // `options` are those of the self-attention.
   Variable operator()(const VariableOperand& x, const AttentionOptions& options = {}) const;
+  // With the cache of this layer, as MultiHeadAttention, for which it is causal.
+  Variable operator()(const VariableOperand& x, const LayerCache& cache,
+                      const AttentionOptions& options = {}) const;
 
   // The parts, of which the normalizations belong to the blocks in order.
   MultiHeadAttention self_attn;
@@ -49,6 +53,8 @@ class TransformerEncoderLayer : public FunctionSet {
   CATENA_FUNCTIONS(self_attn, linear1, linear2, norm1, norm2)
 
  private:
+  template <class Attention>
+  Variable through(const VariableOperand& x, const Attention& attention) const;
   TransformerOptions options_;
 };
 
@@ -62,6 +68,10 @@ class TransformerDecoderLayer : public FunctionSet {
   Variable operator()(const VariableOperand& x, const VariableOperand& memory,
                       const AttentionOptions& to_self = {.causal = true},
                       const AttentionOptions& to_memory = {}) const;
+  // With the cache of this layer's self-attention. What the memory projects to is made anew.
+  Variable operator()(const VariableOperand& x, const VariableOperand& memory,
+                      const LayerCache& cache, const AttentionOptions& to_self = {},
+                      const AttentionOptions& to_memory = {}) const;
 
   // The parts; multihead_attn is that to the memory.
   MultiHeadAttention self_attn, multihead_attn;
@@ -70,6 +80,9 @@ class TransformerDecoderLayer : public FunctionSet {
   CATENA_FUNCTIONS(self_attn, multihead_attn, linear1, linear2, norm1, norm2, norm3)
 
  private:
+  template <class Attention>
+  Variable through(const VariableOperand& x, const VariableOperand& memory,
+                   const AttentionOptions& to_memory, const Attention& attention) const;
   TransformerOptions options_;
 };
 
