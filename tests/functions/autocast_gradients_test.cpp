@@ -4,6 +4,7 @@
 
 #include "catena/autograd/autocast.h"
 #include "catena/autograd/backward.h"
+#include "catena/autograd/function_call.h"
 #include "catena/autograd/function_hook.h"
 #include "catena/autograd/parameter.h"
 #include "catena/functions/activation/softmax.h"
@@ -183,6 +184,29 @@ TEST_P(AutocastGradients, LeaveFrozenParametersAlone) {
   EXPECT_TRUE(b.state()->has_gradient());
 }
 
+// A copy that the program holds: it keeps its gradient where that is asked for, and one that has
+// come in 16 bits takes the next one, too. What the parameter's memory held before does not count.
+TEST_P(AutocastGradients, OfCopiesThatProgramsHold) {
+  const Array x = draw({4, 2, 5, 5}, -1, 1, 1, Dtype::kBFloat16);
+  for (const bool retains : {false, true}) {
+    const Parameter W(draw({3, 2, 3, 3}, -1, 1, 2, Dtype::kFloat32));
+    W.set_grad(full(W.shape(), NAN, {Dtype::kFloat32, device()}));
+    W.zero_grad();
+    const Variable copy = F::cast(W, Dtype::kBFloat16);
+    const Variable y = F::convolution_2d(x, copy) + F::convolution_2d(x, copy);
+    y.set_grad(ones_like(y.data()));
+    y.backward({.retain_grad = retains});
+    EXPECT_EQ(copy.grad().defined(), retains);
+    EXPECT_TRUE(all(isfinite(W.grad())).truth());
+    EXPECT_TRUE(any(W.grad() != 0.0).truth());
+  }
+  const Parameter W(draw({7, 5}, -1, 1, 2, Dtype::kFloat32));
+  const Variable copy = F::cast(W, Dtype::kBFloat16), y = F::linear(x, copy);
+  y.set_grad(ones_like(y.data()));
+  y.backward({.retain_grad = true});
+  EXPECT_EQ(copy.grad().dtype(), Dtype::kBFloat16);
+}
+
 TEST_P(AutocastGradients, AreNamedWhereTheyAreNotFinite) {
   const Parameter W(zeros({2, 3}, {Dtype::kFloat32, device()}));
   const Array x = full({4, 3}, 1e30, {Dtype::kFloat32, device()});
@@ -229,6 +253,7 @@ TEST_P(AutocastGradients, OfTheHeadAreNotRounded) {
   const Array t = random_array({40}, 0, 9, Dtype::kInt32, device(), 3);
   for (const F::Reduction reduction : {F::Reduction::kMean, F::Reduction::kNone}) {
     const Parameter w(W), v(b);
+    Array once;
     for (int pass = 1; pass <= 2; ++pass) {
       const AutocastScope scope(Dtype::kBFloat16);
       const Variable loss = F::linear_cross_entropy(h, w, v, t, {.reduction = reduction});
@@ -237,6 +262,8 @@ TEST_P(AutocastGradients, OfTheHeadAreNotRounded) {
       loss.backward();
       // The gradient of the scores is rounded to 16 bits, the sums over tokens are not: those of
       // all classes are 0 for each number of h but for the first error.
+      if (pass == 1) once = w.grad().copy();
+      assert_allclose(w.grad(), once * double(pass), 1e-6, 1e-5);
       const double scale = 3.0 * pass * (reduction == F::Reduction::kNone ? 40 : 1);
       const Array narrow = w.grad().astype(Dtype::kBFloat16).astype(Dtype::kFloat32);
       EXPECT_TRUE(any(narrow != w.grad()).truth()) << "rounded to 16 bits";
@@ -249,6 +276,13 @@ TEST_P(AutocastGradients, OfTheHeadAreNotRounded) {
 // Dtypes of results ---------------------------------------------------------------------------
 
 class AutocastResults : public OnDevice {};
+
+struct CountCasts : FunctionHook {
+  int casts = 0;
+  void forward_begins(const FunctionCall& call) override {
+    casts += std::string(call.name()) == "Cast";
+  }
+};
 
 TEST_P(AutocastResults, SumsOf16BitsAreInFloat32) {
   const Array x = draw({30, 40}, -1, 1, 1, Dtype::kBFloat16);
@@ -299,8 +333,11 @@ TEST_P(AutocastResults, LossesOf16BitScoresAreInFloat32) {
       const Variable a(x), exact(x.astype(Dtype::kFloat32));
       const auto run = [&](const Variable& v) {
         const AutocastScope scope(low);
+        CountCasts count;
+        const FunctionHookScope hook(count);
         const Variable loss = F::softmax_cross_entropy(v, t, options);
         EXPECT_EQ(loss.dtype(), Dtype::kFloat32);
+        EXPECT_EQ(count.casts, 0);
         loss.set_grad(full(loss.shape(), 65536, {Dtype::kFloat32, device()}));
         loss.backward();
         return loss.data();
