@@ -23,4 +23,8 @@ AutocastScope::~AutocastScope() {
 
 Dtype AutocastScope::low() { return t_low; }
 
+Dtype AutocastScope::of_sums(Dtype operand) {
+  return t_low != Dtype::kFloat32 && is_narrow_float(operand) ? Dtype::kFloat32 : operand;
+}
+
 }  // namespace catena

@@ -95,6 +95,8 @@ class BackwardPass {
   bool defers() const { return later_ != nullptr; }
   // Whether what flows to a parameter is dropped, as this pass or one around it was asked to.
   bool drops() const { return drops_; }
+  // Whether the gradients of results stay with their vertices.
+  bool retains() const { return options_.retain_grad; }
   // Adds to the gradient of a vertex, unless it is a parameter and that is dropped.
   void give(VariableNode& v, const Variable& gradient);
   // Notes the gradient of a weight that a node which does not split has made, or that the pass

@@ -1,6 +1,7 @@
 // Scopes of hooks, and the hook that finds numbers that are not finite.
 #include "catena/autograd/function_hook.h"
 
+#include "autograd/copied_parameter.h"
 #include "autograd/hooked_thread.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
@@ -67,6 +68,12 @@ std::string text_of_operands(const FunctionCall& call) {
   return text.empty() ? "; all its operands are finite" : text;
 }
 
+// Whose gradient a node has made: where none is with a parameter's 16-bit copy, the parameter.
+const VariableNode& reached(const VariableNode& v) {
+  const VariableNode* source = v.grad.defined() ? nullptr : detail::copied_parameter(v);
+  return source ? *source : v;
+}
+
 const Array& gradient_of(const VariableNode& v) {
   return v.parameter && v.parameter->has_gradient() ? v.parameter->gradient_memory() : v.grad;
 }
@@ -83,7 +90,7 @@ void NanFinder::forward_ends(const FunctionCall& call) {
 
 void NanFinder::backward_ends(const FunctionNode& node) {
   for (size_t i = 0; i < node.inputs().size(); ++i) {
-    const VariableNode& v = *node.inputs()[i];
+    const VariableNode& v = reached(*node.inputs()[i]);
     CATENA_CHECK(ValueError, is_finite(gradient_of(v)), node.label(), ": the gradient of input ", i,
                  text_of_parameter(&v), ", ", v.shape, " ", v.dtype,
                  ", has NaN or infinite elements after its backward");

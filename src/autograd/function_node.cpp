@@ -7,6 +7,7 @@
 
 #include "autograd/backward_pass.h"
 #include "autograd/contribute.h"
+#include "autograd/copied_parameter.h"
 #include "autograd/free_list.h"
 #include "autograd/parameter_uses.h"
 #include "catena/array/math.h"
@@ -220,9 +221,27 @@ BackwardContext::Destination BackwardContext::destination(int i) {
   return {};
 }
 
+// The vertex of the parameter of which input i is a 16-bit copy that no gradient has reached; else
+// null. A gradient that has come in 16 bits goes on to the parameter as a whole.
+VariableNode* BackwardContext::copied_parameter(int i) const {
+  const VariableNode& v = *node_.inputs_[size_t(i)];
+  VariableNode* source = v.grad.defined() ? nullptr : detail::copied_parameter(v);
+  return source && source->requires_grad ? source : nullptr;
+}
+
+BackwardContext::Destination BackwardContext::wide_destination(int i) {
+  if (create_graph_ || !needs(i)) return {};
+  pass_.resume();
+  VariableNode* source = copied_parameter(i);
+  const bool waits = pass_.defers() && node_.inputs_[size_t(i)]->is_weight;
+  if (!source || waits || pass_.drops() || pass_.retains()) return destination(i);
+  return source->parameter->accumulate_target();
+}
+
 void BackwardContext::written(int i) {
-  VariableNode& v = *node_.inputs_[size_t(i)];
-  if (v.parameter) v.parameter->mark_written();
+  VariableNode* v = node_.inputs_[size_t(i)].get();
+  if (VariableNode* source = copied_parameter(i)) v = source;
+  if (v->parameter) v->parameter->mark_written();
 }
 
 void BackwardContext::set_grad(int i, const Variable& g) {

@@ -1,6 +1,8 @@
 // Code that all linear maps share, and the map that autocast applies.
 #include "catena/autograd/linear_map.h"
 
+#include "autograd/copied_parameter.h"
+
 #include "catena/array/math.h"
 
 namespace catena::detail {
@@ -34,6 +36,14 @@ Variable cast(const Variable& x, Dtype dtype) {
 Variable cast(const Variable& x, Dtype dtype, const Array& values) {
   FunctionCall call(Cast::kName, Autocast::kNone, x);
   return record_linear<Cast, false>(call, Cast{x.dtype(), dtype}, values);
+}
+
+VariableNode* copied_parameter(const VariableNode& v) {
+  if (!is_narrow_float(v.dtype)) return nullptr;
+  const auto* cast = dynamic_cast<const LinearMapNode<Cast, false>*>(v.creator.get());
+  if (cast == nullptr) return nullptr;
+  VariableNode* source = cast->inputs()[0].get();
+  return source->parameter && source->dtype == Dtype::kFloat32 ? source : nullptr;
 }
 
 }  // namespace catena::detail

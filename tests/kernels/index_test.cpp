@@ -109,22 +109,30 @@ TEST(StrictIds, NoPositionsAndNoRows) {
   for (const double v : numbers(y)) EXPECT_TRUE(std::isnan(v));
 }
 
-// The sum of many equal positions is not rounded at each addition.
+// The sum of many equal positions is not rounded at each addition, and not at all in float32.
 TEST(ScatterAdd, SumsOf16BitsAreRoundedOnce) {
-  for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBFloat16}) {
-    for (const int64_t inner : {1, 20}) {
-      for (const bool accumulate : {false, true}) {
-        const Array target = ones({1, 3, inner}, dtype), id = full({10000}, 2, Dtype::kInt32);
-        const Array values = full({1, 10000, inner}, 0.75, dtype);
-        kernels::scatter_add(cpu(), {target, id, values, accumulate});
-        const double expected = accumulate ? 7501 : 7500, other = accumulate ? 1 : 0;
-        const std::vector<double> got = numbers(target);
-        const double rounded = numbers(full({1}, expected, dtype))[0];
-        for (int64_t i = 0; i < target.size(); ++i)
-          EXPECT_EQ(got[size_t(i)], i / inner == 2 ? rounded : other) << dtype;
-      }
-    }
-  }
+  for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBFloat16})
+    for (const Dtype to : {dtype, Dtype::kFloat32})
+      for (const int64_t inner : {1, 20})
+        for (const bool accumulate : {false, true}) {
+          const Array target = ones({1, 3, inner}, to), id = full({10000}, 2, Dtype::kInt32);
+          const Array values = full({1, 10000, inner}, 0.75, dtype);
+          kernels::scatter_add(cpu(), {target, id, values, accumulate});
+          const double expected = accumulate ? 7501 : 7500, other = accumulate ? 1 : 0;
+          const std::vector<double> got = numbers(target);
+          const double rounded = numbers(full({1}, expected, to))[0];
+          for (int64_t i = 0; i < target.size(); ++i)
+            EXPECT_EQ(got[size_t(i)], i / inner == 2 ? rounded : other) << dtype << ' ' << to;
+        }
+}
+
+TEST(ScatterAdd, OtherDtypesDoNotMix) {
+  const Array id = zeros({2}, Dtype::kInt32), values = ones({1, 2, 4}, Dtype::kBFloat16);
+  for (const Dtype to : {Dtype::kFloat64, Dtype::kFloat16, Dtype::kInt32})
+    EXPECT_THROW(kernels::scatter_add(cpu(), {zeros({1, 3, 4}, to), id, values}), DtypeError);
+  EXPECT_THROW(kernels::scatter_add(cpu(), {zeros({1, 3, 4}, Dtype::kBFloat16), id,
+                                            ones({1, 2, 4}, Dtype::kFloat32)}),
+               DtypeError);
 }
 
 // Threads share the places; where half of the values go to one of them, the columns.

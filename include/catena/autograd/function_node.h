@@ -111,8 +111,14 @@ class BackwardContext {
   // Of input i; and what to call when the gradient is there.
   Destination destination(int i);
   void written(int i);
+  // The same for kernels that write sums of 16-bit numbers in float32. Where input i is the 16-bit
+  // copy of a float32 parameter, the gradient of the parameter itself, of that dtype: the sums
+  // reach it without being rounded or cast.
+  Destination wide_destination(int i);
 
  private:
+  VariableNode* copied_parameter(int i) const;
+
   FunctionNode& node_;
   BackwardPass& pass_;
   Part part_;

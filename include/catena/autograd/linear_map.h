@@ -32,6 +32,10 @@ namespace catena {
 //
 //     Array empty(const Array& x) const;   // where y goes: shape, dtype and memory order
 //
+// A map whose adjoint into memory also writes float32 sums of 16-bit gradients says so:
+//
+//     static constexpr bool kSumsWiden = true;
+//
 // The map is copied into the graph; it keeps no array of the call unless it holds it itself. Its
 // gradient is the adjoint, that of the adjoint is forward, so that all orders are there.
 namespace detail {
@@ -56,6 +60,10 @@ concept ForwardInto = requires(const Map& m, const Array& a) {
 template <class Map>
 concept AdjointValue = requires(const Map& m, const Array& a) {
   Array(m.adjoint(a));
+};
+template <class Map>
+concept SumsWiden = requires {
+  requires Map::kSumsWiden;
 };
 template <class Map>
 concept AdjointInto = requires(const Map& m, const Array& a) {
@@ -113,7 +121,9 @@ void give_linear(BackwardContext& context, int i, const VariableNode& input, con
     const Array y = Applied::like(map, g.data(), input);
     return context.set_grad(i, detail::record_linear<Map, kAdjoint>(call, map, y));
   }
-  if (const BackwardContext::Destination to = context.destination(i)) {
+  constexpr bool kWide = kAdjoint && detail::SumsWiden<Map>;
+  if (const BackwardContext::Destination to =
+          kWide ? context.wide_destination(i) : context.destination(i)) {
     Applied::into(map, g.data(), *to.array, to.accumulate);
     return context.written(i);
   }

@@ -33,7 +33,8 @@ struct TakeCall {
 // target[i, indices[j], k] += values[i, j, k], deterministic when config().deterministic; target
 // and values contiguous, indices as above, in range but for strict ids, which may be left out.
 // Without `accumulate` the target's contents are not read: it becomes the sums, zero where there
-// are no values. 16-bit floats are summed in float32 and rounded once.
+// are no values. Target and values are of one dtype; or the target is float32 and the values are
+// 16-bit floats. 16-bit floats are summed in float32 and rounded once.
 struct ScatterAddCall {
   const Array& target;
   const Array& indices;

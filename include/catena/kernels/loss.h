@@ -15,7 +15,7 @@ class Array;
 // float64): the largest score, and the logarithm of the sum of exp(x - largest). Their sum,
 // rounded, would lose the digits of the loss where scores are large. count: 0-d of that type, the
 // divisor: number of labels not ignored if normalize, else outer, and at least 1. loss: 0-d of x's
-// dtype. counted: as count, the number of labels not ignored; null: nobody asks.
+// dtype or of compute type. counted: as count, the number of labels not ignored; null: nobody asks.
 struct CrossEntropyCall {
   const Array* x;
   const Array* t;
@@ -27,7 +27,8 @@ struct CrossEntropyCall {
   const Array* counted = nullptr;
 };
 
-// gx = (softmax(x) - onehot(t)) * gloss / count, 0 for ignored labels; gloss 0-d.
+// gx = (softmax(x) - onehot(t)) * gloss / count, 0 for ignored labels; gloss 0-d, of the dtype of
+// gx or of compute type.
 //
 // With factors, (1, outer, inner), contiguous and of compute type, those of the samples count
 // instead of gloss and count, which are not used: gx = (softmax(x) - onehot(t)) * factors[0]. With

@@ -47,7 +47,8 @@ void check_softmax(const FunctionCall& call, int64_t axis) {
 }
 
 Variable apply_softmax(const char* label, const VariableOperand& operand, Axis axis, bool log) {
-  FunctionCall call(label, Autocast::kFloat32, operand);
+  // Logarithms go into losses: 16 bits would cut off their digits.
+  FunctionCall call(label, log ? Autocast::kFloat32 : Autocast::kNone, operand);
   const Variable& x = call[0];
   check_softmax(call, axis);
   const int a = normalize_axis(label, axis, x.ndim());

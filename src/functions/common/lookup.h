@@ -11,6 +11,7 @@ namespace catena::functions {
 // contiguous.
 struct Lookup {
   static constexpr const char* kName = "EmbedID";
+  static constexpr bool kSumsWiden = true;
   Array ids;
   IdRule rule;
 

@@ -39,8 +39,8 @@ void give_product(BackwardContext& context, int i, const Array& a, const Array& 
                   const Shape& shape) {
   Shape product = a.shape();
   product.back() = b.shape().back();
-  const BackwardContext::Destination d = context.destination(i);
-  if (d && d.array->is_contiguous() && d.array->dtype() == a.dtype()) {
+  const BackwardContext::Destination d = context.wide_destination(i);
+  if (d && d.array->is_contiguous() && sums_come_in(a.dtype(), d.array->dtype())) {
     matmul_into(a, b, d.array->reshape(product), d.accumulate);
     context.written(i);
     return;
@@ -51,7 +51,7 @@ void give_product(BackwardContext& context, int i, const Array& a, const Array& 
 }
 
 void sum_into(const Array& x, const Array& y, bool accumulate) {
-  if (!y.is_contiguous() || y.dtype() != x.dtype() || y.size() == 0)
+  if (!y.is_contiguous() || !sums_come_in(x.dtype(), y.dtype()) || y.size() == 0)
     return detail::assign_or_add(y, sum_to(x, y.shape()), accumulate);
   const int lead = x.ndim() - y.ndim();
   Shape kept(size_t(lead), 1);
@@ -66,7 +66,7 @@ void sum_into(const Array& x, const Array& y, bool accumulate) {
 }
 
 void give_sum(BackwardContext& context, int i, const Array& g, const Shape& shape) {
-  const BackwardContext::Destination d = context.destination(i);
+  const BackwardContext::Destination d = context.wide_destination(i);
   if (!d) return context.set_grad(i, Variable::constant(sum_to(g, shape)));
   sum_into(g, *d.array, d.accumulate);
   context.written(i);

@@ -24,6 +24,12 @@ Variable softplus_grad(const VariableOperand& gy, const VariableOperand& x);
 void matmul_into(const Array& a, const Array& b, const Array& output, bool accumulate = false,
                  const Array* bias = nullptr, Activation activation = Activation::kNone);
 
+// Whether kernels write sums of numbers of `from` as `to` without a cast: products and sums of
+// 16-bit floats also come in float32.
+inline bool sums_come_in(Dtype from, Dtype to) {
+  return to == from || (to == Dtype::kFloat32 && is_narrow_float(from));
+}
+
 // First-order gradients straight into their destination where there is one. Not under create_graph.
 // The gradient of input i is a @ b, viewed as `shape`.
 void give_product(BackwardContext& context, int i, const Array& a, const Array& b,

@@ -6,6 +6,7 @@
 #include "catena/functions/math.h"
 #include "catena/kernels/convolution.h"
 #include "catena/kernels/reduce.h"
+#include "functions/common/support.h"
 
 namespace catena::functions {
 
@@ -63,8 +64,9 @@ void give_grad_w(BackwardContext& context, const ConvolutionPlan& plan, const Ar
 }
 
 void give_grad_b(BackwardContext& context, const Array& g) {
-  const auto to = context.destination(2);
-  if (!to || to.array->dtype() != g.dtype() || !to.array->is_contiguous() || g.size() == 0)
+  const auto to = context.wide_destination(2);
+  if (!to || !sums_come_in(g.dtype(), to.array->dtype()) || !to.array->is_contiguous() ||
+      g.size() == 0)
     return context.set_grad(2, Variable::constant(catena::sum(g, {0, 2, 3})));
   const Array target = to.array->reshape({1, g.shape()[1], 1, 1});
   constexpr uint32_t kAxes = 1u << 0 | 1u << 2 | 1u << 3;

@@ -77,7 +77,7 @@ Array initial_table(int64_t in, int64_t out, const EmbedIDOptions& options) {
 
 Variable embed_id(const VariableOperand& x, const VariableOperand& W,
                   std::optional<int64_t> ignore_label) {
-  FunctionCall call("EmbedID", Autocast::kNone, x, W);
+  FunctionCall call("EmbedID", Autocast::kLow, x, W);
   return apply_embed_id(call, ignore_label);
 }
 
@@ -91,7 +91,7 @@ EmbedID::EmbedID(int64_t in_size, int64_t out_size, const EmbedIDOptions& option
 
 Variable EmbedID::operator()(const VariableOperand& x) const {
   CATENA_CHECK(ValueError, W.defined(), "EmbedID: this layer has no table; it was moved from");
-  FunctionCall call("EmbedID", Autocast::kNone, x, W.variable());
+  FunctionCall call("EmbedID", Autocast::kLow, x, W.variable());
   return apply_embed_id(call, ignore_label_);
 }
 

@@ -174,17 +174,24 @@ class LinearCrossEntropyNode final : public FunctionNode {
     const VariableNode& input = *inputs()[size_t(i)];
     CATENA_CHECK(GradientError, g.defined(), label(), ": the gradient of operand ", i,
                  " was not wanted in the forward pass, which makes it; unfreeze parameters before");
-    const BackwardContext::Destination d = context.destination(i);
-    const bool direct =
-        d && !d.accumulate && d.array->is_contiguous() && d.array->dtype() == input.dtype;
-    const Array to = direct ? *d.array : Array::uninitialized(input.shape, input.dtype, g.device());
-    Out out(to);
-    out.dtype = factor.dtype();
-    multiply(g.reshape(input.shape), factor, out);
-    if (direct)
-      context.written(i);
-    else
-      context.set_grad(i, Variable::constant(to));
+    const Array given = g.reshape(input.shape);
+    const auto write = [&](const Array& to) {
+      Out out(to);
+      out.dtype = factor.dtype();
+      multiply(given, factor, out);
+    };
+    const BackwardContext::Destination d = context.wide_destination(i);
+    if (d && !d.accumulate) {
+      write(*d.array);
+      return context.written(i);
+    }
+    if (d && d.array->dtype() != input.dtype) {
+      catena::add(*d.array, given * factor, *d.array);
+      return context.written(i);
+    }
+    const Array to = Array::uninitialized(input.shape, input.dtype, g.device());
+    write(to);
+    context.set_grad(i, Variable::constant(to));
   }
   // Of losses for each token, whose gradients enter before they are added up.
   void again(BackwardContext& context, const Array& gloss) const {
@@ -200,8 +207,12 @@ class LinearCrossEntropyNode final : public FunctionNode {
     const Gradients g = Chunks(m, options_).run(losses, factors, wanted);
     const auto give = [&](int i, const Array& gradient) {
       const VariableNode& input = *inputs()[size_t(i)];
-      context.set_grad(
-          i, Variable::constant(gradient.astype(input.dtype, false).reshape(input.shape)));
+      const Array g = gradient.reshape(input.shape);
+      if (const BackwardContext::Destination d = context.wide_destination(i)) {
+        catena::detail::assign_or_add(*d.array, g, d.accumulate);
+        return context.written(i);
+      }
+      context.set_grad(i, Variable::constant(g.astype(input.dtype, false)));
     };
     if (wanted.h) give(Place::h, g.h);
     if (wanted.W) give(Place::W, g.W);

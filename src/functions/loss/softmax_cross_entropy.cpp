@@ -11,6 +11,7 @@
 #include "catena/autograd/mean.h"
 #include "catena/core/entry_scope.h"
 #include "catena/functions/activation/softmax.h"
+#include "catena/functions/array/cast.h"
 #include "catena/functions/array/reshape.h"
 #include "catena/kernels/loss.h"
 #include "functions/common/advice.h"
@@ -21,6 +22,16 @@
 
 namespace catena::functions {
 namespace {
+
+constexpr const char* kSoftmaxCrossEntropy = "SoftmaxCrossEntropy";
+
+// The kernels read 16-bit scores. Losses of distributions are made of other functions; a gradient
+// in place of the scores has their dtype, in which a loss scale may not fit.
+Autocast scores_row(const VariableOperand& t, const SoftmaxCrossEntropyOptions& options) {
+  const bool plain =
+      !is_float(t.variable(kSoftmaxCrossEntropy).dtype()) && !options.gradient_in_place;
+  return plain ? Autocast::kNone : Autocast::kFloat32;
+}
 
 // What samples weigh where options say so, in the compute type.
 struct SampleWeights {
@@ -48,7 +59,7 @@ class SoftmaxCrossEntropyNode final : public FunctionNode {
   SoftmaxCrossEntropyNode(const Array& lse, const Array& count, const Array& loss,
                           const Labels& labels, const std::optional<SampleWeights>& weights)
       : lse_(lse), count_(count), loss_(loss), labels_(labels), weights_(weights) {}
-  std::string label() const override { return "SoftmaxCrossEntropy"; }
+  std::string label() const override { return kSoftmaxCrossEntropy; }
 
   void backward(BackwardContext& context) override {
     const Variable gloss = context.grad_output();
@@ -56,7 +67,8 @@ class SoftmaxCrossEntropyNode final : public FunctionNode {
     const Variable x = context.input(0);
     const Array t = labels_.saved ? labels_.as_int32(context.input(1).data()) : labels_.converted;
     if (context.create_graph() && x.data().size() > 0)
-      return context.set_grad(0, weights_ ? weighted(x, t, gloss) : composed(x, t, gloss));
+      return context.set_grad(
+          0, cast(weights_ ? weighted(x, t, gloss) : composed(x, t, gloss), x.dtype()));
     const AxisView view(x.shape(), 1);
     const Array xs = view.of(x.data()), ts = t.reshape({view.outer, view.inner});
     give(context, 0, x.shape(), x.data(), [&](const Array& gx) {
@@ -294,7 +306,7 @@ Variable in_place(FunctionCall& call, const Array& labels,
 }  // namespace
 
 void check_labels(const Array& t, int64_t classes, int32_t ignore_label) {
-  const EntryScope call("SoftmaxCrossEntropy");
+  const EntryScope call(kSoftmaxCrossEntropy);
   CATENA_CHECK(DtypeError, t.dtype() == Dtype::kInt32 || t.dtype() == Dtype::kInt64,
                "expected labels of int32 or int64, got ", t.dtype());
   Labels::check(t, classes, ignore_label);
@@ -307,7 +319,7 @@ Variable softmax_cross_entropy(const VariableOperand& x, const VariableOperand& 
 
 Variable softmax_cross_entropy(const VariableOperand& x_operand, const VariableOperand& t_operand,
                                const SoftmaxCrossEntropyOptions& options) {
-  FunctionCall call("SoftmaxCrossEntropy", Autocast::kFloat32, x_operand, t_operand);
+  FunctionCall call(kSoftmaxCrossEntropy, scores_row(t_operand, options), x_operand, t_operand);
   const Variable &x = call[0], &t = call[1];
   check_softmax_cross_entropy(call);
   check_options(call, options);
@@ -318,8 +330,8 @@ Variable softmax_cross_entropy(const VariableOperand& x_operand, const VariableO
   if (options.gradient_in_place && x.size() > 0 && x.requires_grad() && call.is_recorded())
     return in_place(call, labels.converted, options);
   const AxisView view(x.shape(), 1);
-  const Dtype sums = compute_dtype(x.dtype());
-  Array loss = Array::uninitialized({}, x.dtype(), x.device());
+  const Dtype sums = compute_dtype(x.dtype()), given = AutocastScope::of_sums(x.dtype());
+  Array loss = Array::uninitialized({}, given, x.device());
   const Array lse = Array::uninitialized({2, view.outer, view.inner}, sums, x.device());
   const Array count = Array::uninitialized({}, sums, x.device());
   const Array counted =
@@ -333,11 +345,11 @@ Variable softmax_cross_entropy(const VariableOperand& x_operand, const VariableO
     if (!is_plain(options)) {
       weights = sample_weights(call, view, ts, count, options);
       const Array losses = sample_losses(xs, ts, lse, *weights, options.ignore_label);
-      loss = reduced_losses(losses, *weights, t.data(), x.dtype());
+      loss = reduced_losses(losses, *weights, t.data(), given);
     }
   } else {
     if (options.reduction == Reduction::kNone)
-      loss = Array::uninitialized(t.shape(), x.dtype(), x.device());
+      loss = Array::uninitialized(t.shape(), given, x.device());
     loss.fill(0.0);
     count.fill(0.0);
     if (counted.defined()) counted.fill(0.0);

@@ -15,26 +15,31 @@ struct Over {
   static constexpr const char* kName = kAverage ? "Mean" : "Sum";
   ReduceAxes axes;
   bool keepdims;
-  Shape from, kept;  // the input's shape, and with extent 1 at the axes
-  double scale = 1;  // of a mean
+  Shape from, kept;   // the input's shape, and with extent 1 at the axes
+  Dtype read, given;  // the input's dtype, and that of the result where it differs
+  double scale = 1;   // of a mean
 
   Array forward(const Array& x) const {
-    return kAverage ? catena::mean(x, axes, keepdims) : catena::sum(x, axes, keepdims);
+    if (given == read)
+      return kAverage ? catena::mean(x, axes, keepdims) : catena::sum(x, axes, keepdims);
+    const ReduceOptions wide{
+        .axes = axes.axes, .keepdims = keepdims || axes.keepdims, .dtype = given};
+    return kAverage ? catena::mean(x, wide) : catena::sum(x, wide);
   }
   Array adjoint(const Array& gy) const {
     const Array g = scale == 1 ? gy : gy * scale;
-    return g.reshape(kept).broadcast_to(from);
+    return (given == read ? g : g.astype(read)).reshape(kept).broadcast_to(from);
   }
 };
 
 template <bool kAverage>
 Variable apply_sum(const VariableOperand& operand, const ReduceAxes& axes, bool keepdims) {
   using Map = Over<kAverage>;
-  FunctionCall call(Map::kName, Autocast::kFloat32, operand);
+  FunctionCall call(Map::kName, Autocast::kNone, operand);
   const Variable& x = call[0];
   check_axes(call, x.data(), axes.axes);
   const Shape kept = with_ones(x.shape(), normalize_axes(call.name(), axes.axes, x.ndim()));
-  Map map{axes, keepdims, x.shape(), kept};
+  Map map{axes, keepdims, x.shape(), kept, x.dtype(), AutocastScope::of_sums(x.dtype())};
   if (kAverage && x.size() > 0) map.scale = double(element_count(kept)) / double(x.size());
   return linear_map(call, map);
 }

@@ -1,5 +1,6 @@
 #include "catena/functions/normalization/layer_normalization.h"
 
+#include "catena/autograd/autocast.h"
 #include "catena/core/dtype_info.h"
 #include "catena/functions/array/cast.h"
 #include "functions/common/weighted_layer.h"
@@ -39,10 +40,16 @@ void check_added(const FunctionCall& call) {
   for (int i = 0; i < x.ndim(); ++i) advised.require(other.shape(i) == in.shape(i));
 }
 
-// In the wider dtype, where both are floats.
-Variable in_wider(const Variable& x, const Variable& other) {
+// The dtype in which x and the other one, floats of different dtypes, are added: the wider one, and
+// in an autocast scope its 16 bits, in which the stream goes on.
+Dtype dtype_of_sum(Dtype x, Dtype other) {
+  const Dtype wide = promote_types(x, other), low = AutocastScope::low();
+  const bool is_low = is_narrow_float(low) && wide == Dtype::kFloat32;
+  return is_low ? low : wide;
+}
+Variable as_added(const Variable& x, const Variable& other) {
   if (x.dtype() == other.dtype() || !is_float(x.dtype()) || !is_float(other.dtype())) return x;
-  return cast(x, promote_types(x.dtype(), other.dtype()));
+  return cast(x, dtype_of_sum(x.dtype(), other.dtype()));
 }
 
 // `beta` is null for root mean squares, `residual` where nothing is added.
@@ -66,8 +73,8 @@ Variables apply_rows(const char* name, const Variable& x, const Variable* gamma,
 AddNormalizationResult apply_sum(const char* name, const Variable& x, const Variable& residual,
                                  const Variable* gamma, const Variable* beta, const Shape& size,
                                  double eps) {
-  const Variable wide = in_wider(residual, x);
-  const Variables results = apply_rows(name, in_wider(x, residual), gamma, beta, size, eps, &wide);
+  const Variable added = as_added(residual, x);
+  const Variables results = apply_rows(name, as_added(x, residual), gamma, beta, size, eps, &added);
   return {results[0], results[1]};
 }
 

@@ -10,8 +10,9 @@
 namespace catena::functions {
 
 // y[i..., :] = W[x[i...], :], the vectors of ids. x: integers of any dtype, shape and layout; W:
-// (ids, size) floats. Result of shape x.shape + (size,), of W's dtype; a W that is not contiguous
-// is copied first. Vectors of `ignore_label` are zero, and no gradient flows to its row; it may be
+// (ids, size) floats. Result of shape x.shape + (size,), of W's dtype, or of an AutocastScope's 16
+// bits, in which case the sums of W's gradient are of float32; a W that is not contiguous is copied
+// first. Vectors of `ignore_label` are zero, and no gradient flows to its row; it may be
 // a row's number or any other. An id outside [0, ids) is a ValueError on a CPU; on a GPU, where
 // looking would wait for the device, its vector is NaN, it has no gradient, and check_ids says
 // where it is. InvalidType for other dtypes and shapes, DeviceError for operands on different

@@ -10,9 +10,10 @@ namespace catena::functions {
 
 // Mean of -log softmax(x)[label] over the labels that are not ignored (normalize), or their sum
 // divided by the batch size x.shape[0]. x: (n, classes, d1, ...) floats; t: int32 or int64
-// (n, d1, ...). Without valid labels: 0 with zero gradient. 0-d, of x's dtype. A label outside
-// [0, classes) is a ValueError on a CPU; on a GPU, where looking would wait for the device, it
-// makes the loss NaN, and check_labels says where it is. One kernel forward, one backward.
+// (n, d1, ...). Without valid labels: 0 with zero gradient. 0-d, of x's dtype; of 16-bit scores in
+// an AutocastScope of float32, without a copy of them. A label outside [0, classes) is a ValueError
+// on a CPU; on a GPU, where looking would wait for the device, it makes the loss NaN, and
+// check_labels says where it is. One kernel forward, one backward.
 //
 // t may also be distributions over the classes: floats of x's dtype and shape, whose loss is
 // -sum(t log softmax(x)) over the classes, and which get a gradient. No label is ignored then. A

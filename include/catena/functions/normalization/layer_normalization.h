@@ -39,11 +39,11 @@ struct AddNormalizationResult {
 };
 // sum = x + residual, and y = layer_normalization(sum, gamma, beta, eps) or rms_normalization, in
 // one kernel, as between the blocks of a transformer. x and residual are of one shape; of different
-// floating dtypes both results have the wider one. The sum is rounded to its dtype before it is
-// normalized, so that results are those of the separate calls. Backward one kernel makes the
-// gradient of x, which is that of residual, too, and adds that of the sum; gamma and beta as in
-// layer_normalization. Operands that are not contiguous are copied. Gradients of any order. Errors
-// are those of layer_normalization.
+// floating dtypes both results have the wider one, in an AutocastScope its 16 bits instead of
+// float32. The sum is rounded to its dtype before it is normalized, so that results are those of
+// the separate calls. Backward one kernel makes the gradient of x, which is that of residual, too,
+// and adds that of the sum; gamma and beta as in layer_normalization. Operands that are not
+// contiguous are copied. Gradients of any order. Errors are those of layer_normalization.
 AddNormalizationResult add_layer_normalization(const VariableOperand& x,
                                                const VariableOperand& residual,
                                                const VariableOperand& gamma,

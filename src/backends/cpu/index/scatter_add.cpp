@@ -34,16 +34,16 @@ void add_row(T* to, const T* from, int64_t n) {
   loop(pointers, kStrides, n);
 }
 
-// The slices of one outer element, and the columns begin to end of them.
-template <class T>
+// The slices of one outer element, and the columns begin to end of them. V: the type of the values.
+template <class T, class V = T>
 struct Strip {
   T* to;
-  const T* from;
+  const V* from;
   int64_t inner, begin, end;
 
   int64_t width() const { return end - begin; }
   T* row(int64_t place) const { return to + place * inner + begin; }
-  const T* value(int64_t j) const { return from + j * inner + begin; }
+  const V* value(int64_t j) const { return from + j * inner + begin; }
   void clear(int64_t first, int64_t last) const {
     if (width() == inner && last > first) {
       std::memset(static_cast<void*>(row(first)), 0, size_t((last - first) * inner) * sizeof(T));
@@ -137,11 +137,12 @@ void sum_run(const Strip<T>& strip, const Runs& runs, const Run& run, bool accum
 }
 
 // The same of 16-bit floats, summed in float32.
-template <class T>
-void sum_run_in_float(const Strip<T>& strip, const Runs& runs, const Run& run, bool accumulate) {
+template <class T, class V>
+void sum_run_in_float(const Strip<T, V>& strip, const Runs& runs, const Run& run, bool accumulate) {
   constexpr int64_t kBlock = 512;
-  const CastLoop widen = cast_of(dtype_of<T>, Dtype::kFloat32),
-                 narrow = cast_of(Dtype::kFloat32, dtype_of<T>);
+  const CastLoop read = cast_of(dtype_of<T>, Dtype::kFloat32),
+                 widen = cast_of(dtype_of<V>, Dtype::kFloat32),
+                 write = cast_of(Dtype::kFloat32, dtype_of<T>);
   float sums[kBlock], value[kBlock];
   char *const sum_bytes = reinterpret_cast<char*>(sums), *const value_bytes =
                                                              reinterpret_cast<char*>(value);
@@ -149,13 +150,13 @@ void sum_run_in_float(const Strip<T>& strip, const Runs& runs, const Run& run, b
     const int64_t n = std::min(strip.width() - first, kBlock);
     char* const to = reinterpret_cast<char*>(strip.row(run.place) + first);
     std::fill_n(sums, n, 0.0f);
-    if (accumulate) widen(to, sizeof(T), sum_bytes, sizeof(float), n);
+    if (accumulate) read(to, sizeof(T), sum_bytes, sizeof(float), n);
     for (int64_t i = run.begin; i < run.end; ++i) {
-      const T* from = strip.value(runs.order[size_t(i)]) + first;
-      widen(reinterpret_cast<const char*>(from), sizeof(T), value_bytes, sizeof(float), n);
+      const V* from = strip.value(runs.order[size_t(i)]) + first;
+      widen(reinterpret_cast<const char*>(from), sizeof(V), value_bytes, sizeof(float), n);
       add_row(sums, value, n);
     }
-    narrow(sum_bytes, sizeof(float), to, sizeof(T), n);
+    write(sum_bytes, sizeof(float), to, sizeof(T), n);
   }
 }
 
@@ -170,14 +171,14 @@ size_t run_at(const Runs& runs, int64_t place) {
 }
 
 // Place after place, so that each row is read and written once.
-template <class T>
-void add_runs(const Strip<T>& strip, const Runs& runs, const Places& places, bool accumulate) {
+template <class T, class V>
+void add_runs(const Strip<T, V>& strip, const Runs& runs, const Places& places, bool accumulate) {
   int64_t done = places.begin;  // places below it have their value
   for (size_t i = run_at(runs, places.begin);
        i < runs.runs.size() && runs.runs[i].place < places.end; ++i) {
     const Run& run = runs.runs[i];
     if (!accumulate) strip.clear(done, run.place);
-    if constexpr (!std::is_same_v<compute_t<T>, T>)
+    if constexpr (!std::is_same_v<compute_t<V>, V>)
       sum_run_in_float(strip, runs, run, accumulate);
     else
       sum_run(strip, runs, run, accumulate);
@@ -226,12 +227,24 @@ Units units_of(const Runs* runs, int64_t extent, int64_t inner, int threads, boo
   return {{extent}, std::max<int64_t>(16, (inner + threads - 1) / threads)};
 }
 
+// f(a T, a V) for the types of the target and the values.
+template <class F>
+void with_types(const Array& target, const Array& values, const F& f) {
+  if (target.dtype() == values.dtype())
+    return visit_dtype(target.dtype(), [&]<class T>(TypeTag<T> tag) { f(tag, tag); });
+  CATENA_CHECK(DtypeError, target.dtype() == Dtype::kFloat32 && is_narrow_float(values.dtype()),
+               "scatter_add: values of ", values.dtype(), " cannot be added to ", target.dtype());
+  visit_dtype(values.dtype(), [&]<class V>(TypeTag<V> tag) {
+    if constexpr (!std::is_same_v<compute_t<V>, V>) f(TypeTag<float>(), tag);
+  });
+}
+
 void scatter_add(const ScatterAddCall& call) {
   const auto& [target, indices, values, accumulate, ids] = call;
   if (target.size() == 0 || (accumulate && values.size() == 0)) return;
   const int64_t outer = target.shape()[0], extent = target.shape()[1], inner = target.shape()[2];
   const int64_t count = indices.size();
-  const bool narrow = is_narrow_float(target.dtype());
+  const bool narrow = is_narrow_float(values.dtype());
   const bool by_runs = !accumulate || ids.strict || narrow;
   const int threads = threads_for(values.size() * 2 + (accumulate ? 0 : target.size()));
   with_indices(indices, [&](const auto* positions) {
@@ -239,18 +252,17 @@ void scatter_add(const ScatterAddCall& call) {
     const auto [ends, width] =
         units_of(by_runs ? &runs : nullptr, extent, inner, threads, accumulate);
     const int64_t strips = (inner + width - 1) / width, ranges = int64_t(ends.size());
-    visit_dtype(target.dtype(), [&]<class T>(TypeTag<T>) {
+    with_types(target, values, [&]<class T, class V>(TypeTag<T>, TypeTag<V>) {
       parallel_for(outer * ranges * strips, threads, [&](int64_t unit) {
         const int64_t i = unit / (ranges * strips), begin = unit % strips * width;
         const size_t range = size_t(unit / strips % ranges);
         const Places places{range == 0 ? 0 : ends[range - 1], ends[range]};
-        const Strip<T> strip{target.data<T>() + i * extent * inner,
-                             values.data<T>() + i * count * inner, inner, begin,
-                             std::min(inner, begin + width)};
-        if (by_runs)
-          add_runs(strip, runs, places, accumulate);
-        else
-          add_in_place(strip, positions, count, extent);
+        const Strip<T, V> strip{target.data<T>() + i * extent * inner,
+                                values.data<V>() + i * count * inner, inner, begin,
+                                std::min(inner, begin + width)};
+        if constexpr (std::is_same_v<T, V>)
+          if (!by_runs) return add_in_place(strip, positions, count, extent);
+        add_runs(strip, runs, places, accumulate);
       });
     });
   });

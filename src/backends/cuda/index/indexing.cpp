@@ -68,14 +68,15 @@ SortedPositions sort_positions(const Array& target, const ScatterArgs& args, con
 constexpr int64_t kManyBytes = int64_t(8) << 20;
 
 // Whether launch_scatter_rows is to run. Lists have an entry for each row of the target.
-bool adds_by_rows(const ScatterAddCall& call, Element type, const ScatterArgs& args) {
-  const Array& target = call.target;
-  const int64_t most = int64_t(1) << 31, slice_bytes = args.inner * target.itemsize();
+bool adds_by_rows(const ScatterAddCall& call, const ScatterTypes& types, const ScatterArgs& args) {
+  const Array &target = call.target, &values = call.values;
+  const int64_t most = int64_t(1) << 31, slice_bytes = args.inner * values.itemsize();
   if (!is_float(target.dtype()) || args.outer != 1 || slice_bytes % 16 != 0) return false;
-  if (!aligned16(args.target, args.values)) return false;
+  const uintptr_t pack = 16 * uintptr_t(target.itemsize() / values.itemsize());
+  if (!aligned16(args.values) || reinterpret_cast<uintptr_t>(args.target) % pack != 0) return false;
   if (args.extent >= most || args.positions.count >= most) return false;
   if (call.accumulate && args.extent > 64 * args.positions.count) return false;
-  if (target.itemsize() == 2) return scatter_wants_sorted(type, false, args);
+  if (values.itemsize() == 2) return scatter_wants_sorted(types, false, args);
   return !call.accumulate && args.extent * slice_bytes >= kManyBytes;
 }
 
@@ -84,12 +85,20 @@ void clear(const Array& target, const Launch& launch) {
   CATENA_CUDA_CHECK(cudaMemsetAsync(target.raw_data(), 0, bytes, launch.stream));
 }
 
+ScatterTypes types_of(const Array& target, const Array& values) {
+  CATENA_CHECK(DtypeError,
+               target.dtype() == values.dtype() ||
+                   (target.dtype() == Dtype::kFloat32 && is_narrow_float(values.dtype())),
+               "scatter_add: values of ", values.dtype(), " cannot be added to ", target.dtype());
+  return {static_cast<Element>(target.dtype()), static_cast<Element>(values.dtype())};
+}
+
 void scatter_add(const ScatterAddCall& call) {
   const auto& [target, indices, values, accumulate, ids] = call;
   if (target.size() == 0 || (accumulate && values.size() == 0)) return;
   const Launch launch = launch_for(target);
   if (values.size() == 0) return clear(target, launch);
-  const Element type = static_cast<Element>(target.dtype());
+  const ScatterTypes types = types_of(target, values);
   const bool ordered = config().deterministic;
   ScatterArgs args{};
   args.target = target.raw_data();
@@ -98,20 +107,20 @@ void scatter_add(const ScatterAddCall& call) {
   args.outer = target.shape()[0];
   args.extent = target.shape()[1];
   args.inner = target.shape()[2];
-  if (!ordered && adds_by_rows(call, type, args)) {
+  if (!ordered && adds_by_rows(call, types, args)) {
     const Array scratch =
         Array::uninitialized({row_list_words(args)}, Dtype::kUInt32, target.device());
-    launch_scatter_rows(type, accumulate, args, scratch.data<uint32_t>(), launch);
+    launch_scatter_rows(types, accumulate, args, scratch.data<uint32_t>(), launch);
     return check_launch("scatter_add");
   }
   SortedPositions sorted;
-  if (scatter_wants_sorted(type, ordered, args)) {
+  if (scatter_wants_sorted(types, ordered, args)) {
     sorted = sort_positions(target, args, launch);
     args.sorted = sorted.places.raw_data();
     args.numbers = sorted.numbers.data<int64_t>();
   }
   if (!accumulate) clear(target, launch);
-  launch_scatter_add(type, ordered, args, launch);
+  launch_scatter_add(types, ordered, args, launch);
   check_launch("scatter_add");
 }
 

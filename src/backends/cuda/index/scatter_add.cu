@@ -120,7 +120,8 @@ void launch_atomic(const ScatterArgs& args, const Launch& launch) {
 constexpr int kChunk = 128;  // elements of a slice that one warp sums at a time
 
 // The sums of one warp over its chunk of a target slice. Element q * 32 + lane belongs to the lane.
-template <class T>
+// V: the type of the values.
+template <class T, class V>
 struct ChunkSums {
   using A = Adder<T>;
   typename A::S sums[kChunk / 32];
@@ -134,10 +135,10 @@ struct ChunkSums {
       sums[q] = valid(q) ? A::load(to[q * 32 + lane]) : typename A::S(0);
   }
   __device__ bool valid(int q) const { return q * 32 + lane < width; }
-  __device__ void add(const T* from) {
+  __device__ void add(const V* from) {
 #pragma unroll
     for (int q = 0; q < kChunk / 32; ++q)
-      if (valid(q)) sums[q] = A::add(sums[q], A::load(from[q * 32 + lane]));
+      if (valid(q)) sums[q] = A::add(sums[q], Adder<V>::load(from[q * 32 + lane]));
   }
   __device__ void store(T* to) const {
 #pragma unroll
@@ -160,7 +161,7 @@ unsigned chunk_blocks(int64_t inner) {
 
 // A warp for each slice of the target. It scans the positions in order, 32 at a time, and adds the
 // slices that belong to its target.
-template <class T, class I>
+template <class T, class V, class I>
 __global__ void __launch_bounds__(kThreads) searching_kernel(ScatterArgs args) {
   wait_for_previous_kernel();
   const I* positions = static_cast<const I*>(args.positions.data);
@@ -169,10 +170,10 @@ __global__ void __launch_bounds__(kThreads) searching_kernel(ScatterArgs args) {
   for (int64_t s = int64_t(blockIdx.x) * kWarps + threadIdx.x / 32; s < slices;
        s += int64_t(gridDim.x) * kWarps) {
     const int64_t row = s / args.extent, own = s % args.extent;
-    const T* values = static_cast<const T*>(args.values) + row * count * args.inner;
+    const V* values = static_cast<const V*>(args.values) + row * count * args.inner;
     for_chunks(args.inner, [&](int64_t first) {
       T* to = static_cast<T*>(args.target) + s * args.inner + first;
-      ChunkSums<T> sums(to, args.inner, first);
+      ChunkSums<T, V> sums(to, args.inner, first);
       bool touched = false;
       for (int64_t j0 = 0; j0 < count; j0 += 32) {
         const int64_t j = j0 + lane;
@@ -203,7 +204,7 @@ __device__ Run run_from(const ScatterArgs& args, int64_t j, K own, int lane) {
 }
 
 // A warp for each run of equal positions and chunk of their slices, for slices that are not short.
-template <class T, class K>
+template <class T, class V, class K>
 __global__ void __launch_bounds__(kThreads) sorted_kernel(ScatterArgs args) {
   wait_for_previous_kernel();
   const K* sorted = static_cast<const K*>(args.sorted);
@@ -215,10 +216,10 @@ __global__ void __launch_bounds__(kThreads) sorted_kernel(ScatterArgs args) {
     const K own = sorted[begin];
     if (begin > 0 && sorted[begin - 1] == own) continue;  // not the beginning of a run
     if (int64_t(own) == args.extent) continue;            // left out
-    const T* slices = static_cast<const T*>(args.values) + row * count * args.inner;
+    const V* slices = static_cast<const V*>(args.values) + row * count * args.inner;
     T* slice = static_cast<T*>(args.target) + (row * args.extent + int64_t(own)) * args.inner;
     for_chunks(args.inner, [&](int64_t first) {
-      ChunkSums<T> sums(slice + first, args.inner, first);
+      ChunkSums<T, V> sums(slice + first, args.inner, first);
       Run run;
       int64_t j = begin;
       do {
@@ -235,7 +236,7 @@ __global__ void __launch_bounds__(kThreads) sorted_kernel(ScatterArgs args) {
 
 // The same for short slices: the lanes load the elements of 32 slices at once, which are then added
 // in order.
-template <class T, class K>
+template <class T, class V, class K>
 __global__ void __launch_bounds__(kThreads) sorted_short_kernel(ScatterArgs args) {
   wait_for_previous_kernel();
   using A = Adder<T>;
@@ -247,7 +248,7 @@ __global__ void __launch_bounds__(kThreads) sorted_short_kernel(ScatterArgs args
     const int64_t row = w / count, begin = w - row * count;
     const K own = sorted[begin];
     if ((begin > 0 && sorted[begin - 1] == own) || int64_t(own) == args.extent) continue;
-    const T* values = static_cast<const T*>(args.values) + row * count * args.inner;
+    const V* values = static_cast<const V*>(args.values) + row * count * args.inner;
     T* to = static_cast<T*>(args.target) + (row * args.extent + int64_t(own)) * args.inner;
     for (int64_t k = 0; k < args.inner; ++k) {
       typename A::S sum = A::load(to[k]);
@@ -255,8 +256,9 @@ __global__ void __launch_bounds__(kThreads) sorted_short_kernel(ScatterArgs args
       int64_t j = begin;
       do {
         run = run_from(args, j, own, lane);
-        const typename A::S value =
-            lane < run.length ? A::load(values[run.number * args.inner + k]) : typename A::S(0);
+        const typename A::S value = lane < run.length
+                                        ? Adder<V>::load(values[run.number * args.inner + k])
+                                        : typename A::S(0);
         for (int r = 0; r < run.length; ++r) sum = A::add(sum, __shfl_sync(kAllLanes, value, r));
         j += 32;
       } while (run.length == 32);
@@ -272,32 +274,38 @@ unsigned warp_blocks(int64_t units) {
 
 constexpr int kShortSlice = 16;
 
-template <class T, class K>
+template <class T, class V, class K>
 void launch_sorted(const ScatterArgs& args, const Launch& launch) {
   const unsigned blocks = warp_blocks(args.outer * args.positions.count);
   if (args.inner < kShortSlice) {
-    launch_kernel<sorted_short_kernel<T, K>>(blocks, kThreads, launch, args);
+    launch_kernel<sorted_short_kernel<T, V, K>>(blocks, kThreads, launch, args);
   } else {
     const dim3 grid(blocks, chunk_blocks(args.inner));
-    launch_kernel<sorted_kernel<T, K>>(grid, kThreads, launch, args);
+    launch_kernel<sorted_kernel<T, V, K>>(grid, kThreads, launch, args);
   }
 }
 
-template <class T, class I>
+template <class T, class I, class V = T>
 void launch_in_order(const ScatterArgs& args, const Launch& launch) {
   if (!args.sorted) {
     const dim3 grid(warp_blocks(args.outer * args.extent), chunk_blocks(args.inner));
-    launch_kernel<searching_kernel<T, I>>(grid, kThreads, launch, args);
+    launch_kernel<searching_kernel<T, V, I>>(grid, kThreads, launch, args);
   } else if (sorted_positions_are_wide(args.extent)) {
-    launch_sorted<T, int64_t>(args, launch);
+    launch_sorted<T, V, int64_t>(args, launch);
   } else {
-    launch_sorted<T, uint32_t>(args, launch);
+    launch_sorted<T, V, uint32_t>(args, launch);
   }
 }
 
 template <class I>
-void launch_positions(Element type, bool ordered, const ScatterArgs& args, const Launch& launch) {
-  switch (type) {
+void launch_positions(const ScatterTypes& types, bool ordered, const ScatterArgs& args,
+                      const Launch& launch) {
+  if (types.widens()) {
+    return types.values == Element::kFloat16
+               ? launch_in_order<float, I, __half>(args, launch)
+               : launch_in_order<float, I, __nv_bfloat16>(args, launch);
+  }
+  switch (types.target) {
     case Element::kFloat16: return launch_in_order<__half, I>(args, launch);
     case Element::kBFloat16: return launch_in_order<__nv_bfloat16, I>(args, launch);
     case Element::kFloat32:
@@ -346,7 +354,8 @@ void resolve_to(const Positions& positions, int64_t extent, void* places, const 
 // From about 2^20 scans of 32 positions on, sorting takes less time.
 constexpr int64_t kManyLooks = int64_t(1) << 20;
 
-bool scatter_wants_sorted(Element type, bool ordered, const ScatterArgs& args) {
+bool scatter_wants_sorted(const ScatterTypes& types, bool ordered, const ScatterArgs& args) {
+  const Element type = types.values;
   const bool integer = type == Element::kInt32 || type == Element::kUInt32 ||
                        type == Element::kInt64 || type == Element::kUInt64;
   const bool wide_float = type == Element::kFloat32 || type == Element::kFloat64;
@@ -364,11 +373,12 @@ void launch_resolve_positions(const Positions& positions, int64_t extent, void* 
     resolve_to<int32_t>(positions, extent, places, launch);
 }
 
-void launch_scatter_add(Element type, bool ordered, const ScatterArgs& args, const Launch& launch) {
+void launch_scatter_add(const ScatterTypes& types, bool ordered, const ScatterArgs& args,
+                        const Launch& launch) {
   if (args.positions.wide)
-    launch_positions<int64_t>(type, ordered, args, launch);
+    launch_positions<int64_t>(types, ordered, args, launch);
   else
-    launch_positions<int32_t>(type, ordered, args, launch);
+    launch_positions<int32_t>(types, ordered, args, launch);
 }
 
 }  // namespace catena::gpu

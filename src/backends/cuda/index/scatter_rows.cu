@@ -106,13 +106,15 @@ void launch_lists(const Positions& positions, int64_t rows, const RowLists& list
 
 // Sums --------------------------------------------------------------------------------------------
 
-// The sums of a warp over a chunk of a row: two packs a lane. Pack q * 32 + lane belongs to the
-// lane.
-template <class T>
+// The sums of a warp over a chunk of a row: two packs of values a lane. Pack q * 32 + lane belongs
+// to the lane. V: the type of the values, whose packs the target's are as long as.
+template <class T, class V>
 struct RowSums {
   using C = Compute<T>;
-  using Unit = Pack<T, kPack<T>>;
-  static constexpr int kPacks = 2, kSums = kPacks * kPack<T>;
+  static constexpr int kNumbers = kPack<V>;
+  using Unit = Pack<T, kNumbers>;
+  using Values = Pack<V, kNumbers>;
+  static constexpr int kPacks = 2, kSums = kPacks * kNumbers;
   static constexpr int kChunk = 32 * kPacks;  // packs
   C sums[kSums];
   int lane, width;  // packs of this chunk
@@ -123,8 +125,9 @@ struct RowSums {
     for (int k = 0; k < kSums; ++k) sums[k] = C(0);
   }
   __device__ bool valid(int q) const { return q * 32 + lane < width; }
-  __device__ void add(const Unit* from) {
-    Unit loaded[kPacks];
+  template <class Given>  // Unit or Values
+  __device__ void add(const Given* from) {
+    Given loaded[kPacks];
 #pragma unroll
     for (int q = 0; q < kPacks; ++q)
       if (valid(q)) loaded[q] = from[q * 32 + lane];
@@ -132,7 +135,7 @@ struct RowSums {
     for (int q = 0; q < kPacks; ++q) {
       if (!valid(q)) continue;
 #pragma unroll
-      for (int e = 0; e < kPack<T>; ++e) sums[q * kPack<T> + e] += widen(loaded[q].v[e]);
+      for (int e = 0; e < kNumbers; ++e) sums[q * kNumbers + e] += widen(loaded[q].v[e]);
     }
   }
   __device__ void store(Unit* to) const {
@@ -141,7 +144,7 @@ struct RowSums {
       if (!valid(q)) continue;
       Unit unit;
 #pragma unroll
-      for (int e = 0; e < kPack<T>; ++e) unit.v[e] = Narrow<T>::from(sums[q * kPack<T> + e]);
+      for (int e = 0; e < kNumbers; ++e) unit.v[e] = Narrow<T>::from(sums[q * kNumbers + e]);
       to[q * 32 + lane] = unit;
     }
   }
@@ -161,11 +164,12 @@ struct RowSums {
   }
 };
 
-template <class T>
+template <class T, class V>
 struct RowsArgs {
-  using Unit = typename RowSums<T>::Unit;
+  using Unit = typename RowSums<T, V>::Unit;
+  using Values = typename RowSums<T, V>::Values;
   Unit* target;
-  const Unit* values;
+  const Values* values;
   int64_t rows, packs;  // of a row
   uint32_t chunks;      // of a row
   bool accumulate;
@@ -173,9 +177,9 @@ struct RowsArgs {
 };
 
 // Adds slice first, first + step, ... of a row's list.
-template <class T>
-__device__ void add_slices(RowSums<T>& sums, const RowsArgs<T>& args, int64_t chunk, uint32_t begin,
-                           uint32_t count, uint32_t first, uint32_t step) {
+template <class T, class V>
+__device__ void add_slices(RowSums<T, V>& sums, const RowsArgs<T, V>& args, int64_t chunk,
+                           uint32_t begin, uint32_t count, uint32_t first, uint32_t step) {
   for (uint32_t start = first; start < count; start += 32 * step) {
     const uint32_t mine = start + sums.lane * step;
     const uint32_t number = mine < count ? args.lists.order[begin + mine] : 0;
@@ -204,15 +208,15 @@ struct OwnLists {
 };
 
 // One chunk of the rows of a warp, except crowded ones.
-template <class T>
-__device__ void sum_own_rows(const RowsArgs<T>& args, const OwnLists& own, int64_t first_row,
+template <class T, class V>
+__device__ void sum_own_rows(const RowsArgs<T, V>& args, const OwnLists& own, int64_t first_row,
                              int64_t chunk) {
 #pragma unroll 1
   for (int r = 0; r < kRowsOfWarp && first_row + r < args.rows; ++r) {
     const uint32_t count = __shfl_sync(kAllLanes, own.count, r);
     if (count > kCrowded || (count == 0 && args.accumulate)) continue;
-    typename RowSums<T>::Unit* to = args.target + (first_row + r) * args.packs + chunk;
-    RowSums<T> sums(args.packs, chunk);
+    typename RowSums<T, V>::Unit* to = args.target + (first_row + r) * args.packs + chunk;
+    RowSums<T, V> sums(args.packs, chunk);
     if (args.accumulate) sums.add(to);
     if (count > 0) {
       const int64_t slice = __shfl_sync(kAllLanes, own.slice, r);
@@ -225,9 +229,9 @@ __device__ void sum_own_rows(const RowsArgs<T>& args, const OwnLists& own, int64
 }
 
 // The block's share of the chunks of crowded rows: each warp adds some of the slices.
-template <class T>
-__device__ void sum_crowded_rows(const RowsArgs<T>& args) {
-  using Sums = RowSums<T>;
+template <class T, class V>
+__device__ void sum_crowded_rows(const RowsArgs<T, V>& args) {
+  using Sums = RowSums<T, V>;
   __shared__ typename Sums::C shared[Sums::kSums * 32];
   const int64_t items = int64_t(*args.lists.crowded_count) * args.chunks;
   for (int64_t item = blockIdx.x; item < items; item += gridDim.x) {
@@ -244,31 +248,32 @@ __device__ void sum_crowded_rows(const RowsArgs<T>& args) {
 }
 
 // A block takes one chunk of kRowsOfBlock rows. Crowded rows first, as they take longest.
-template <class T>
-__global__ void __launch_bounds__(kThreads, 4) sum_rows_kernel(RowsArgs<T> args) {
+template <class T, class V>
+__global__ void __launch_bounds__(kThreads, 4) sum_rows_kernel(RowsArgs<T, V> args) {
   wait_for_previous_kernel();
   const int64_t first_row =
       int64_t(blockIdx.x / args.chunks) * kRowsOfBlock + int64_t(threadIdx.x / 32) * kRowsOfWarp;
-  const int64_t chunk = int64_t(blockIdx.x % args.chunks) * RowSums<T>::kChunk;
+  const int64_t chunk = int64_t(blockIdx.x % args.chunks) * RowSums<T, V>::kChunk;
   const OwnLists own(args.lists, first_row, args.rows);
   sum_crowded_rows(args);
   sum_own_rows(args, own, first_row, chunk);
 }
 
-template <class T>
+template <class T, class V = T>
 void launch_sums(bool accumulate, const ScatterArgs& args, const RowLists& lists,
                  const Launch& launch) {
-  using Sums = RowSums<T>;
-  const int64_t packs = args.inner / kPack<T>, chunks = (packs + Sums::kChunk - 1) / Sums::kChunk;
-  const RowsArgs<T> rows{static_cast<typename Sums::Unit*>(args.target),
-                         static_cast<const typename Sums::Unit*>(args.values),
-                         args.extent,
-                         packs,
-                         uint32_t(chunks),
-                         accumulate,
-                         lists};
+  using Sums = RowSums<T, V>;
+  const int64_t packs = args.inner / Sums::kNumbers,
+                chunks = (packs + Sums::kChunk - 1) / Sums::kChunk;
+  const RowsArgs<T, V> rows{static_cast<typename Sums::Unit*>(args.target),
+                            static_cast<const typename Sums::Values*>(args.values),
+                            args.extent,
+                            packs,
+                            uint32_t(chunks),
+                            accumulate,
+                            lists};
   const int64_t blocks = (args.extent + kRowsOfBlock - 1) / kRowsOfBlock * chunks;
-  launch_kernel<sum_rows_kernel<T>>(unsigned(blocks), kThreads, launch, rows);
+  launch_kernel<sum_rows_kernel<T, V>>(unsigned(blocks), kThreads, launch, rows);
 }
 
 }  // namespace
@@ -277,14 +282,19 @@ int64_t row_list_words(const ScatterArgs& args) {
   return RowLists::words(args.extent, args.positions.count);
 }
 
-void launch_scatter_rows(Element type, bool accumulate, const ScatterArgs& args, uint32_t* scratch,
-                         const Launch& launch) {
+void launch_scatter_rows(const ScatterTypes& types, bool accumulate, const ScatterArgs& args,
+                         uint32_t* scratch, const Launch& launch) {
   const RowLists lists(scratch, args.extent, args.positions.count);
   if (args.positions.wide)
     launch_lists<int64_t>(args.positions, args.extent, lists, launch);
   else
     launch_lists<int32_t>(args.positions, args.extent, lists, launch);
-  switch (type) {
+  if (types.widens()) {
+    return types.values == Element::kFloat16
+               ? launch_sums<float, __half>(accumulate, args, lists, launch)
+               : launch_sums<float, __nv_bfloat16>(accumulate, args, lists, launch);
+  }
+  switch (types.target) {
     case Element::kFloat16: return launch_sums<__half>(accumulate, args, lists, launch);
     case Element::kBFloat16: return launch_sums<__nv_bfloat16>(accumulate, args, lists, launch);
     case Element::kFloat32: return launch_sums<float>(accumulate, args, lists, launch);

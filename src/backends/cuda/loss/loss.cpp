@@ -34,6 +34,7 @@ CrossEntropyArgs arguments(const CrossEntropyCall& call) {
 
 void cross_entropy(const CrossEntropyCall& call) {
   CrossEntropyArgs args = arguments(call);
+  args.wide_loss = call.loss->dtype() != call.x->dtype();
   args.aligned = aligned16(args.samples.x);
   const Launch launch = launch_for(*call.x);
   const int blocks = sample_blocks(args.samples, launch);
@@ -47,6 +48,7 @@ void cross_entropy_grad(const CrossEntropyGradCall& call) {
   if (gx.size() == 0) return;
   CrossEntropyArgs args = arguments(forward);
   args.gloss = gloss.raw_data();
+  args.wide_loss = gloss.dtype() != gx.dtype();
   args.gx = gx.raw_data();
   args.factors = data_of(factors);
   args.spread = data_of(spread);

@@ -200,7 +200,10 @@ __global__ void __launch_bounds__(kMostThreads<kSharing>, kBlocksAtOnce<T, kShar
     const double count = double(divisor > 1 ? divisor : 1);
     *static_cast<C*>(args.count) = C(count);
     if (args.counted) *static_cast<C*>(args.counted) = C(total.valid);
-    *static_cast<T*>(args.loss) = Narrow<T>::from(C(total.sum / count));
+    if (args.wide_loss)
+      *static_cast<C*>(args.loss) = C(total.sum / count);
+    else
+      *static_cast<T*>(args.loss) = Narrow<T>::from(C(total.sum / count));
   });
 }
 
@@ -220,6 +223,12 @@ __device__ SampleFactors<C> factors_of(const CrossEntropyArgs& args, int64_t sam
   return {all, factors[samples + sample], factors[2 * samples + sample]};
 }
 
+template <class T>
+__device__ Compute<T> gradient_of_loss(const CrossEntropyArgs& args) {
+  if (args.wide_loss) return *static_cast<const Compute<T>*>(args.gloss);
+  return widen(*static_cast<const T*>(args.gloss));
+}
+
 // Elements of a row in packs of N. With kThreadColumn all elements are read one at a time.
 template <class T, Sharing kSharing, int N>
 __global__ void __launch_bounds__(kThreads) cross_entropy_grad_kernel(CrossEntropyArgs args) {
@@ -233,8 +242,7 @@ __global__ void __launch_bounds__(kThreads) cross_entropy_grad_kernel(CrossEntro
   const C* log_sum = largest + s.outer * s.inner;
   const C* spread = static_cast<const C*>(args.spread);
   const C common =
-      args.factors ? C(0)
-                   : widen(*static_cast<const T*>(args.gloss)) / *static_cast<const C*>(args.count);
+      args.factors ? C(0) : gradient_of_loss<T>(args) / *static_cast<const C*>(args.count);
   auto value = [&](C v, const LogSumExp<C>& lse, const SampleFactors<C>& factor, int32_t label,
                    int64_t index) {
     if (label == s.ignore_label) return C(0);

@@ -28,12 +28,13 @@ struct CrossEntropyArgs {
   void* lse;      // compute type; two numbers a sample, see catena/kernels/loss.h
   void* count;    // compute type
   void* counted;  // the same; null: nobody asks
-  void* loss;     // storage type
+  void* loss;     // storage type, or compute type
   // Gradient only.
-  const void* gloss;  // storage type
+  const void* gloss;  // storage type, or compute type
   void* gx;
   const void* factors;  // compute type; null: gloss / count for every sample
   const void* spread;   // compute type; null: factors has one part, not three
+  bool wide_loss;       // loss or gloss is of compute type
   bool aligned;         // x, and for the gradient gx, are aligned to 16 bytes
 };
 
