@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cudnn/fastest.h"
+#include "backends/common/fastest.h"
 #include "backends/cudnn/graph.h"
 #include "backends/cudnn/measure.h"
 #include "catena/core/error.h"
