@@ -38,7 +38,7 @@ def feed_forward(g):
         return T.linear(h, *weights[half:])
 
     # In 16 bits what is between the products is rounded, too.
-    g.case([x, *weights[0], *weights[1]], {"activation": name}, reference, loose=4, floor=4)
+    g.case([x, *weights[0], *weights[1]], {"activation": name}, reference, loose=8, floor=4)
 
 
 def bilinear(g):
@@ -51,7 +51,7 @@ def bilinear(g):
         y = T.bilinear(e1, e2, W.permute(2, 0, 1), b)
         return y if V1 is None else y + e1 @ V1 + e2 @ V2
 
-    g.case(args, {}, reference, loose=4, floor=4)
+    g.case(args, {}, reference, loose=8, floor=4)
 
 
 class Window:
