@@ -359,6 +359,33 @@ void add_attention(const Bench& bench, Dtype dtype, Plans& plans) {
   add({bench.size(256, 8), bench.size(12, 3), 197, 64}, false);
 }
 
+// The two products of GPT-2's blocks, beside the functions that they are made of.
+void add_feed_forward(const Bench& bench, Dtype dtype, Plans& plans) {
+  struct Layers : catena::FunctionSet {
+    F::Linear first, second;
+    CATENA_FUNCTIONS(first, second)
+    Layers(int64_t size, Dtype dtype)
+        : first(size, 4 * size, {.dtype = dtype}), second(4 * size, size, {.dtype = dtype}) {}
+  };
+  const int64_t rows = bench.size(32768, 1024), size = bench.size(768, 256);
+  for (const bool fused : {true, false}) {
+    const std::string title = message("feed-forward", fused ? "" : ", its parts", ", ", rows, "x",
+                                      size, ", ", catena::name(dtype));
+    plans.push_back({title, [=] {
+                       const Variable x(normal({rows, size}, dtype));
+                       const auto layers = shared(Layers(size, dtype));
+                       const auto call = [=] {
+                         const F::Linear &a = layers->first, &b = layers->second;
+                         if (!fused) return b(F::gelu_tanh(a(x)));
+                         return F::feed_forward(
+                             x, a.W, a.b, b.W, b.b,
+                             {.activation = F::TransformerActivation::kGeluTanh});
+                       };
+                       return Case{title, call, clearing(x, layers)};
+                     }});
+  }
+}
+
 // Without biases. Of the depthwise one memory is the bound: x read and y written; with backward
 // also x and gy for W's gradient, gy again and gx.
 void add_convolutions(const Bench& bench, Dtype dtype, catena::Precision precision, bool last,
@@ -403,6 +430,7 @@ Plans plans_of(const Bench& bench) {
     for (const bool last : {false, true}) add_pooling(bench, dtype, last, plans);
     add_lstm_cell(bench, dtype, plans);
     add_attention(bench, dtype, plans);
+    add_feed_forward(bench, dtype, plans);
   }
   add_ctc(150, 64, 40, 30, plans);
   add_ctc(500, 32, 80, 100, plans);

@@ -79,6 +79,7 @@ constexpr Decline kDeclines[] = {
     {"cudnn", "attention", kNotByCausality},
     {"cudnn", "attention_grad", kNotByCausality},
     {"small", "matmul", "it computes small products only, and the record has a wide one"},
+    {"cublaslt", "linear_activation", "it is for 16 bits, and the record is of float32"},
     {"small", "convolution", kChannelsFirst},
     {"small", "convolution_grad_x", kChannelsFirst},
     {"small", "convolution_grad_w", kChannelsFirst},

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cudnn/fastest.h"
+#include "backends/common/fastest.h"
 #include "backends/cudnn/problem.h"
 #include "catena/testing_markers.h"
 #include "kernels/second_process.h"
@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kFailed = std::numeric_limits<double>::infinity();
 
-size_t fastest(const std::vector<double>& times) { return cudnn::fastest(times); }
+size_t fastest(const std::vector<double>& times) { return catena::fastest(std::span(times)); }
 
 TEST(Fastest, IsTheShortestTime) {
   EXPECT_EQ(fastest({5}), 0u);

@@ -6,6 +6,7 @@
 #include "catena/functions/connection/convolution_nd.h"
 #include "catena/functions/connection/deconvolution_2d.h"
 #include "catena/functions/connection/embed_id.h"
+#include "catena/functions/connection/feed_forward.h"
 #include "catena/functions/connection/inception.h"
 #include "catena/functions/connection/linear.h"
 #include "catena/functions/connection/n_step_gru.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cudnn/fastest.h"
+#include "backends/common/fastest.h"
 #include "catena/core/error.h"
 #include "catena/core/log.h"
 

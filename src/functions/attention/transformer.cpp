@@ -39,6 +39,12 @@ Variable activated(const Variable& x, TransformerActivation activation) {
   fail<ValueError>("TransformerOptions: activation ", int(activation), " is none of them");
 }
 
+Variable at_each_position(const Variable& x, const Linear& first, const Linear& second,
+                          const FeedForwardOptions& options) {
+  if (first.b.defined()) return feed_forward(x, first.W, first.b, second.W, second.b, options);
+  return feed_forward(x, first.W, second.W, options);
+}
+
 // The blocks of a layer, one behind the other, in its present state.
 class Stream {
  public:
@@ -55,7 +61,10 @@ class Stream {
   // Two products at each position.
   void add_products(const LayerNormalization& norm, const Linear& first, const Linear& second) {
     add(norm, [&](const Variable& x) {
-      return second(dropped(activated(first(x), options_.activation)));
+      const bool drops = training_ && options_.dropout != 0;
+      if (drops || first.b.defined() != second.b.defined())
+        return second(dropped(activated(first(x), options_.activation)));
+      return at_each_position(x, first, second, {.activation = options_.activation});
     });
   }
   Variable result() const { return made_.defined() ? x_ + made_ : x_; }

@@ -21,10 +21,12 @@ bool is_matrix_layout(const Array& m) {
 
 }  // namespace
 
+Array matrix_operand(const Array& a) { return is_matrix_layout(a) ? a : a.copy(); }
+
 void matmul_into(const Array& a, const Array& b, const Array& output, bool accumulate,
                  const Array* bias, Activation activation) {
   if (output.size() == 0) return;
-  const Array x = is_matrix_layout(a) ? a : a.copy(), y = is_matrix_layout(b) ? b : b.copy();
+  const Array x = matrix_operand(a), y = matrix_operand(b);
   MatmulCall call;
   call.a = &x;
   call.b = &y;

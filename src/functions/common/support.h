@@ -19,6 +19,8 @@ namespace catena::functions {
 Variable relu_grad(const VariableOperand& gy, const VariableOperand& y);
 Variable softplus_grad(const VariableOperand& gy, const VariableOperand& x);
 
+// The matrix or stack of matrices, or a copy, in a layout that kernels of products take.
+Array matrix_operand(const Array& a);
 // Product of two matrices (or stacks of equally many) into `output`, which must be contiguous or of
 // BLAS layout; operands of other layouts are copied first.
 void matmul_into(const Array& a, const Array& b, const Array& output, bool accumulate = false,

@@ -7,6 +7,7 @@
 #include "catena/functions/array/reshape.h"
 #include "catena/functions/math/matmul.h"
 #include "catena/functions/math/sum.h"
+#include "functions/common/activation_grad.h"
 #include "functions/common/advice.h"
 #include "functions/common/flat.h"
 #include "functions/common/support.h"
@@ -54,20 +55,28 @@ class LinearNode final : public FunctionNode {
   std::string label() const override { return relu_ ? "LinearReLU" : "Linear"; }
 
   void backward(BackwardContext& context) override {
-    Variable gy = context.grad_output();
+    const Variable gy = context.grad_output();
     if (!gy.defined()) return;
-    if (relu_) gy = relu_grad(gy, context.output());
-    if (context.create_graph()) return backward_recorded(context, gy);
-    const Array g = as_matrix(gy.data(), rows_, out_);
+    if (context.create_graph())
+      return backward_recorded(context, relu_ ? relu_grad(gy, context.output()) : gy);
+    const Array g = relu_ ? through_relu(context, gy.data()) : as_matrix(gy.data(), rows_, out_);
     if (context.needs(0)) give_product(context, 0, g, context.input(1).data(), inputs()[0]->shape);
     if (context.needs(1)) {
       const Array x = as_matrix(context.input(0).data(), rows_, in_);
       give_product(context, 1, g.T(), x, {out_, in_});
     }
-    if (bias_ && context.needs(2)) give_sum(context, 2, g, {out_});
+    if (bias_ && !relu_ && context.needs(2)) give_sum(context, 2, g, {out_});
   }
 
  private:
+  // The gradient in front of relu; gives the bias its own.
+  Array through_relu(BackwardContext& context, const Array& gy) const {
+    const Array g = as_matrix(gy.contiguous(), rows_, out_),
+                y = as_matrix(context.output().data(), rows_, out_),
+                gx = Array::uninitialized({rows_, out_}, g.dtype(), g.device());
+    give_activation_grad(context, LinearActivation::kRelu, g, y, gx, bias_ ? 2 : -1);
+    return gx;
+  }
   void backward_recorded(BackwardContext& context, const Variable& gy) const {
     const Variable g = as_matrix(gy, rows_, out_);
     if (context.needs(0))

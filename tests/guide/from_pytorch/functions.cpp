@@ -32,6 +32,13 @@ void add_activations(Page& page) {
   CATENA_ROW("F.silu(gate) * x", F::swiglu(gate, x))
   CATENA_ROW("F.gelu(gate) * x", F::geglu(gate, x))
   CATENA_ROW("F.layer_norm(x + gate, (3,))", F::LayerNormalization(3)(x, gate).y)
+  const Array W1 = page.operand("W1", random::normal({5, 3})),
+              b1 = page.operand("b1", random::normal({5})),
+              W2 = page.operand("W2", random::normal({2, 5})),
+              b2 = page.operand("b2", random::normal({2}));
+  CATENA_ROW(
+      "F.linear(F.gelu(F.linear(x, W1, b1), approximate=\"tanh\"), W2, b2)",
+      F::feed_forward(x, W1, b1, W2, b2, {.activation = F::TransformerActivation::kGeluTanh}))
   CATENA_ROW("F.relu6(x)", F::relu6(x))
   CATENA_ROW("F.relu6(x)", F::clipped_relu(x, 6))
   CATENA_ROW("F.hardtanh(x)", F::hard_tanh(x))

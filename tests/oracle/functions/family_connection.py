@@ -23,6 +23,26 @@ def linear_relu(g):
            lambda x, W, b: torch.relu(T.linear(x, W, b)), floor=2)
 
 
+def feed_forward(g):
+    x = g.x(g.filled(1, 4, 100), "smooth")
+    inner, outputs = g.pick([1, 3, 8, 17, 32]), g.pick([1, 2, 8, 17])
+    name = g.pick(["relu", "gelu", "gelu_tanh"])
+    weights = [[g.x((inner, x.a.shape[-1]), "smooth")], [g.x((outputs, inner), "smooth")]]
+    if g.chance(0.6):
+        for each in weights:
+            each.append(g.x((each[0].a.shape[0],), "smooth"))
+
+    def reference(x, *weights):
+        half = len(weights) // 2
+        h = T.linear(x, *weights[:half])
+        h = torch.relu(h) if name == "relu" else \
+            T.gelu(h, approximate="tanh" if name == "gelu_tanh" else "none")
+        return T.linear(h, *weights[half:])
+
+    # In 16 bits what is between the products is rounded, too.
+    g.case([x, *weights[0], *weights[1]], {"activation": name}, reference, loose=8, floor=4)
+
+
 def bilinear(g):
     n, J, K, L = g.integer(1, 5), g.integer(1, 6), g.integer(1, 6), g.integer(1, 5)
     args = [g.x((n, J), "smooth"), g.x((n, K), "smooth"), g.x((J, K, L), "smooth")]
@@ -33,7 +53,7 @@ def bilinear(g):
         y = T.bilinear(e1, e2, W.permute(2, 0, 1), b)
         return y if V1 is None else y + e1 @ V1 + e2 @ V2
 
-    g.case(args, {}, reference, loose=4, floor=4)
+    g.case(args, {}, reference, loose=8, floor=4)
 
 
 class Window:
@@ -272,5 +292,5 @@ def functions():
     return {f.__name__: (1, f) for f in own} | {
         "sequence_lstm": (1, sequence_layer(torch.nn.LSTM, 4)),
         "sequence_gru": (1, sequence_layer(torch.nn.GRU, 3)),
-        "linear": (2, linear), "convolution_2d": (5, convolution(2)),
+        "linear": (2, linear), "feed_forward": (2, feed_forward), "convolution_2d": (5, convolution(2)),
         "convolution_nd": (3, convolution(None)), "deconvolution_2d": (4, deconvolution_2d)}

@@ -146,6 +146,15 @@ void add_connection(Functions& f) {
   f["linear_relu"] = [](const Inputs& in) {
     return Variables{F::linear_relu(in[0], in[1], in[2])};
   };
+  f["feed_forward"] = [](const Inputs& in) {
+    using Activation = F::TransformerActivation;
+    const std::string name = in.text("activation");
+    const F::FeedForwardOptions options{.activation = name == "relu"   ? Activation::kRelu
+                                                      : name == "gelu" ? Activation::kGelu
+                                                                       : Activation::kGeluTanh};
+    if (in.count() == 3) return Variables{F::feed_forward(in[0], in[1], in[2], options)};
+    return Variables{F::feed_forward(in[0], in[1], in[2], in[3], in[4], options)};
+  };
   f["bilinear"] = [](const Inputs& in) {
     if (in.count() == 3) return Variables{F::bilinear(in[0], in[1], in[2])};
     return Variables{F::bilinear(in[0], in[1], in[2], in[3], in[4], in[5])};

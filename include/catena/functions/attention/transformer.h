@@ -6,13 +6,11 @@
 
 #include "catena/autograd/function_set.h"
 #include "catena/functions/attention/multi_head_attention.h"
+#include "catena/functions/connection/feed_forward.h"
 #include "catena/functions/connection/linear.h"
 #include "catena/functions/normalization/layer_normalization.h"
 
 namespace catena::functions {
-
-// What is between the two products of a block.
-enum class TransformerActivation : uint8_t { kRelu, kGelu, kGeluTanh };
 
 // Options of the layers below; defaults are PyTorch's, but for the start values.
 struct TransformerOptions {
@@ -34,7 +32,8 @@ struct TransformerOptions {
 //   x = x + self_attn(norm1(x)),  x = x + linear2(activation(linear1(norm2(x))))
 // else
 //   x = norm1(x + self_attn(x)),  x = norm2(x + linear2(activation(linear1(x))))
-// A decoder without cross-attention, such as GPT-2's, is this layer with {.causal = true}.
+// Where nothing is dropped between the products they are one feed_forward. A decoder without
+// cross-attention, such as GPT-2's, is this layer with {.causal = true}.
 // Parameters have PyTorch's order and, by NameMap::from_pytorch(), the names of
 // nn.TransformerEncoderLayer. Errors are those of MultiHeadAttention.
 class TransformerEncoderLayer : public FunctionSet {

@@ -2,6 +2,7 @@
 // rows are not made of packs.
 #include "backends/cuda/activation/gated.h"
 
+#include "backends/cuda/activation/gates.cuh"
 #include "backends/cuda/common/early_launch.cuh"
 #include "backends/cuda/common/float_access.cuh"
 
@@ -9,39 +10,6 @@ namespace catena::gpu {
 namespace {
 
 constexpr int kThreads = 256;
-
-__device__ inline float exp_of(float x) { return expf(x); }
-__device__ inline double exp_of(double x) { return exp(x); }
-__device__ inline float size_of(float x) { return fabsf(x); }
-__device__ inline double size_of(double x) { return fabs(x); }
-__device__ inline float erfc_of(float x) { return erfcf(x); }
-__device__ inline double erfc_of(double x) { return erfc(x); }
-
-// The function of a gate and its derivative.
-template <class C>
-struct Gate {
-  C value, slope;
-};
-
-template <Gated kFunction, class C>
-__device__ Gate<C> gate_of(C x) {
-  if constexpr (kFunction == Gated::kSilu) {
-    const C e = exp_of(-size_of(x)), d = C(1) / (C(1) + e);
-    const C s = (x < C(0) ? e : C(1)) * d, rest = (x < C(0) ? C(1) : e) * d;
-    return {x * s, s * (C(1) + x * rest)};
-  } else if constexpr (kFunction == Gated::kGelu) {
-    const C below = C(0.5) * erfc_of(x * C(-0.70710678118654752440));
-    const C density = C(0.39894228040143267794) * exp_of(C(-0.5) * x * x);
-    return {x * below, below + x * density};
-  } else {  // x s(u) with u = sqrt(8 / pi) (x + 0.044715 x^3); x s (1 - s) u' ends before u' does
-    const C square = x * x;
-    const C u = x * (C(1.5957691216057307117) + C(0.071354816272600248776) * square);
-    const C e = exp_of(-size_of(u)), d = C(1) / (C(1) + e);
-    const C s = (x < C(0) ? e : C(1)) * d;
-    const C steep = x * (C(1.5957691216057307117) + C(0.21406444881780074633) * square);
-    return {x * s, s + (e == C(0) ? C(0) : steep * e * d * d)};
-  }
-}
 
 // Where pack i of all rows is in an operand, in packs of N numbers.
 template <int N>
@@ -75,7 +43,8 @@ __global__ void __launch_bounds__(kThreads) gated_kernel(GatedArgs args) {
     Pack<T, N> y;
 #pragma unroll
     for (int k = 0; k < N; ++k)
-      y.v[k] = Narrow<T>::from(gate_of<kFunction>(widen(gate.v[k])).value * widen(x.v[k]));
+      y.v[k] =
+          Narrow<T>::from(gate_of<kFunction, PreciseMath>(widen(gate.v[k])).value * widen(x.v[k]));
     store(args.y, at, y);
   }
 }
@@ -91,7 +60,7 @@ __global__ void __launch_bounds__(kThreads) gated_grad_kernel(GatedArgs args) {
     Pack<T, N> g_gate, gx;
 #pragma unroll
     for (int k = 0; k < N; ++k) {
-      const auto f = gate_of<kFunction>(widen(gate.v[k]));
+      const auto f = gate_of<kFunction, PreciseMath>(widen(gate.v[k]));
       const auto g = widen(gy.v[k]);
       g_gate.v[k] = Narrow<T>::from(g * widen(x.v[k]) * f.slope);
       gx.v[k] = Narrow<T>::from(g * f.value);

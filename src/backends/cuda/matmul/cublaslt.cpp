@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/common/fastest.h"
 #include "backends/cuda/runtime/capture.h"
 #include "backends/cuda/runtime/cuda_check.h"
 #include "backends/cuda/runtime/device.h"
@@ -28,7 +30,8 @@ namespace {
 
 // The choice among several ways to run something ------------------------------------------------
 
-constexpr int kRepeats = 10;
+constexpr double kRound = 1;  // milliseconds
+constexpr double kMostRepeats = 10;
 constexpr int kRounds = 3;  // the best one counts: other work on the GPU only makes runs slower
 
 struct TimingEvent {
@@ -39,36 +42,37 @@ struct TimingEvent {
   TimingEvent& operator=(const TimingEvent&) = delete;
 };
 
-float milliseconds(cudaStream_t stream, const TimingEvent& start, const TimingEvent& stop,
-                   const std::function<void()>& run) {
+// Of one run; waits for the stream.
+double milliseconds(cudaStream_t stream, const TimingEvent& start, const TimingEvent& stop,
+                    const std::function<bool()>& run, int repeats) {
   CATENA_CUDA_CHECK(cudaEventRecord(start.event, stream));
-  for (int i = 0; i < kRepeats; ++i) run();
+  for (int i = 0; i < repeats; ++i) run();
   CATENA_CUDA_CHECK(cudaEventRecord(stop.event, stream));
   CATENA_CUDA_CHECK(cudaEventSynchronize(stop.event));
   float result = 0;
   CATENA_CUDA_CHECK(cudaEventElapsedTime(&result, start.event, stop.event));
-  return result;
+  return double(result) / repeats;
 }
 
-// Runs each of `count` candidates a few times on the stream and returns the fastest. Waits for the
-// stream. `microseconds` (may be null) gets the time of one run of that candidate.
-size_t fastest_candidate(size_t count, cudaStream_t stream, const std::function<void(size_t)>& run,
-                         double* microseconds) {
+// Milliseconds of each of `count` candidates, infinite where run() says that one failed. Waits for
+// the stream.
+std::vector<double> times_of(size_t count, cudaStream_t stream,
+                             const std::function<bool(size_t)>& run) {
   const TimingEvent start, stop;
-  size_t best = 0;
-  float best_time = 0;
-  for (size_t i = 0; i < count; ++i) {
-    run(i);  // loads the kernel
-    for (int round = 0; round < kRounds; ++round) {
-      const float time = milliseconds(stream, start, stop, [&] { run(i); });
-      if ((i == 0 && round == 0) || time < best_time) {
-        best = i;
-        best_time = time;
-      }
-    }
-  }
-  if (microseconds) *microseconds = double(best_time) * 1e3 / kRepeats;
-  return best;
+  std::vector<double> times(count, std::numeric_limits<double>::infinity());
+  std::vector<int> repeats(count, 0);
+  const auto time = [&](size_t i, int runs) {
+    return milliseconds(
+        stream, start, stop, [&] { return run(i); }, runs);
+  };
+  for (size_t i = 0; i < count; ++i)
+    if (run(i))  // loads the kernel
+      repeats[i] = static_cast<int>(std::clamp(kRound / time(i, 1), 1.0, kMostRepeats));
+  // They take turns, so that a change of the GPU's clock meets all of them.
+  for (int round = 0; round < kRounds; ++round)
+    for (size_t i = 0; i < count; ++i)
+      if (repeats[i] > 0) times[i] = std::min(times[i], time(i, repeats[i]));
+  return times;
 }
 
 // The choice for a problem, as bytes. It comes from the cache folder on disk, or else from `make`,
@@ -89,6 +93,7 @@ std::string remembered_pick(int device, std::string_view problem,
 
 constexpr size_t kMostWorkspace = size_t{32} << 20;
 constexpr int kTunedCandidates = 8;
+constexpr double kLeastTunedWork = double(int64_t{1} << 31);  // multiplications
 
 [[noreturn, gnu::cold]] void fail_cublas(cublasStatus_t status, const char* call) {
   gpu::let_process_end(cudaSuccess);
@@ -106,7 +111,7 @@ constexpr int kTunedCandidates = 8;
 
 // Everything that decides which algorithm computes a product.
 struct Key {
-  std::array<int64_t, 12> words;  // the last one is the device
+  std::array<int64_t, 13> words;  // the last one is the device
   friend bool operator==(const Key&, const Key&) = default;
   friend auto operator<=>(const Key&, const Key&) = default;
   size_t hash() const {
@@ -120,9 +125,19 @@ int64_t alignment_code(const void* pointer) {  // log2, at most 256 bytes
   return std::min(8, std::countr_zero(reinterpret_cast<uintptr_t>(pointer) | 256));
 }
 
-bool tuning_wanted() {
-  static const bool wanted = switch_from_environment("CATENA_MATMUL_TUNE", false);
-  return wanted && !config().deterministic;
+enum class Tuning : uint8_t { kNone, kLarge, kAll };
+
+Tuning tuning_from_environment() {
+  constexpr const char* kName = "CATENA_MATMUL_TUNE";
+  if (first_set({kName}) == nullptr) return Tuning::kLarge;
+  return switch_from_environment(kName, false) ? Tuning::kAll : Tuning::kNone;
+}
+
+bool is_tuned(const LibraryProduct& p) {
+  static const Tuning tuning = tuning_from_environment();
+  if (tuning == Tuning::kNone || config().deterministic) return false;
+  return tuning == Tuning::kAll ||
+         double(p.rows) * double(p.columns) * double(p.depth) * double(p.batch) >= kLeastTunedWork;
 }
 
 Key make_key(Dtype dtype, Precision precision, const LibraryProduct& p, int device) {
@@ -134,15 +149,16 @@ Key make_key(Dtype dtype, Precision precision, const LibraryProduct& p, int devi
   push(p.a.transposed, 1);
   push(p.b.transposed, 1);
   push(p.bias != nullptr, 1);
-  push(tuning_wanted(), 1);
-  push(p.relu, 1);
+  push(is_tuned(p), 1);
+  push(int64_t(p.activation), 2);
   push(p.accumulate, 1);
   push(alignment_code(p.a.data), 4);
   push(alignment_code(p.b.data), 4);
   push(alignment_code(p.c.data), 4);
   push(p.bias ? alignment_code(p.bias) : 0, 4);
+  push(p.before ? alignment_code(p.before) : 0, 4);
   return {{p.rows, p.columns, p.depth, p.batch, p.a.leading, p.b.leading, p.c.leading,
-           p.a.batch_step, p.b.batch_step, p.c.batch_step, flags, device}};
+           p.a.batch_step, p.b.batch_step, p.c.batch_step, p.before_leading, flags, device}};
 }
 
 // None for dtypes of which the library computes no products here.
@@ -181,12 +197,12 @@ struct Choice {
   size_t workspace = 0;
 };
 
-// A problem that is ready to run. It belongs to one thread, because the bias address is part of the
+// A problem that is ready to run. It belongs to one thread, because addresses are part of the
 // descriptor.
 struct Plan {
   Key key;
   Choice choice;
-  const void* bias = nullptr;
+  const void *bias = nullptr, *before = nullptr;
   cublasLtMatmulDescOpaque_t operation;
   cublasLtMatrixLayoutOpaque_t a, b, c;
 };
@@ -211,10 +227,27 @@ void set_operation(Plan& plan, cublasLtMatmulDescAttributes_t attribute, const T
       cublasLtMatmulDescSetAttribute(&plan.operation, attribute, &value, sizeof value));
 }
 
-void set_bias(Plan& plan, const void* bias) {
-  if (plan.bias == bias) return;
-  set_operation(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-  plan.bias = bias;
+// The addresses of a product beside those of its matrices.
+void set_addresses(Plan& plan, const LibraryProduct& p) {
+  const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const void*& known,
+                       const void* address) {
+    if (known != address) set_operation(plan, attribute, address);
+    known = address;
+  };
+  set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, plan.bias, p.bias);
+  set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, plan.before, p.before);
+}
+
+cublasLtEpilogue_t epilogue_of(const LibraryProduct& p) {
+  switch (p.activation) {
+    case LibraryActivation::kNone:
+      return p.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    case LibraryActivation::kRelu:
+      return p.bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+    case LibraryActivation::kGeluTanh: break;
+  }
+  if (p.before) return p.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+  return p.bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
 }
 
 void describe(Plan& plan, Dtype dtype, Precision precision, const LibraryProduct& p) {
@@ -226,13 +259,12 @@ void describe(Plan& plan, Dtype dtype, Precision precision, const LibraryProduct
   const cublasOperation_t op_b = p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   set_operation(plan, CUBLASLT_MATMUL_DESC_TRANSA, op_a);
   set_operation(plan, CUBLASLT_MATMUL_DESC_TRANSB, op_b);
-  if (p.bias || p.relu) {
-    const cublasLtEpilogue_t epilogue = !p.bias  ? CUBLASLT_EPILOGUE_RELU
-                                        : p.relu ? CUBLASLT_EPILOGUE_RELU_BIAS
-                                                 : CUBLASLT_EPILOGUE_BIAS;
+  const cublasLtEpilogue_t epilogue = epilogue_of(p);
+  if (epilogue != CUBLASLT_EPILOGUE_DEFAULT)
     set_operation(plan, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
-    if (p.bias) set_bias(plan, p.bias);
-  }
+  if (p.before) set_operation(plan, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.before_leading);
+  // Before the library proposes algorithms: it reads the alignment from the addresses.
+  set_addresses(plan, p);
   set_layout(plan.a, type, p.rows, p.depth, p.a, p.batch);
   set_layout(plan.b, type, p.depth, p.columns, p.b, p.batch);
   set_layout(plan.c, p.wide ? CUDA_R_32F : type, p.rows, p.columns, p.c, p.batch);
@@ -273,8 +305,8 @@ std::vector<cublasLtMatmulHeuristicResult_t> ask_heuristic(Plan& plan, Dtype dty
   return results;
 }
 
-void run(Plan& plan, const Choice& choice, Dtype dtype, const LibraryProduct& p, void* output,
-         int device, cudaStream_t stream) {
+cublasStatus_t run(Plan& plan, const Choice& choice, Dtype dtype, const LibraryProduct& p,
+                   void* output, int device, cudaStream_t stream) {
   static const double one = 1, zero = 0;
   static const float one_f = 1, zero_f = 0;
   const bool is_double = dtype == Dtype::kFloat64;
@@ -283,10 +315,10 @@ void run(Plan& plan, const Choice& choice, Dtype dtype, const LibraryProduct& p,
   // The workspace is released at once: later work of this stream waits for this product anyway.
   StoragePtr workspace;
   if (choice.workspace) workspace = allocate_device(device, choice.workspace);
-  CATENA_CUBLAS_CHECK(cublasLtMatmul(
-      handle_of(device), &plan.operation, alpha, p.a.data, &plan.a, p.b.data, &plan.b,
-      p.accumulate ? alpha : none, output, &plan.c, output, &plan.c, &choice.algorithm,
-      workspace ? workspace->data : nullptr, choice.workspace, stream));
+  return cublasLtMatmul(handle_of(device), &plan.operation, alpha, p.a.data, &plan.a, p.b.data,
+                        &plan.b, p.accumulate ? alpha : none, output, &plan.c, output, &plan.c,
+                        &choice.algorithm, workspace ? workspace->data : nullptr, choice.workspace,
+                        stream);
 }
 
 // The bytes from the first element of the result to the end of the last one.
@@ -295,17 +327,23 @@ size_t output_bytes(Dtype dtype, const LibraryProduct& p) {
   return static_cast<size_t>(last) * itemsize(p.wide ? Dtype::kFloat32 : dtype);
 }
 
-// The index of the fastest candidate, timed with a scratch result.
-size_t fastest(Plan& plan, const std::vector<Choice>& candidates, Dtype dtype,
-               const LibraryProduct& p, int device, cudaStream_t stream) {
-  StoragePtr scratch = allocate_device(device, output_bytes(dtype, p));
-  CATENA_CUDA_CHECK(cudaMemsetAsync(scratch->data, 0, scratch->bytes, stream));
-  double time = 0;
-  const size_t best = fastest_candidate(
-      candidates.size(), stream,
-      [&](size_t i) { run(plan, candidates[i], dtype, p, scratch->data, device, stream); }, &time);
+// The index of the fastest candidate. The result is overwritten, and is scratch memory where the
+// product is to be added to it.
+size_t fastest_of(Plan& plan, const std::vector<Choice>& candidates, Dtype dtype,
+                  const LibraryProduct& p, int device, cudaStream_t stream) {
+  StoragePtr scratch;
+  if (p.accumulate) {
+    scratch = allocate_device(device, output_bytes(dtype, p));
+    CATENA_CUDA_CHECK(cudaMemsetAsync(scratch->data, 0, scratch->bytes, stream));
+  }
+  void* const output = scratch ? scratch->data : p.c.data;
+  const std::vector<double> times = times_of(candidates.size(), stream, [&](size_t i) {
+    return run(plan, candidates[i], dtype, p, output, device, stream) == CUBLAS_STATUS_SUCCESS;
+  });
+  const size_t best = fastest(times);
   logging::debug("matmul ", p.rows, " x ", p.columns, " x ", p.depth, " (", name(dtype),
-                 "): algorithm ", best, " of ", candidates.size(), ", ", time, " us");
+                 "): algorithm ", best, " of ", candidates.size(), ", ", 1e3 * times[best],
+                 " us, the first ", 1e3 * times[0], " us");
   return best;
 }
 
@@ -340,20 +378,38 @@ Choice read_pick(const std::string& bytes, Plan& plan, int device) {
   return choice;
 }
 
+// The fastest algorithm as bytes; none where there is no memory to find it.
+std::string tuned_pick(Plan& plan, Dtype dtype, const LibraryProduct& p, int device,
+                       cudaStream_t stream) {
+  const std::vector<Choice> all = candidates_of(plan, dtype, p, device, kTunedCandidates);
+  if (all.empty()) return {};
+  try {
+    const size_t best = all.size() > 1 ? fastest_of(plan, all, dtype, p, device, stream) : 0;
+    const cublasLtMatmulAlgo_t& algorithm = all[best].algorithm;
+    return std::string(reinterpret_cast<const char*>(&algorithm), sizeof algorithm);
+  } catch (const OutOfMemoryError& error) {
+    logging::debug("algorithms of a product are not timed: ", error.what());
+    return {};
+  }
+}
+
+Choice tuned_choice(Plan& plan, Dtype dtype, const LibraryProduct& p, int device,
+                    cudaStream_t stream) {
+  const std::string problem = problem_text(plan.key);
+  const Choice known = read_pick(remembered_pick(device, problem, nullptr), plan, device);
+  // A capture cannot wait for timings.
+  if (known.found || thread_capture()) return known;
+  // Timings wait for the stream, whose earlier work may need another rank, which may need the lock
+  // of the choice on disk. So that work ends before this thread holds it.
+  CATENA_CUDA_CHECK(cudaStreamSynchronize(stream));
+  const auto make = [&] { return tuned_pick(plan, dtype, p, device, stream); };
+  return read_pick(remembered_pick(device, problem, make), plan, device);
+}
+
 Choice choose(Plan& plan, Dtype dtype, const LibraryProduct& p, int device, cudaStream_t stream) {
   RelaxedCapture relaxed;
-  if (tuning_wanted()) {
-    auto tune = [&] {
-      const std::vector<Choice> all = candidates_of(plan, dtype, p, device, kTunedCandidates);
-      if (all.empty()) return std::string();
-      const Choice& best = all[fastest(plan, all, dtype, p, device, stream)];
-      return std::string(reinterpret_cast<const char*>(&best.algorithm), sizeof best.algorithm);
-    };
-    const std::string problem = problem_text(plan.key);
-    // A capture cannot wait for timings, but it uses choices that were made before.
-    const std::string pick = thread_capture() ? remembered_pick(device, problem, nullptr)
-                                              : remembered_pick(device, problem, tune);
-    const Choice choice = read_pick(pick, plan, device);
+  if (is_tuned(p)) {
+    const Choice choice = tuned_choice(plan, dtype, p, device, stream);
     if (choice.found) return choice;
   }
   const std::vector<Choice> all = candidates_of(plan, dtype, p, device, 1);
@@ -420,8 +476,8 @@ bool library_matmul(Dtype dtype, Precision precision, const LibraryProduct& p, i
     t_plans.added();
   }
   if (!slot->choice.found) return false;
-  if (p.bias) set_bias(*slot, p.bias);
-  run(*slot, slot->choice, dtype, p, p.c.data, device, stream);
+  set_addresses(*slot, p);
+  CATENA_CUBLAS_CHECK(run(*slot, slot->choice, dtype, p, p.c.data, device, stream));
   return true;
 }
 
