@@ -80,17 +80,18 @@ Variable Gpt2::states(const Array& ids) const {
   const int64_t length = ids.shape()[1];
   CATENA_CHECK(ValueError, length <= positions(), "the model has ", positions(),
                " positions, got texts of ", length, " tokens");
-  Variable h = tokens(ids) + places(catena::arange(length));
-  h = F::dropout(h, dropout_, training());
-  for (const F::TransformerEncoderLayer& layer : layers) h = layer(h, {.causal = true});
-  return norm(h);
+  const Variable h = tokens(ids) + places(catena::arange(length));
+  F::ResidualStream stream(F::dropout(h, dropout_, training()));
+  for (const F::TransformerEncoderLayer& layer : layers) layer.add_to(stream, {.causal = true});
+  return stream.normalized(norm);
 }
 
 Variable Gpt2::states(const Array& ids, F::KeyValueCache& cache) const {
   cache.extend(ids.shape()[1]);
-  Variable h = tokens(ids) + places(cache.positions());
-  for (size_t i = 0; i < layers.size(); ++i) h = layers[i](h, cache.layer(static_cast<int64_t>(i)));
-  return norm(h);
+  F::ResidualStream stream(tokens(ids) + places(cache.positions()));
+  for (size_t i = 0; i < layers.size(); ++i)
+    layers[i].add_to(stream, cache.layer(static_cast<int64_t>(i)));
+  return stream.normalized(norm);
 }
 
 F::KeyValueCache Gpt2::make_cache(int64_t batch) const {

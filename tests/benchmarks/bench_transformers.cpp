@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "catena/catena.h"
@@ -56,12 +55,9 @@ struct QwenBlock : catena::FunctionSet {
                                         heads(parts[2], kGroups), {.causal = true});
     return out_proj(F::reshape(F::transpose(y, {0, 2, 1, 3}), x.shape()));
   }
-  // h and what the block before made, which is not added yet.
-  std::pair<Variable, Variable> operator()(const Variable& h, const Variable& made) const {
-    F::AddNormalizationResult x = norm1(h, made);
-    const Variable attended = attend(x.y);
-    x = norm2(x.sum, attended);
-    return {x.sum, mlp(x.y)};
+  void add_to(F::ResidualStream& stream) const {
+    stream.add(attend(stream.normalized(norm1)));
+    stream.add(mlp(stream.normalized(norm2)));
   }
 };
 
@@ -79,11 +75,9 @@ struct Qwen : catena::FunctionSet {
         ids(catena::random::integers({c.batch, kTokens}, 0, kWords, Dtype::kInt32)),
         labels(catena::random::integers({c.batch, kTokens}, 0, kWords, Dtype::kInt32)) {}
   Variable loss() const {
-    Variable h = words(ids);
-    if (blocks.empty()) return F::linear_cross_entropy(norm(h), words.W, labels);
-    Variable made = Variable::constant(catena::zeros_like(h.data()));
-    for (const QwenBlock& block : blocks) std::tie(h, made) = block(h, made);
-    return F::linear_cross_entropy(norm(h, made).y, words.W, labels);
+    F::ResidualStream stream(words(ids));
+    for (const QwenBlock& block : blocks) block.add_to(stream);
+    return F::linear_cross_entropy(stream.normalized(norm), words.W, labels);
   }
   double samples(const Case& c) const { return double(c.batch * kTokens); }
 
@@ -121,9 +115,10 @@ struct Vit : catena::FunctionSet {
     const Variable of_patches =
         F::transpose(F::reshape(patches(images), {batch, kSize, kPatches}), {0, 2, 1});
     const Variable token = first(catena::zeros({batch, 1}, Dtype::kInt32));
-    Variable h = F::concat({token, of_patches}, 1) + places(catena::arange(kPatches + 1));
-    for (const F::TransformerEncoderLayer& layer : layers) h = layer(h);
-    const Variable of_token = F::get_item(h, {catena::Slice(), 0});
+    F::ResidualStream stream(F::concat({token, of_patches}, 1) +
+                             places(catena::arange(kPatches + 1)));
+    for (const F::TransformerEncoderLayer& layer : layers) layer.add_to(stream);
+    const Variable of_token = F::get_item(stream.sum(), {catena::Slice(), 0});
     return F::softmax_cross_entropy(classes(norm(of_token)), labels);
   }
   double samples(const Case& c) const { return double(c.batch); }

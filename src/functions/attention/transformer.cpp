@@ -1,7 +1,6 @@
 #include "catena/functions/attention/transformer.h"
 
 #include "catena/functions/activation/elementwise.h"
-#include "catena/functions/math/elementwise.h"
 #include "catena/functions/noise/dropout.h"
 #include "functions/attention/positions.h"
 
@@ -45,18 +44,20 @@ Variable at_each_position(const Variable& x, const Linear& first, const Linear& 
   return feed_forward(x, first.W, second.W, options);
 }
 
-// The blocks of a layer, one behind the other, in its present state.
-class Stream {
+// The blocks of a layer in its present state, one behind the other.
+class Blocks {
  public:
-  Stream(const Variable& x, const TransformerOptions& options, bool training)
-      : options_(options), training_(training), x_(x) {}
+  Blocks(ResidualStream& stream, const TransformerOptions& options, bool training)
+      : stream_(stream), options_(options), training_(training) {}
 
   template <class Block>
   void add(const LayerNormalization& norm, const Block& block) {
-    if (options_.pre_norm)
-      made_ = dropped(block(normalized(norm)));
-    else
-      x_ = norm(x_, dropped(block(x_))).y;
+    if (options_.pre_norm) {
+      stream_.add(dropped(block(stream_.normalized(norm))));
+    } else {
+      stream_.add(dropped(block(stream_.sum())));
+      stream_ = ResidualStream(stream_.normalized(norm));
+    }
   }
   // Two products at each position.
   void add_products(const LayerNormalization& norm, const Linear& first, const Linear& second) {
@@ -67,21 +68,13 @@ class Stream {
       return at_each_position(x, first, second, {.activation = options_.activation});
     });
   }
-  Variable result() const { return made_.defined() ? x_ + made_ : x_; }
 
  private:
   Variable dropped(const Variable& x) const { return dropout(x, options_.dropout, training_); }
-  // What the last block made is added on the way.
-  Variable normalized(const LayerNormalization& norm) {
-    if (!made_.defined()) return norm(x_);
-    const AddNormalizationResult both = norm(x_, made_);
-    x_ = both.sum;
-    return both.y;
-  }
 
+  ResidualStream& stream_;
   const TransformerOptions& options_;
   bool training_;
-  Variable x_, made_;  // made_: by the last block, and not added yet
 };
 
 }  // namespace
@@ -96,24 +89,39 @@ TransformerEncoderLayer::TransformerEncoderLayer(int64_t size, int64_t heads,
       options_(o) {}
 
 template <class Attention>
-Variable TransformerEncoderLayer::through(const VariableOperand& operand,
-                                          const Attention& attention) const {
+void TransformerEncoderLayer::add_blocks(ResidualStream& stream, const Attention& attention) const {
+  Blocks blocks(stream, options_, training());
+  blocks.add(norm1, attention);
+  blocks.add_products(norm2, linear1, linear2);
+}
+
+void TransformerEncoderLayer::add_to(ResidualStream& stream,
+                                     const AttentionOptions& options) const {
+  add_blocks(stream, [&](const Variable& in) { return self_attn(in, options); });
+}
+
+void TransformerEncoderLayer::add_to(ResidualStream& stream, const LayerCache& cache,
+                                     const AttentionOptions& options) const {
+  add_blocks(stream, [&](const Variable& in) { return self_attn(in, cache, options); });
+}
+
+Variable TransformerEncoderLayer::operator()(const VariableOperand& operand,
+                                             const AttentionOptions& options) const {
   const Variable& x = operand.variable(kEncoder);
   check_positions(kEncoder, "x", x, self_attn.size());
-  Stream stream(x, options_, training());
-  stream.add(norm1, attention);
-  stream.add_products(norm2, linear1, linear2);
-  return stream.result();
+  ResidualStream stream(x);
+  add_to(stream, options);
+  return stream.sum();
 }
 
-Variable TransformerEncoderLayer::operator()(const VariableOperand& x,
+Variable TransformerEncoderLayer::operator()(const VariableOperand& operand,
+                                             const LayerCache& cache,
                                              const AttentionOptions& options) const {
-  return through(x, [&](const Variable& in) { return self_attn(in, options); });
-}
-
-Variable TransformerEncoderLayer::operator()(const VariableOperand& x, const LayerCache& cache,
-                                             const AttentionOptions& options) const {
-  return through(x, [&](const Variable& in) { return self_attn(in, cache, options); });
+  const Variable& x = operand.variable(kEncoder);
+  check_positions(kEncoder, "x", x, self_attn.size());
+  ResidualStream stream(x);
+  add_to(stream, cache, options);
+  return stream.sum();
 }
 
 TransformerDecoderLayer::TransformerDecoderLayer(int64_t size, int64_t heads,
@@ -135,11 +143,12 @@ Variable TransformerDecoderLayer::through(const VariableOperand& operand,
   const Variable &x = operand.variable(kDecoder), &memory = memory_operand.variable(kDecoder);
   check_positions(kDecoder, "x", x, self_attn.size());
   check_positions(kDecoder, "memory", memory, self_attn.size());
-  Stream stream(x, options_, training());
-  stream.add(norm1, attention);
-  stream.add(norm2, [&](const Variable& in) { return multihead_attn(in, memory, to_memory); });
-  stream.add_products(norm3, linear1, linear2);
-  return stream.result();
+  ResidualStream stream(x);
+  Blocks blocks(stream, options_, training());
+  blocks.add(norm1, attention);
+  blocks.add(norm2, [&](const Variable& in) { return multihead_attn(in, memory, to_memory); });
+  blocks.add_products(norm3, linear1, linear2);
+  return stream.sum();
 }
 
 Variable TransformerDecoderLayer::operator()(const VariableOperand& x,

@@ -8,7 +8,7 @@
 #include "catena/functions/attention/multi_head_attention.h"
 #include "catena/functions/connection/feed_forward.h"
 #include "catena/functions/connection/linear.h"
-#include "catena/functions/normalization/layer_normalization.h"
+#include "catena/functions/normalization/residual_stream.h"
 
 namespace catena::functions {
 
@@ -44,6 +44,11 @@ class TransformerEncoderLayer : public FunctionSet {
   // With the cache of this layer, as MultiHeadAttention, for which it is causal.
   Variable operator()(const VariableOperand& x, const LayerCache& cache,
                       const AttentionOptions& options = {}) const;
+  // The same between other layers: what the last block makes is left to the next normalization of
+  // the stream to add.
+  void add_to(ResidualStream& stream, const AttentionOptions& options = {}) const;
+  void add_to(ResidualStream& stream, const LayerCache& cache,
+              const AttentionOptions& options = {}) const;
 
   // The parts, of which the normalizations belong to the blocks in order.
   MultiHeadAttention self_attn;
@@ -53,7 +58,7 @@ class TransformerEncoderLayer : public FunctionSet {
 
  private:
   template <class Attention>
-  Variable through(const VariableOperand& x, const Attention& attention) const;
+  void add_blocks(ResidualStream& stream, const Attention& attention) const;
   TransformerOptions options_;
 };
 
