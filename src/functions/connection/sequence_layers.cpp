@@ -162,23 +162,24 @@ PackedLstmResult SequenceLSTM::operator()(const PackedSequences& xs, const Optio
   check_states(kLstm, "hx", hx, xs);
   check_states(kLstm, "cx", cx, xs);
   const bool drops = train.value_or(training());
-  if (!both_) {  // all layers in one call
+  if (directions() == 1) {  // all layers in one call
     Variables all;
     for (size_t part = 0; part < parts.size(); ++part) {
       const Variables own = weights(part);
       all.insert(all.end(), own.begin(), own.end());
     }
-    return n_step_lstm(layers(), dropout_, hx, cx, all, xs, drops);
+    return n_step_lstm(layers(), dropout(), hx, cx, all, xs, drops);
   }
   Variables hy, cy;
-  const PackedSequences ys = through_layers(
-      {layers(), both_, drops ? dropout_ : 0}, xs, [&](size_t part, const PackedSequences& in) {
-        const PackedLstmResult r = n_step_lstm(1, 0, part_of(hx, kLstm, part),
-                                               part_of(cx, kLstm, part), weights(part), in);
-        hy.push_back(r.hy);
-        cy.push_back(r.cy);
-        return r.ys;
-      });
+  const PackedSequences ys = through_layers({layers(), directions() == 2, drops ? dropout() : 0},
+                                            xs, [&](size_t part, const PackedSequences& in) {
+                                              const PackedLstmResult r = n_step_lstm(
+                                                  1, 0, part_of(hx, kLstm, part),
+                                                  part_of(cx, kLstm, part), weights(part), in);
+                                              hy.push_back(r.hy);
+                                              cy.push_back(r.cy);
+                                              return r.ys;
+                                            });
   return {concat(hy, 0), concat(cy, 0), ys};
 }
 
@@ -210,13 +211,14 @@ PackedGruResult SequenceGRU::operator()(const PackedSequences& xs, const Optiona
   check_states(kGru, "hx", hx, xs);
   const bool drops = train.value_or(training());
   Variables hy;
-  const PackedSequences ys = through_layers(
-      {layers(), both_, drops ? dropout_ : 0}, xs, [&](size_t part, const PackedSequences& in) {
-        const PackedGruResult r =
-            n_step_gru(1, 0, part_of(hx, kGru, part), weights(part), in, form_);
-        hy.push_back(r.hy);
-        return r.ys;
-      });
+  const PackedSequences ys =
+      through_layers({layers(), directions() == 2, drops ? dropout() : 0}, xs,
+                     [&](size_t part, const PackedSequences& in) {
+                       const PackedGruResult r =
+                           n_step_gru(1, 0, part_of(hx, kGru, part), weights(part), in, form_);
+                       hy.push_back(r.hy);
+                       return r.ys;
+                     });
   return {concat(hy, 0), ys};
 }
 

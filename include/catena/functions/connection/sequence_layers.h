@@ -81,6 +81,7 @@ class SequenceWeights : public Parameterized {
   void check_states(const char* kind, const char* name, const OptionalVariable& states,
                     const PackedSequences& xs) const;
 
+ private:
   bool both_;
   double dropout_;
   bool batch_first_;
