@@ -33,6 +33,7 @@ int64_t run(const Type& type, LinearActivation function, const Array& g, const A
   args.rows = g.shape()[0], args.columns = g.shape()[1], args.packed = packed;
   args.gy = args.gx = g.raw_data(), args.kept = kept.raw_data();
   args.sums = sums ? sums->raw_data() : nullptr, args.accumulate = accumulate;
+  args.wide_sums = sums && sums->dtype() != type.dtype;
   gpu::plan_activation_grad(args, g.itemsize(), launch);
   std::vector<double> partials(size_t(args.parts * args.columns), 777);
   args.partials = sums ? partials.data() : nullptr;
@@ -81,6 +82,10 @@ TEST_P(LinearActivationKernels, AgreeWithDouble) {
         EXPECT_EQ(parts > 1, c.parts);
         EXPECT_EQ(difference(own, g, error), "");
         EXPECT_EQ(difference(own_sums, accumulate ? more : sums, error), "");
+        if (dtype == Dtype::kFloat64) continue;
+        const Array wide_sums = start.astype(Dtype::kFloat32);
+        run(GetParam(), f, gy.copy(), kept, &wide_sums, accumulate, c.packed, c.multiprocessors);
+        EXPECT_EQ(difference(wide_sums, accumulate ? more : sums, 4e-6), "");
       }
       const Array alone = gy.copy();
       run(GetParam(), f, alone, kept, nullptr, false, c.packed, c.multiprocessors);

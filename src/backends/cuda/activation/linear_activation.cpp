@@ -15,6 +15,7 @@ void linear_activation_grad(const LinearActivationGradCall& call) {
   args.rows = gx.shape()[0], args.columns = gx.shape()[1];
   args.gy = call.gy->raw_data(), args.kept = call.kept->raw_data(), args.gx = gx.raw_data();
   args.sums = data_of(call.sums), args.accumulate = call.accumulate;
+  args.wide_sums = call.sums != nullptr && call.sums->dtype() != gx.dtype();
   args.packed = args.columns * gx.itemsize() % 16 == 0 && aligned16(args.gy, args.kept, args.gx);
   plan_activation_grad(args, gx.itemsize(), launch);
   Array partials;

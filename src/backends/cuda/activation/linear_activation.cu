@@ -119,8 +119,13 @@ __global__ void __launch_bounds__(kThreads) add_parts_kernel(ActivationGradArgs 
   __syncthreads();
   if (warp > 0 || column >= args.columns) return;
   for (int other = 1; other < kThreads / 32; ++other) sum += shared[32 * other + lane];
-  T& target = static_cast<T*>(args.sums)[column];
-  target = Narrow<T>::from(args.accumulate ? widen(target) + sum : sum);
+  if (args.wide_sums) {
+    C& target = static_cast<C*>(args.sums)[column];
+    target = args.accumulate ? target + sum : sum;
+  } else {
+    T& target = static_cast<T*>(args.sums)[column];
+    target = Narrow<T>::from(args.accumulate ? widen(target) + sum : sum);
+  }
 }
 
 unsigned quotient_above(int64_t a, int64_t b) { return unsigned((a + b - 1) / b); }

@@ -15,6 +15,7 @@ struct ActivationGradArgs {
   void* gx;
   void* sums;  // null: not wanted
   bool accumulate;
+  bool wide_sums;  // of the type of computation
   // Set by plan_activation_grad.
   int across;       // threads side by side in a row; the others of a block have other rows
   int64_t parts;    // of the rows, one for each block of a column of blocks
