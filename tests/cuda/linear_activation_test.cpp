@@ -146,9 +146,12 @@ TEST(CudaLinearActivationGrad, AgreesWithDouble) {
         SCOPED_TRACE(message(dtype, " function ", int(f), " ", c.rows, " x ", c.columns));
         const Shape shape{c.rows, c.columns};
         const auto wide = [](const Array& a) { return a.astype(Dtype::kFloat64); };
-        const Array gy = wide(real_numbers(shape, Dtype::kBFloat16, -1, 1.5)),
-                    kept = wide(real_numbers(shape, Dtype::kBFloat16, -4, 4)), gx = zeros_like(gy),
-                    sums = wide(real_numbers({c.columns}, Dtype::kBFloat16));
+        // Numbers of bfloat16 that the dtype has: of the least ones float16 has not all.
+        const auto drawn = [&](const Shape& of, auto... limits) {
+          return wide(real_numbers(of, Dtype::kBFloat16, limits...).astype(dtype));
+        };
+        const Array gy = drawn(shape, -1, 1.5), kept = drawn(shape, -4, 4), gx = zeros_like(gy),
+                    sums = drawn({c.columns});
         const Array own_gy = placed(gy.astype(dtype), c.offset),
                     own_kept = placed(kept.astype(dtype), c.offset),
                     own_gx = placed(gx.astype(dtype), c.offset),

@@ -69,9 +69,16 @@ void check_lengths(const Array& lengths, const Variable& x, int64_t n) {
                "; give lengths that are on the CPU or beside x");
 }
 
+void refuse_capture(Device device) {
+  CATENA_CHECK(Error, !cuda::is_capturing(device), kPacked,
+               ": the host orders the sequences, which a captured graph cannot repeat; make the "
+               "PackedSequences before the capture, and use with_rows() in the step");
+}
+
 std::vector<int64_t> read_lengths(const Array& lengths, const Variable& x, int64_t n,
                                   int64_t steps) {
   check_lengths(lengths, x, n);
+  refuse_capture(lengths.device());
   const Array host = lengths.to_cpu().contiguous();
   const auto length = [&](int64_t k) {
     return host.dtype() == Dtype::kInt32 ? host.data<int32_t>()[k] : host.data<int64_t>()[k];
@@ -87,12 +94,6 @@ std::vector<int64_t> read_lengths(const Array& lengths, const Variable& x, int64
 
 void refuse_bool(const Variable& x) {
   CATENA_CHECK(DtypeError, x.dtype() != Dtype::kBool, kPacked, ": expected numbers, got bool");
-}
-
-void refuse_capture(Device device) {
-  CATENA_CHECK(Error, !cuda::is_capturing(device), kPacked,
-               ": the host orders the sequences, which a captured graph cannot repeat; make the "
-               "PackedSequences before the capture, and use with_rows() in the step");
 }
 
 // The sequences by length, the longest first; of equal ones in their order.
