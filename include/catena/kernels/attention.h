@@ -40,9 +40,9 @@ struct AttentionRules {
 // heads, queries, width): q's dtype, any strides without overlap. norms: contiguous (2, batch,
 // heads, queries) of compute type, two numbers whose sum is the logarithm of the sum of exp(score):
 // the largest score of the keys of a query and the rest, as one number would lose digits where
-// scores are large; for 16-bit q also the whole logarithm and 0. -inf and 0 where there are no keys.
-// Computes in the compute type, but P and the gradients of q k^T may be rounded to 16 bits for the
-// products with v, q and k.
+// scores are large; for 16-bit q also the whole logarithm and 0. -inf and 0 where there are no
+// keys. Computes in the compute type, but P and the gradients of q k^T may be rounded to 16 bits
+// for the products with v, q and k.
 struct AttentionCall {
   const Array* q;
   const Array* k;

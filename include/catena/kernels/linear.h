@@ -29,10 +29,10 @@ struct LinearActivationCall {
 
 // gx = gy f'(x), and unless `sums` is null, the sum of each column of gx, added to what is there if
 // `accumulate`. kept: x, or f(x) of kRelu. gy, kept and gx: (rows, columns), not empty; gx may
-// be gy. sums: (columns). All contiguous and of one floating dtype, but sums of 16-bit floats may be
-// float32. 16-bit floats are computed in float32, and so are the sums of their columns, which are
-// rounded once at most; the numbers that are added up may be those of gx before or after they are
-// rounded.
+// be gy. sums: (columns). All contiguous and of one floating dtype, but sums of 16-bit floats may
+// be float32. 16-bit floats are computed in float32, and so are the sums of their columns, which
+// are rounded once at most; the numbers that are added up may be those of gx before or after they
+// are rounded.
 struct LinearActivationGradCall {
   LinearActivation function;
   const Array* gy;
