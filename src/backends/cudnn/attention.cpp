@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 
 #include "backends/common/family.h"
 #include "backends/cuda/companion.h"
@@ -12,6 +13,7 @@
 #include "catena/array/math.h"
 #include "catena/core/config.h"
 #include "catena/core/device.h"
+#include "catena/core/error.h"
 #include "catena/kernels/attention.h"
 
 namespace catena::cudnn {
@@ -60,7 +62,7 @@ bool takes(const AttentionCall& c, const SlotBase& slot) {
   const Dtype dtype = c.q->dtype();
   const Shape &q = c.q->shape(), &k = c.k->shape();
   return (dtype == Dtype::kFloat16 || dtype == Dtype::kBFloat16) && has_only_causality(c) &&
-         k[2] > 0 && (!c.rules.causal || q[2] == k[2]) && q[3] == c.v->shape()[3] &&
+         c.scale > 0 && k[2] > 0 && (!c.rules.causal || q[2] == k[2]) && q[3] == c.v->shape()[3] &&
          q[3] <= kMostColumns && !config().deterministic && is_aligned(*c.q) && is_aligned(*c.k) &&
          is_aligned(*c.v) && is_aligned(*c.out) && pays(c, slot) && is_recent(c.q->device());
 }
@@ -123,6 +125,24 @@ bool forward(const AttentionCall& c) {
   return true;
 }
 
+// Arrays of float32 beside the plan's workspace.
+struct GradientScratch {
+  Array log_sums, row_sums, query_sums;
+};
+
+// None where there is no memory for them.
+std::optional<GradientScratch> scratch_of(const AttentionCall& c) {
+  const Device device = c.q->device();
+  try {
+    const Array log_sums = (*c.norms)(0) + (*c.norms)(1);
+    return GradientScratch{log_sums,
+                           Array::uninitialized(log_sums.shape(), log_sums.dtype(), device),
+                           Array::uninitialized(c.q->shape(), log_sums.dtype(), device)};
+  } catch (const OutOfMemoryError&) {
+    return {};
+  }
+}
+
 bool gradient(const AttentionGradCall& c) {
   const AttentionCall& f = c.forward;
   if (c.gbias || c.glog_sum || !takes(f, kernels::attention_grad) || !is_aligned(*c.gout) ||
@@ -138,24 +158,23 @@ bool gradient(const AttentionGradCall& c) {
   Handle* handle = nullptr;
   const auto plan = usable_plan(p, device, handle);
   if (!plan) return false;
-  const Array log_sums = (*f.norms)(0) + (*f.norms)(1);
-  const Array row_sums = Array::uninitialized(log_sums.shape(), log_sums.dtype(), device);
-  const Array query_sums = Array::uninitialized(f.q->shape(), log_sums.dtype(), device);
+  std::optional<GradientScratch> scratch = scratch_of(f);
+  if (!scratch) return false;
   const auto scale = static_cast<float>(f.scale);
   const float one = 1;
   const Binding bindings[] = {{kQuery, f.q->raw_data()},
                               {kKey, f.k->raw_data()},
                               {kValue, f.v->raw_data()},
                               {kOut, f.out->raw_data()},
-                              {kLogSum, log_sums.raw_data()},
+                              {kLogSum, scratch->log_sums.raw_data()},
                               {kScale, &scale},
                               {kOne, &one},
                               {kGradOut, c.gout->raw_data()},
                               {kGradQuery, c.gq->raw_data()},
                               {kGradKey, c.gk->raw_data()},
                               {kGradValue, c.gv->raw_data()},
-                              {kRowSum, row_sums.raw_data()},
-                              {kGradQuerySum, query_sums.raw_data()},
+                              {kRowSum, scratch->row_sums.raw_data()},
+                              {kGradQuerySum, scratch->query_sums.raw_data()},
                               {kForbidden, &kNothing}};
   const std::span<const Binding> used(bindings, f.rules.causal ? 14 : 13);
   return run_plan(*plan, used, device, *handle);

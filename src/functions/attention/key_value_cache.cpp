@@ -108,14 +108,19 @@ struct LayerCache::Shared {
 KeyValueCache::KeyValueCache(const KeyValueCacheOptions& options)
     : shared_(std::make_shared<LayerCache::Shared>(options)) {}
 
+LayerCache::Shared& KeyValueCache::shared() const {
+  CATENA_CHECK(ValueError, shared_, kKeyCache, ": this cache was moved from");
+  return *shared_;
+}
+
 void KeyValueCache::extend(int64_t n) {
-  LayerCache::Shared& s = *shared_;
+  LayerCache::Shared& s = shared();
   CATENA_CHECK(ValueError, n >= 1, kKeyCache, ": expected room for at least one position, got ", n);
   s.check_left(n);
   s.check_written();
+  s.positions = s.ends.reshape({-1, 1}) + s.places(Slice(0, n));  // may find no memory
   s.starts.assign(s.ends);
   catena::add(s.ends, n, s.ends);
-  s.positions = s.starts.reshape({-1, 1}) + s.places(Slice(0, n));
   s.is_written.assign(s.is_written.size(), false);
   const uint64_t graph = graph_on(s.options.device);
   if (std::exchange(s.graph, graph) != graph) s.graph_positions = 0;
@@ -123,18 +128,22 @@ void KeyValueCache::extend(int64_t n) {
   // Each launch makes all rooms of the step: the check before it is for all up to this one.
   s.graph_positions += n;
   s.starts_on_host = s.lengths;
-  cuda::add_launch_hook([shared = shared_, all = s.graph_positions] { shared->check_left(all); },
-                        [shared = shared_, n] { shared->advance(n); });
+  cuda::add_launch_hook(
+      [shared = shared_, all = s.graph_positions] {
+        shared->check_left(all);
+        shared->check_written();
+      },
+      [shared = shared_, n] { shared->advance(n); });
 }
 
 const Array& KeyValueCache::positions() const {
-  CATENA_CHECK(ValueError, shared_->positions.defined(), kKeyCache,
+  CATENA_CHECK(ValueError, shared().positions.defined(), kKeyCache,
                ": there is no room; call extend(n) first");
-  return shared_->positions;
+  return shared().positions;
 }
 
 void KeyValueCache::truncate(const Lengths& lengths) {
-  LayerCache::Shared& s = *shared_;
+  LayerCache::Shared& s = shared();
   refuse_capture(s.options.device, "truncate()");
   CATENA_CHECK(ValueError, lengths.size() == s.lengths.size(), kKeyCache,
                ": expected the lengths of ", s.lengths.size(), " rows, got ", lengths.size());
@@ -150,16 +159,16 @@ void KeyValueCache::truncate(const Lengths& lengths) {
   s.ends.assign(array(lengths, cpu()).astype(Dtype::kInt32));
 }
 
-void KeyValueCache::clear() { truncate(Lengths(shared_->lengths.size(), 0)); }
+void KeyValueCache::clear() { truncate(Lengths(shared().lengths.size(), 0)); }
 
 LayerCache KeyValueCache::layer(int64_t i) const {
-  CATENA_CHECK(IndexError, i >= 0 && i < shared_->options.layers, kKeyCache, ": there are ",
-               shared_->options.layers, " layers, asked for layer ", i);
+  CATENA_CHECK(IndexError, i >= 0 && i < shared().options.layers, kKeyCache, ": there are ",
+               shared().options.layers, " layers, asked for layer ", i);
   return LayerCache(shared_, i);
 }
 
-const Lengths& KeyValueCache::lengths() const { return shared_->lengths; }
-const KeyValueCacheOptions& KeyValueCache::options() const { return shared_->options; }
+const Lengths& KeyValueCache::lengths() const { return shared().lengths; }
+const KeyValueCacheOptions& KeyValueCache::options() const { return shared().options; }
 
 // Layers ------------------------------------------------------------------------------------------
 
@@ -226,12 +235,13 @@ Variable LayerCache::attend(const VariableOperand& q, const VariableOperand& k,
   const size_t i = size_t(layer_);
   write_at(s.keys[i], s.positions, k.variable(kKeyCache).data());
   write_at(s.values[i], s.positions, v.variable(kKeyCache).data());
-  s.is_written[i] = true;
   AttentionOptions options = given;
   options.causal = true;
   options.key_lengths = s.ends;
   options.query_start = s.starts;
-  return scaled_dot_product_attention(q, s.keys[i], s.values[i], options);
+  const Variable y = scaled_dot_product_attention(q, s.keys[i], s.values[i], options);
+  s.is_written[i] = true;  // a call that threw may be made again
+  return y;
 }
 
 }  // namespace catena::functions

@@ -73,13 +73,17 @@ class FeedForwardNode final : public FunctionNode {
     if (context.create_graph()) return backward_recorded(context, gy);
     const auto& [rows, in, inner, out] = sizes_;
     const Array g = gy.data().reshape({rows, out});
-    if (context.needs(at_.W2)) give_product(context, at_.W2, g.T(), kept_.after, {out, inner});
+    if (context.needs(at_.W2)) {
+      check_kept(kept_.after);
+      give_product(context, at_.W2, g.T(), kept_.after, {out, inner});
+    }
     if (wants(context, at_.b2)) give_sum(context, at_.b2, g, {out});
     if (!wants_inner(context)) return;
+    const Array& kept = kind_.function == LinearActivation::kRelu ? kept_.after : kept_.before;
+    check_kept(kept);
     const Array gz = Array::uninitialized({rows, inner}, g.dtype(), g.device());
     matmul_into(g, context.input(at_.W2).data(), gz);
-    give_activation_grad(context, kind_.function, gz,
-                         kept_.before.defined() ? kept_.before : kept_.after, gz, at_.b1);
+    give_activation_grad(context, kind_.function, gz, kept, gz, at_.b1);
     if (context.needs(at_.W1)) {
       const Array x = context.input(at_.x).data().reshape({rows, in});
       give_product(context, at_.W1, gz.T(), x, {inner, in});
@@ -89,6 +93,11 @@ class FeedForwardNode final : public FunctionNode {
   }
 
  private:
+  static void check_kept(const Array& a) {
+    CATENA_CHECK(GradientError, a.defined(), kFeedForward,
+                 ": a gradient is wanted that was not wanted in the forward pass; unfreeze "
+                 "parameters before");
+  }
   // Whether a gradient in front of the activation is wanted.
   bool wants_inner(const BackwardContext& context) const {
     return context.needs(at_.x) || context.needs(at_.W1) || wants(context, at_.b1);

@@ -23,6 +23,7 @@ Variable ResidualStream::normalized(const LayerNormalization& norm) { return nor
 Variable ResidualStream::normalized(const RMSNormalization& norm) { return normalized_by(norm); }
 
 void ResidualStream::add(const Variable& made) {
+  CATENA_CHECK(ValueError, made.defined(), "ResidualStream: add() got an undefined variable");
   sum();
   made_ = made;
 }

@@ -269,11 +269,14 @@ TEST(KeyValueCacheMistakes, OfCalls) {
                   {"expected queries of shape", "(2, 4, 7, 8), got (1, 4, 7, 8)"});
   expect_contains(error_of<ShapeError>([&] { part_of(x.q(Slice(), Slice(0, 3)), x.k, x.v); }),
                   {"expected queries", "got (2, 3, 7, 8)"});
-  all();
+  EXPECT_THROW(all({.mask = ones({3, 3}, {Dtype::kBool, cpu()})}), Error);
+  all();  // what failed may be called again
   expect_contains(error_of<ValueError>([&] { all(); }),
                   {"layer 0 has written", "extend(n) once for each call"});
   cache.truncate({1, 1});
   expect_contains(error_of<ValueError>([&] { all(); }), {"there is no room"});
+  const F::KeyValueCache other = std::move(cache);
+  expect_contains(error_of<ValueError>([&] { cache.extend(1); }), {"was moved from"});
 }
 
 // What a layer did not write would be read later.

@@ -12,6 +12,7 @@
 #include "catena/functions/activation/elementwise.h"
 #include "catena/functions/attention/transformer.h"
 #include "catena/functions/connection/linear.h"
+#include "catena/optimizers/sgd.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {
@@ -120,6 +121,23 @@ TEST_P(FeedForward, IsCastInAnAutocastScope) {
   EXPECT_EQ(got[0].dtype(), dtype::bfloat16);
   for (size_t i = 1; i < got.size(); ++i) EXPECT_EQ(got[i].dtype(), dtype::float32);
   expect_same(got, expected, Dtype::kBFloat16);
+}
+
+// What a gradient reads is kept where the forward pass knew that it is wanted.
+TEST_P(FeedForward, ParametersThatAreUnfrozenTooLate) {
+  const DeviceScope scope(device());
+  for (const bool first : {false, true}) {
+    F::Linear a(8, 16, {.dtype = Dtype::kFloat64}), b(16, 4, {.dtype = Dtype::kFloat64});
+    F::Linear& late = first ? a : b;
+    optimizers::SGD rule;
+    rule.setup(late);
+    rule.freeze(late.W);
+    rule.freeze(late.b);
+    const Variable y =
+        F::feed_forward(draw({5, 8}), a.W, a.b, b.W, b.b, {.activation = Activation::kGelu});
+    rule.unfreeze(late.W);
+    EXPECT_THROW(F::sum(y).backward(), GradientError) << first;
+  }
 }
 
 // W1 and W2 are one parameter, b1 and b2 another one.

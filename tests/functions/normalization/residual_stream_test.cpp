@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "catena/array/random.h"
+#include "catena/core/error.h"
 #include "catena/functions/attention/transformer.h"
 #include "catena/functions/math.h"
 #include "catena/testing.h"
@@ -44,6 +45,11 @@ TEST(ResidualStream, IsTheSumOfItsParts) {
   };
   const Arrays got = results(true), expected = results(false);
   for (size_t i = 0; i < got.size(); ++i) assert_allclose(got[i], expected[i], 1e-12, 1e-12);
+}
+
+TEST(ResidualStream, RefusesWhatIsNotThere) {
+  F::ResidualStream stream(numbers(1));
+  EXPECT_THROW(stream.add(Variable()), ValueError);
 }
 
 // Layers that share a stream compute what they compute one behind the other.

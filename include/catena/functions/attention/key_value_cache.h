@@ -34,7 +34,8 @@ class LayerCache {
   Variable attend(const VariableOperand& q, const VariableOperand& k, const VariableOperand& v,
                   const AttentionOptions& options = {}) const;
 
-  // Throws what attend() would, and does nothing: for layers that turn keys by positions() first.
+  // Throws what attend() would of its operands and of options that the cache has, and does nothing:
+  // for layers that turn keys by positions() first.
   void check(const VariableOperand& q, const VariableOperand& k, const VariableOperand& v,
              const AttentionOptions& options = {}) const;
   // Those of the cache.
@@ -53,10 +54,11 @@ class LayerCache {
 // positions of a room.
 //
 //   const NoBackprop scope;
-//   F::KeyValueCache cache({.layers = 12, .batch = 4, .groups = 12, .capacity = 1024, .depth =
-//   64}); cache.extend(n);                               // room for the prompts, then for one
-//   token h = tokens(ids) + places(cache.positions()); for (int64_t i = 0; i < 12; ++i) h =
-//   layers[i](h, cache.layer(i));
+//   F::KeyValueCache cache(
+//       {.layers = 12, .batch = 4, .groups = 12, .capacity = 1024, .depth = 64});
+//   cache.extend(n);  // room for the prompts, then for one token
+//   h = tokens(ids) + places(cache.positions());
+//   for (int64_t i = 0; i < 12; ++i) h = layers[i](h, cache.layer(i));
 //
 // Prompts of different lengths are padded behind their ends, and cut back with truncate() to what
 // they have: padding is behind all positions that count, so that none of them attends to it, and
@@ -91,6 +93,8 @@ class KeyValueCache {
   const KeyValueCacheOptions& options() const;
 
  private:
+  LayerCache::Shared& shared() const;  // ValueError for a cache that was moved from
+
   std::shared_ptr<LayerCache::Shared> shared_;
 };
 

@@ -23,7 +23,8 @@ class ResidualStream {
   Variable normalized(const LayerNormalization& norm);
   Variable normalized(const RMSNormalization& norm);
 
-  // Adds `made`, of x's shape and dtype. Errors are those of the addition, which comes later.
+  // Adds `made`, of x's shape and dtype. ValueError for an undefined variable; other errors are
+  // those of the addition, which comes later.
   void add(const Variable& made);
 
  private:

@@ -77,16 +77,18 @@ std::vector<double> times_of(size_t count, cudaStream_t stream,
 
 // The choice for a problem, as bytes. It comes from the cache folder on disk, or else from `make`,
 // whose result is stored there, so that later runs and other ranks make the same choice and results
-// are the same bits. If several processes ask, one calls `make` and the others wait. With a null
-// `make` it only reads, and an unknown choice is "".
-std::string remembered_pick(int device, std::string_view problem,
-                            const std::function<std::string()>& make) {
+// are the same bits; one that is not accepted is made anew. If several processes ask, one calls
+// `make` and the others wait. With a null `make` it only reads, and an unknown choice is "".
+std::string remembered_pick(int device, std::string_view problem, const DiskCache::Make& make,
+                            const DiskCache::Accept& accept) {
   static const auto* cache = new DiskCache(cache_folder());
-  const Hash128 key = hash128(message("pick ", device_info(device).model, " ", problem));
+  // Parts of one GPU have its model, but fewer multiprocessors.
+  const DeviceInfo& gpu = device_info(device);
+  const Hash128 key = hash128(message("pick ", gpu.model, " ", gpu.multiprocessors, " ", problem));
   std::string pick;
   if (!make) return cache->read(key, pick) ? pick : std::string();
   bool made = false;
-  return cache->get(key, make, &made);
+  return cache->get(key, make, &made, accept);
 }
 
 // Products ---------------------------------------------------------------------------------------
@@ -396,14 +398,17 @@ std::string tuned_pick(Plan& plan, Dtype dtype, const LibraryProduct& p, int dev
 Choice tuned_choice(Plan& plan, Dtype dtype, const LibraryProduct& p, int device,
                     cudaStream_t stream) {
   const std::string problem = problem_text(plan.key);
-  const Choice known = read_pick(remembered_pick(device, problem, nullptr), plan, device);
+  const Choice known = read_pick(remembered_pick(device, problem, nullptr, nullptr), plan, device);
   // A capture cannot wait for timings.
   if (known.found || thread_capture()) return known;
   // Timings wait for the stream, whose earlier work may need another rank, which may need the lock
   // of the choice on disk. So that work ends before this thread holds it.
   CATENA_CUDA_CHECK(cudaStreamSynchronize(stream));
   const auto make = [&] { return tuned_pick(plan, dtype, p, device, stream); };
-  return read_pick(remembered_pick(device, problem, make), plan, device);
+  const auto accept = [&](const std::string& bytes) {
+    return read_pick(bytes, plan, device).found;
+  };
+  return read_pick(remembered_pick(device, problem, make, accept), plan, device);
 }
 
 Choice choose(Plan& plan, Dtype dtype, const LibraryProduct& p, int device, cudaStream_t stream) {
