@@ -5,6 +5,8 @@
 #include "catena/functions/math/elementwise.h"
 #include "googlenet.h"
 #include "nin_and_alex.h"
+#include "resnet50.h"
+#include "vit.h"
 
 namespace imagenet {
 
@@ -15,12 +17,23 @@ const std::map<std::string, Arch>& architectures() {
                                                {"alex", Arch::kAlex},
                                                {"alexbn", Arch::kAlexBN},
                                                {"googlenet", Arch::kGoogLeNet},
-                                               {"googlenetbn", Arch::kGoogLeNetBN}};
+                                               {"googlenetbn", Arch::kGoogLeNetBN},
+                                               {"resnet50", Arch::kResNet50},
+                                               {"vit", Arch::kVit}};
   return all;
 }
 
 int64_t insize_of(Arch arch) {
-  return arch == Arch::kGoogLeNet || arch == Arch::kGoogLeNetBN ? kGoogLeNetInsize : kAlexInsize;
+  switch (arch) {
+    case Arch::kNin:
+    case Arch::kAlex:
+    case Arch::kAlexBN: return kAlexInsize;
+    case Arch::kGoogLeNet:
+    case Arch::kGoogLeNetBN: return kGoogLeNetInsize;
+    case Arch::kResNet50: return kResNetInsize;
+    case Arch::kVit: return kVitInsize;
+  }
+  catena::fail<catena::ValueError>("insize_of: there is no such architecture");
 }
 
 std::unique_ptr<Network> make_network(Arch arch) {
@@ -30,6 +43,8 @@ std::unique_ptr<Network> make_network(Arch arch) {
     case Arch::kAlexBN: return make_alex(Normalization::kBatch);
     case Arch::kGoogLeNet: return make_googlenet();
     case Arch::kGoogLeNetBN: return make_googlenetbn();
+    case Arch::kResNet50: return make_resnet50();
+    case Arch::kVit: return make_vit();
   }
   catena::fail<catena::ValueError>("make_network: there is no such architecture");
 }

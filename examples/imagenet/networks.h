@@ -1,4 +1,5 @@
-// Five convolutional networks for pictures of 1000 classes, with the layers of Chainer's examples.
+// Networks for pictures of 1000 classes: the five of Chainer's example, with its layers, ResNet-50
+// and ViT-B/16.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,9 @@ using catena::Variables;
 // and G. Hinton, ImageNet classification with deep convolutional neural networks, 2012, on one
 // device. kAlexBN: the same with batch normalization. kGoogLeNet: C. Szegedy et al., Going deeper
 // with convolutions, 2015. kGoogLeNetBN: S. Ioffe and C. Szegedy, Batch normalization, 2015.
-enum class Arch : uint8_t { kNin, kAlex, kAlexBN, kGoogLeNet, kGoogLeNetBN };
+// kResNet50: K. He et al., Deep residual learning, 2016, with the stride in the convolutions of
+// 3 x 3. kVit: A. Dosovitskiy et al., An image is worth 16x16 words, 2021, of the size "base".
+enum class Arch : uint8_t { kNin, kAlex, kAlexBN, kGoogLeNet, kGoogLeNetBN, kResNet50, kVit };
 // By the names of the command line.
 const std::map<std::string, Arch>& architectures();
 

@@ -20,8 +20,10 @@ const examples::PassTexts kPasses{.passes = "passes over the pictures",
 void add_training(examples::CommandLine& line, Options& o) {
   examples::add_pass_options(line, o.run, kPasses);
   line.add_count("-b,--val_batchsize", o.val_batch, "pictures of one step of a test pass");
-  line.add_number("--lr", o.lr,
-                  "learning rate of the first epoch, times 0.97 in each that follows");
+  line.add_number(
+      "--lr", o.lr,
+      "learning rate of the first epoch, times 0.97 in each that follows; 0 is 0.01, of "
+      "vit 0.0003");
   line.add_count("-j,--loaderjob", o.threads, "threads that decode pictures");
   examples::add_drawing_options(line, o.drawing, o.summary);
 }
@@ -31,7 +33,7 @@ void add_training(examples::CommandLine& line, Options& o) {
 Options parse_options(int argc, char** argv) {
   Options o;
   std::string arch = "nin";
-  examples::CommandLine line("Trains a convolutional network on pictures of 1000 classes.");
+  examples::CommandLine line("Trains a network on pictures of 1000 classes.");
   const auto train = line.add_text(
       "train", o.train,
       "list of training pictures, a path and a label in each line; or records (.npy)");
@@ -54,6 +56,7 @@ Options parse_options(int argc, char** argv) {
   });
   line.parse(argc, argv);
   o.arch = architectures().at(arch);
+  if (o.lr == 0) o.lr = o.arch == Arch::kVit ? 3e-4 : 0.01;
   return o;
 }
 

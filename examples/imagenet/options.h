@@ -14,7 +14,7 @@ struct Options {
   std::string mean = "mean.npy", root = ".";
   Arch arch = Arch::kNin;
   int64_t val_batch = 250;
-  double lr = 0.01;
+  double lr = 0;         // 0: that of the network's rule
   int64_t threads = 20;  // that decode pictures
   bool summary = false;  // print the layers first
   std::string drawing;   // file for the graph of the first loss; empty: none

@@ -1,4 +1,4 @@
-// Trains a convolutional network on one device, or on the ranks that catena-run started.
+// Trains a network on pictures, on one device, or on the ranks that catena-run started.
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -6,6 +6,7 @@
 #include "catena/array/creation.h"
 #include "catena/array/random.h"
 #include "catena/comm/run_main.h"
+#include "catena/optimizers/adamw.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/schedules.h"
 #include "catena/parallel/multi_node_optimizer.h"
@@ -68,6 +69,14 @@ ds::PrefetchIterator batches_of(const ds::DatasetPtr& data, const ds::PositionIt
   return {data, order, comm.device(), {comm.rank(), comm.size()}, {.background = true}};
 }
 
+catena::parallel::MultiNodeOptimizer make_optimizer(const Options& options,
+                                                    const catena::CommunicatorPtr& comm) {
+  namespace rules = catena::optimizers;
+  if (options.arch == Arch::kVit)
+    return catena::create_multi_node_optimizer(rules::AdamW(options.lr, {.decay = 0.05}), comm);
+  return catena::create_multi_node_optimizer(rules::MomentumSGD(options.lr, 0.9), comm);
+}
+
 int body(int argc, char** argv) {
   const Options options = parse_options(argc, argv);
   const catena::CommunicatorPtr comm = examples::begin(options.run);
@@ -83,8 +92,7 @@ int body(int argc, char** argv) {
   catena::random::seed(options.run.seed + static_cast<uint64_t>(comm->rank()));
   const std::unique_ptr<Network> network = make_network(options.arch);
   if (options.summary && comm->rank() == 0) print_summary(*network, comm->device());
-  auto optimizer =
-      catena::create_multi_node_optimizer(catena::optimizers::MomentumSGD(options.lr, 0.9), comm);
+  catena::parallel::MultiNodeOptimizer optimizer = make_optimizer(options, comm);
   optimizer.setup(*network);
 
   const auto score = [&](const ds::Batch& batch) {

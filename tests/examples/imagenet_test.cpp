@@ -64,6 +64,8 @@ TEST(ImagenetExample, GoogLeNet) {
   EXPECT_EQ((*network)(Variable::constant(x)).sides.size(), 2u);
 }
 TEST(ImagenetExample, GoogLeNetBN) { expect_network(Arch::kGoogLeNetBN, {224, 17'587'128, 2}); }
+TEST(ImagenetExample, ResNet50) { expect_network(Arch::kResNet50, {224, 25'557'032, 0}); }
+TEST(ImagenetExample, Vit) { expect_network(Arch::kVit, {224, 86'567'656, 0}); }
 
 // A network whose scores are given.
 class Fixed final : public imagenet::Network {
