@@ -5,10 +5,10 @@
 
 #include "array/devices.h"
 #include "catena/array/creation.h"
-#include "catena/array/fusion.h"
 #include "catena/array/indexing.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
+#include "catena/array/reduction.h"
 #include "catena/core/error.h"
 
 namespace catena {
@@ -205,25 +205,6 @@ TEST(MemoryOrder, Joins) {
     EXPECT_EQ(steps(stack({matrix, matrix}, 0)), (Strides{6, 1, 2}));
     EXPECT_EQ(numbers(stack({matrix, matrix}, 0)),
               numbers(stack({matrix.copy(), matrix.copy()}, 0)));
-  }
-}
-
-TEST(MemoryOrder, FusedResults) {
-  const auto both = fuse([](auto x, auto y) { return std::tuple(x * y + 1, x - y); });
-  for (const Device device : testing::devices()) {
-    const DeviceScope scope(device);
-    const Array last = counted(kShape, kLast), first = counted(kShape, kFirst);
-    const auto [a, b] = both(last, last * 2);
-    EXPECT_EQ(steps(a), kLastSteps);
-    EXPECT_EQ(steps(b), kLastSteps);
-    EXPECT_EQ(numbers(a), numbers(first * (first * 2) + 1));
-    EXPECT_EQ(numbers(b), numbers(-first));
-    const auto [c, d] = both(last, first);
-    EXPECT_EQ(steps(c), kFirstSteps);
-    EXPECT_EQ(numbers(c), numbers(first * first + 1));
-    const auto [e, f] = both(last, arange(3).astype(Dtype::kFloat32).reshape({3, 1, 1}));
-    EXPECT_EQ(steps(f), kLastSteps);
-    EXPECT_EQ(numbers(f), numbers(first - arange(3).reshape({3, 1, 1})));
   }
 }
 

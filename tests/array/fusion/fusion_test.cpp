@@ -366,5 +366,29 @@ TEST(Fusion, Errors) {
       x);
 }
 
+// Results lie in memory as operands of one order do, else in C order.
+TEST(Fusion, ResultsHaveTheOrderOfTheOperands) {
+  const auto both = fuse([](auto x, auto y) { return std::tuple(x * y + 1, x - y); });
+  const Shape shape{2, 3, 4, 5};
+  const Strides in_c{240, 80, 20, 4}, channels_last{240, 4, 60, 12};
+  for (const Device device : testing::devices()) {
+    const DeviceScope scope(device);
+    const Array first = numbers(shape, Dtype::kFloat32);
+    const Array last =
+        Array::uninitialized(shape, Dtype::kFloat32, device, MemoryOrder({0, 2, 3, 1}));
+    last.assign(first);
+    const auto expect = [&](const Array& x, const Array& y, const Strides& strides) {
+      const auto [a, b] = both(x, y);
+      EXPECT_EQ(a.strides(), strides);
+      EXPECT_EQ(b.strides(), strides);
+      expect_same(a, x * y + 1, "x * y + 1");
+      expect_same(b, x - y, "x - y");
+    };
+    expect(last, last * 2, channels_last);
+    expect(last, first, in_c);
+    expect(last, numbers({3, 1, 1}, Dtype::kFloat32), channels_last);
+  }
+}
+
 }  // namespace
 }  // namespace catena

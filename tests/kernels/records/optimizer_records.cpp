@@ -4,7 +4,24 @@
 #include <cmath>
 #include <numeric>
 
-#include "catena/catena.h"
+#include "catena/array/creation.h"
+#include "catena/functions/connection/linear.h"
+#include "catena/functions/math/elementwise.h"
+#include "catena/functions/math/sum.h"
+#include "catena/optimizers/ada_delta.h"
+#include "catena/optimizers/ada_grad.h"
+#include "catena/optimizers/adam.h"
+#include "catena/optimizers/adamw.h"
+#include "catena/optimizers/lamb.h"
+#include "catena/optimizers/lars.h"
+#include "catena/optimizers/lion.h"
+#include "catena/optimizers/loss_scale.h"
+#include "catena/optimizers/momentum_sgd.h"
+#include "catena/optimizers/nesterov_ag.h"
+#include "catena/optimizers/rmsprop.h"
+#include "catena/optimizers/rmsprop_graves.h"
+#include "catena/optimizers/sgd.h"
+#include "catena/optimizers/smorms3.h"
 #include "kernels/slot_record.h"
 
 namespace catena {
