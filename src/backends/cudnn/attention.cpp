@@ -1,5 +1,4 @@
 // The providers "cudnn" of the attention slots: calls of 16 bits with no other rule than causality.
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -93,8 +92,7 @@ AttentionProblem problem_of(const AttentionCall& c) {
              .v = strides_of(*c.v),
              .out = strides_of(*c.out)};
   p.device = c.q->device().index();
-  p.workspace_limit =
-      static_cast<int64_t>(std::min<size_t>(config().max_workspace_size, INT64_MAX));
+  p.workspace_limit = workspace_limit();
   return p;
 }
 

@@ -14,14 +14,9 @@ struct AttentionProblem {
   int device;
   int64_t workspace_limit;  // bytes
 
-  // To a PlanKey or a PlanText. Plans belong to one GPU, choices of engines to all of its kind.
+  // All but the device, to a PlanKey or a PlanText.
   template <class Key>
   void describe(Key& key) const {
-    describe_on_any_gpu(key);
-    key << device;
-  }
-  template <class Key>
-  void describe_on_any_gpu(Key& key) const {
     constexpr PlanWord kForward = "attention", kGradient = "attention_grad";
     const AttentionShape& s = shape;
     key << (gradient ? kGradient : kForward) << s.dtype << s.batch << s.heads << s.groups

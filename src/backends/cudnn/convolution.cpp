@@ -46,8 +46,7 @@ Problem problem_for(const Call& call, const Array& x, const Array& y) {
   p.device = x.device().index();
   p.alignment_x = alignment_of(x.raw_data());
   p.alignment_y = alignment_of(y.raw_data());
-  p.workspace_limit =
-      static_cast<int64_t>(std::min<size_t>(config().max_workspace_size, INT64_MAX));
+  p.workspace_limit = workspace_limit();
   return p;
 }
 

@@ -20,16 +20,6 @@ PlanRequest request_of(const Problem& p, Handle& handle) {
   return request;
 }
 
-Plan make_plan(const Problem& p, Handle& handle) {
-  if (const auto* bug = known_bug(p)) {
-    logging::debug("cuDNN is not used for a convolution: ", bug->reason);
-    return {};
-  }
-  PlanText text;
-  p.describe_on_any_gpu(text);
-  return stored_plan(text, request_of(p, handle), cuda_device(p.device), handle);
-}
-
 }  // namespace
 
 ConvolutionBindings::ConvolutionBindings(const Pointers& pointers)
@@ -38,9 +28,7 @@ ConvolutionBindings::ConvolutionBindings(const Pointers& pointers)
 
 std::shared_ptr<const Plan> plan_of(const Problem& problem, Handle& handle) {
   static auto* plans = new Plans;
-  PlanKey key;
-  problem.describe(key);
-  return plans->get(key, [&] { return make_plan(problem, handle); });
+  return plan_in(*plans, problem, handle, [&] { return request_of(problem, handle); });
 }
 
 }  // namespace catena::cudnn

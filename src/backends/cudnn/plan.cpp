@@ -1,5 +1,7 @@
 #include "backends/cudnn/plan.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
@@ -7,6 +9,7 @@
 #include "backends/cuda/companion.h"
 #include "backends/cudnn/make_plan.h"
 #include "backends/cudnn/plan_entry.h"
+#include "catena/core/config.h"
 #include "catena/core/error.h"
 #include "catena/core/graph.h"
 #include "catena/core/stream.h"
@@ -111,6 +114,10 @@ Plan stored_plan(const PlanText& problem, const PlanRequest& request, Device dev
   std::lock_guard lock(handle.mutex);
   gpu::RelaxedMode relaxed;
   return plan_by_disk(platform_of(device) + problem.text(), request, handle.native);
+}
+
+int64_t workspace_limit() {
+  return static_cast<int64_t>(std::min<size_t>(config().max_workspace_size, INT64_MAX));
 }
 
 void enqueue_plan(const Plan& plan, std::span<const Binding> bindings, void* workspace,

@@ -10,6 +10,7 @@
 #include "backends/cudnn/handle.h"
 #include "backends/cudnn/plan_request.h"
 #include "catena/core/device.h"
+#include "catena/core/log.h"
 
 namespace catena::cudnn {
 
@@ -35,6 +36,29 @@ class Plans {
 // device.
 Plan stored_plan(const PlanText& problem, const PlanRequest& request, Device device,
                  Handle& handle);
+
+// The plan of a problem of the family: request_of() says what it is made for; unusable where the
+// problem meets a known bug (known_bugs.h). Plans belong to one GPU, choices of engines to all of
+// its kind. The GPU is the thread's current device.
+template <class Problem, class RequestOf>
+std::shared_ptr<const Plan> plan_in(Plans& family, const Problem& problem, Handle& handle,
+                                    const RequestOf& request_of) {
+  PlanKey key;
+  problem.describe(key);
+  key << problem.device;
+  return family.get(key, [&]() -> Plan {
+    if (const auto* bug = known_bug(problem)) {
+      logging::debug("cuDNN is not used: ", bug->reason);
+      return {};
+    }
+    PlanText text;
+    problem.describe(text);
+    return stored_plan(text, request_of(), cuda_device(problem.device), handle);
+  });
+}
+
+// Bytes of scratch memory that a plan may use at most.
+int64_t workspace_limit();
 
 // A tensor of the graph in a call; of one that is passed by value, the address on the host.
 struct Binding {

@@ -23,14 +23,9 @@ struct Problem : ConvolutionProblem {
     return dtype == Dtype::kFloat64 ||
            (dtype == Dtype::kFloat32 && precision == Precision::kFloat32);
   }
-  // To a PlanKey or a PlanText. Plans belong to one GPU, choices of engines to all of its kind.
+  // All but the device, to a PlanKey or a PlanText.
   template <class Key>
   void describe(Key& key) const {
-    describe_on_any_gpu(key);
-    key << device;
-  }
-  template <class Key>
-  void describe_on_any_gpu(Key& key) const {
     ConvolutionProblem::describe(key);
     key << int(precision) << deterministic << alignment_x << alignment_w << alignment_b
         << alignment_y << workspace_limit << tuned;

@@ -7,6 +7,7 @@
 #include "catena/functions/noise/dropout.h"
 #include "functions/common/advice.h"
 #include "functions/common/support.h"
+#include "functions/connection/n_step_numbers.h"
 
 namespace catena::functions {
 namespace {
@@ -20,16 +21,6 @@ struct Weights {
 };
 
 // Checks ----------------------------------------------------------------------------------------
-
-void check_gru_numbers(int64_t n_layers, double ratio, const Variables& weights) {
-  CATENA_CHECK(ValueError, n_layers >= 1, kNStepGru, ": expected n_layers of at least 1, got ",
-               n_layers);
-  CATENA_CHECK(ValueError, ratio >= 0 && ratio < 1, kNStepGru,
-               ": expected a dropout ratio of [0, 1), got ", ratio);
-  CATENA_CHECK(ValueError, static_cast<int64_t>(weights.size()) == 4 * n_layers, kNStepGru, ": ",
-               n_layers, " layers have ", 4 * n_layers, " weights, Wx, Wh, bx and bh of each; got ",
-               weights.size());
-}
 
 std::string rows_advice(const Array& x, const Array& Wx) {
   if (x.dtype() != Wx.dtype()) return layer_dtype_advice(x, Wx);
@@ -174,7 +165,7 @@ void check_n_step_gru(const FunctionCall& call, const std::vector<Weights>& laye
 PackedGruResult n_step_gru(int64_t n_layers, double dropout_ratio, const OptionalVariable& hx,
                            const Variables& weights, const PackedSequences& xs, GruForm form,
                            YesNo train) {
-  check_gru_numbers(n_layers, dropout_ratio, weights);
+  check_n_step_numbers(kNStepGru, n_layers, dropout_ratio, weights, 4, "Wx, Wh, bx and bh");
   const Variable* given = hx.get(kNStepGru);
   const Variable start = given != nullptr ? xs.longest_first(*given) : Variable();
   std::vector<const Variable*> operands{&xs.rows()};

@@ -14,6 +14,7 @@
 #include "functions/common/support.h"
 #include "functions/common/weighted_layer.h"
 #include "functions/connection/lstm_recurrence.h"
+#include "functions/connection/n_step_numbers.h"
 
 namespace catena::functions {
 namespace {
@@ -244,16 +245,6 @@ void check_n_step_lstm(const FunctionCall& call, const LstmOperands& p) {
   call.require_one_device();
 }
 
-void check_numbers(int64_t n_layers, double dropout_ratio, const Variables& weights) {
-  CATENA_CHECK(ValueError, n_layers >= 1, kNStepLstm, ": expected n_layers of at least 1, got ",
-               n_layers);
-  CATENA_CHECK(ValueError, dropout_ratio >= 0 && dropout_ratio < 1, kNStepLstm,
-               ": expected a dropout ratio of [0, 1), got ", dropout_ratio);
-  CATENA_CHECK(ValueError, static_cast<int64_t>(weights.size()) == 3 * n_layers, kNStepLstm, ": ",
-               n_layers, " layers have ", 3 * n_layers, " weights, Wx, Wh and b of each; got ",
-               weights.size());
-}
-
 // Calls -----------------------------------------------------------------------------------------
 
 // The operands after casts, in the order in which the call has them.
@@ -355,7 +346,7 @@ NStepLSTM::Weights initial_weights(int64_t in, int64_t out, const NStepLSTMOptio
 LstmResult n_step_lstm(int64_t n_layers, double dropout_ratio, const OptionalVariable& hx,
                        const OptionalVariable& cx, const Variables& weights,
                        const VariableOperand& xs, YesNo train) {
-  check_numbers(n_layers, dropout_ratio, weights);
+  check_n_step_numbers(kNStepLstm, n_layers, dropout_ratio, weights, 3, "Wx, Wh and b");
   LstmOperands p{xs.variable(kNStepLstm), {}, {}, weights};
   if (const Variable* h = hx.get(kNStepLstm)) p.hx = *h;
   if (const Variable* c = cx.get(kNStepLstm)) p.cx = *c;
@@ -365,7 +356,7 @@ LstmResult n_step_lstm(int64_t n_layers, double dropout_ratio, const OptionalVar
 PackedLstmResult n_step_lstm(int64_t n_layers, double dropout_ratio, const OptionalVariable& hx,
                              const OptionalVariable& cx, const Variables& weights,
                              const PackedSequences& xs, YesNo train) {
-  check_numbers(n_layers, dropout_ratio, weights);
+  check_n_step_numbers(kNStepLstm, n_layers, dropout_ratio, weights, 3, "Wx, Wh and b");
   LstmOperands p{xs.rows(), {}, {}, weights};
   if (const Variable* h = hx.get(kNStepLstm)) p.hx = xs.longest_first(*h);
   if (const Variable* c = cx.get(kNStepLstm)) p.cx = xs.longest_first(*c);
