@@ -22,9 +22,10 @@ struct RowLayout {
 };
 
 // Below, x, y, gy and gx are of one floating dtype, laid out as `layout` says, and not empty; the
-// shape of the Array is not read. gamma, beta and their gradients have a number for each channel,
-// contiguous; they and `statistics` are float64 where x is, else float32. gamma null counts as 1,
-// beta null as 0. Sums are made in float32 or wider.
+// shape of the Array is not read. `statistics` are float64 where x is, else float32. gamma, beta
+// and their gradients have a number for each channel, contiguous, of the dtype of x or of that of
+// the statistics, each for itself. gamma null counts as 1, beta null as 0. Sums are made in float32
+// or wider, and gradients rounded once.
 
 // y = (x - mean) * inverse_deviation * gamma + beta with the mean of the row and
 // inverse_deviation = 1 / sqrt(variance + eps), the variance being the mean of (x - mean)^2

@@ -27,8 +27,8 @@ Variable apply_groups(const char* name, const Variable& x, const Variable* gamma
                       const Variable* beta, int64_t groups, int64_t channels, double eps) {
   check_eps(name, eps);
   check_groups(name, groups, channels);
-  const RowParameters parameters(x, gamma, beta);
-  FunctionCall call(name, Autocast::kNone, x, parameters.gamma(), parameters.beta());
+  const RowParameters parameters{gamma, beta};
+  FunctionCall call(name, Autocast::kNone, x, gamma, beta);
   check_row_types(call, parameters, {channels});
   check_images(call, channels);
   call.require_one_device();

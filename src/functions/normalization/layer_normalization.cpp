@@ -59,8 +59,8 @@ Variables apply_rows(const char* name, const Variable& x, const Variable* gamma,
   check_eps(name, eps);
   CATENA_CHECK(ShapeError, size.ndim() >= 1, name, ": gamma is one number, of shape (), expected ",
                "is the shape of the last axes of x, whose shape is ", x.shape());
-  const RowParameters parameters(x, gamma, beta);
-  FunctionCall call(name, Autocast::kNone, x, parameters.gamma(), parameters.beta(), residual);
+  const RowParameters parameters{gamma, beta};
+  FunctionCall call(name, Autocast::kNone, x, gamma, beta, residual);
   check_row_types(call, parameters, size);
   check_rows(call, size);
   if (residual != nullptr) check_added(call);

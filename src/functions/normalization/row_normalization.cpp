@@ -55,8 +55,10 @@ class RowNormalizationNode final : public FunctionNode {
 
  private:
   GradientTarget target(BackwardContext& context, int place) const {
-    return gradient_target(context, place, plan_.channels, statistics_.dtype(),
-                           statistics_.device(), is_shared(place));
+    if (!wants(context, place)) return {};
+    const VariableNode& parameter = *inputs()[size_t(place)];
+    return gradient_target(context, place, plan_.channels, parameter.dtype, parameter.device,
+                           is_shared(place));
   }
   // Whether the operand is another one as well: one call of the kernel makes all gradients.
   bool is_shared(int place) const {
@@ -108,12 +110,11 @@ class RowNormalizationNode final : public FunctionNode {
     const Variable inside = centred_rows(cast(rows_of(context), wide), rows);
     const Variable inverse = rsqrt(mean(square(inside), 1, true) + plan_.eps);
     const Variable xhat = inside * inverse;
-    if (wants(context, gamma_))
-      context.set_grad(gamma_,
-                       reshape(sum(g * reshape(xhat, channels), Axes{0, 2}), plan_.channels));
-    if (wants(context, beta_)) context.set_grad(beta_, reshape(sum(g, Axes{0, 2}), plan_.channels));
+    if (wants(context, gamma_)) give_parameter(context, gamma_, g * reshape(xhat, channels));
+    if (wants(context, beta_)) give_parameter(context, beta_, g);
     if (!needs_x(context)) return;
-    const Variable scaled = gamma_ < 0 ? g : g * reshape(context.input(gamma_), {1, l.channels, 1});
+    const Variable scaled =
+        gamma_ < 0 ? g : g * reshape(cast(context.input(gamma_), wide), {1, l.channels, 1});
     const Variable h = reshape(scaled, rows);
     Variable gx = h - xhat * mean(h * xhat, 1, true);
     if (plan_.centred) gx = gx - mean(h, 1, true);
@@ -121,6 +122,11 @@ class RowNormalizationNode final : public FunctionNode {
     give_x(context, gsum.defined() ? gx + gsum : gx);
   }
 
+  // The sum over all numbers of each channel.
+  void give_parameter(BackwardContext& context, int place, const Variable& terms) const {
+    const Variable gradient = reshape(sum(terms, Axes{0, 2}), plan_.channels);
+    context.set_grad(place, cast(gradient, inputs()[size_t(place)]->dtype));
+  }
   // Rows of x, less their mean if that is taken off.
   Variable centred_rows(const Variable& x, const Shape& rows) const {
     const Variable whole = reshape(x, rows);
@@ -137,13 +143,6 @@ class RowNormalizationNode final : public FunctionNode {
   int gamma_, beta_, residual_;  // places among the operands; -1: none
 };
 
-// 16-bit parameters of 16-bit inputs.
-Variable widened(const Variable& x, const Variable* parameter) {
-  const Dtype own = x.dtype(), wide = compute_dtype(own);
-  return parameter && own != wide && parameter->dtype() == own ? cast(*parameter, wide)
-                                                               : Variable();
-}
-
 std::string parameter_advice(const Array& x, const Variable* named, const Shape& channels) {
   const Dtype wide = compute_dtype(x.dtype());
   if (named && is_float(named->dtype()) && named->dtype() != wide)
@@ -154,25 +153,20 @@ std::string parameter_advice(const Array& x, const Variable* named, const Shape&
 
 }  // namespace
 
-RowParameters::RowParameters(const Variable& x, const Variable* gamma, const Variable* beta)
-    : wide_gamma_(widened(x, gamma)),
-      wide_beta_(widened(x, beta)),
-      gamma_(wide_gamma_.defined() ? &wide_gamma_ : gamma),
-      beta_(wide_beta_.defined() ? &wide_beta_ : beta) {}
-
 void check_row_types(const FunctionCall& call, const RowParameters& parameters,
                      const Shape& channels) {
   const Array& x = call[0].data();
   const auto data_of = [](const Variable* v) { return v ? &v->data() : nullptr; };
-  const TypeOf in(x, "x"), gamma(data_of(parameters.gamma()), "gamma"),
-      beta(data_of(parameters.beta()), "beta");
+  const TypeOf in(x, "x"), gamma(data_of(parameters.gamma), "gamma"),
+      beta(data_of(parameters.beta), "beta");
   const Checks checks(call.named(), in, gamma, beta);
   checks.require_float(in);
   for (const TypeOf* t : {&gamma, &beta}) {
     if (t->array == nullptr) continue;
-    const Variable* named = t == &gamma ? parameters.gamma() : parameters.beta();
+    const Variable* named = t == &gamma ? parameters.gamma : parameters.beta;
     const auto advised = checks.advised([&] { return parameter_advice(x, named, channels); });
-    advised.require(t->dtype() == compute_dtype(x.dtype()), t->ndim() == channels.ndim());
+    if (named->dtype() != x.dtype()) advised.require(t->dtype() == compute_dtype(x.dtype()));
+    advised.require(t->ndim() == channels.ndim());
     for (int i = 0; i < channels.ndim(); ++i) advised.require(t->shape(i) == channels[size_t(i)]);
   }
 }
@@ -187,7 +181,7 @@ Variables normalize_rows(FunctionCall& call, const RowPlan& plan, const RowParam
                                                 compute_dtype(x.dtype()), x.device());
   const auto contiguous = [](const Variable* v) { return v ? v->data().contiguous() : Array(); };
   const auto pointer = [](const Array& a) { return a.defined() ? &a : nullptr; };
-  const Array gamma = contiguous(parameters.gamma()), beta = contiguous(parameters.beta());
+  const Array gamma = contiguous(parameters.gamma), beta = contiguous(parameters.beta);
   if (x.size() > 0)
     kernels::row_normalization(
         x.device(), {plan.layout, &x, pointer(gamma), pointer(beta), plan.eps, plan.centred, &y,

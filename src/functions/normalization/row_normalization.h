@@ -23,20 +23,13 @@ struct RowPlan {
   static RowPlan of_groups(const Array& x, int64_t groups, double eps);
 };
 
-// gamma and beta of a call; null: none. 16-bit ones go to kernels in float32.
-class RowParameters {
- public:
-  RowParameters(const Variable& x, const Variable* gamma, const Variable* beta);
-  const Variable* gamma() const { return gamma_; }
-  const Variable* beta() const { return beta_; }
-
- private:
-  Variable wide_gamma_, wide_beta_;
-  const Variable *gamma_, *beta_;
+// gamma and beta of a call; null: none.
+struct RowParameters {
+  const Variable *gamma, *beta;
 };
 
 // InvalidType unless x is of a floating dtype, and gamma and beta, if there are any, have the shape
-// `channels` and the dtype of statistics.
+// `channels` and the dtype of x or of statistics.
 void check_row_types(const FunctionCall& call, const RowParameters& parameters,
                      const Shape& channels);
 // The normalized x as a variable; ends the call, whose operands are x and the parameters. With

@@ -31,7 +31,7 @@ Array numbers(const Shape& shape, Dtype d, double low = 0.25) {
 void expect_same(const Array& fused, const Array& eager, const std::string& what) {
   ASSERT_EQ(fused.dtype(), eager.dtype()) << what;
   ASSERT_EQ(fused.shape(), eager.shape()) << what;
-  const Array x = fused.contiguous(), y = eager.contiguous();
+  const Array x = fused.to("cpu:0").contiguous(), y = eager.to("cpu:0").contiguous();
   EXPECT_EQ(std::memcmp(x.raw_data(), y.raw_data(), size_t(x.nbytes())), 0)
       << what << '\n'
       << (x.size() <= 64 ? x.repr() + '\n' + y.repr() : "");

@@ -6,6 +6,7 @@
 #include "catena/functions/normalization/group_normalization.h"
 #include "catena/functions/normalization/layer_normalization.h"
 #include "catena/functions/normalization/local_response_normalization.h"
+#include "catena/optimizers/sgd.h"
 #include "catena/testing_gtest.h"
 #include "functions/functions_test_util.h"
 
@@ -162,6 +163,68 @@ TEST_P(RowNormalization, SixteenBitsKeepFloat32Parameters) {
     F::sum(F::layer_normalization(x, of_own, b.astype(dtype))).backward();
     EXPECT_EQ(of_own.grad().dtype(), dtype);
   }
+}
+
+// Rows of packs and others, and images.
+TEST_P(RowNormalization, GradientsOfSixteenBitsAreRoundedOnce) {
+  const auto check = [&](const char* what, const Shape& shape, int64_t channels, auto f) {
+    const Array x = draw(shape, -2, 3, 0, Dtype::kBFloat16),
+                g = gamma({channels}).astype(Dtype::kBFloat16),
+                b = beta({channels}).astype(Dtype::kBFloat16);
+    const Variable narrow_g(g), narrow_b(b), wide_g(g.astype(Dtype::kFloat32)),
+        wide_b(b.astype(Dtype::kFloat32));
+    const Array gy = draw(shape, -1, 1.5, 1, Dtype::kBFloat16);
+    const auto pass = [&](const Variable& g, const Variable& b) {
+      const Variable y = f(x, g, b);
+      y.set_grad(gy);
+      y.backward();
+      return y.data();
+    };
+    const Array y = pass(narrow_g, narrow_b);
+    EXPECT_EQ(testing::difference(y, pass(wide_g, wide_b), 0, 0), "") << what;
+    const Array once_g = wide_g.grad().astype(Dtype::kBFloat16),
+                once_b = wide_b.grad().astype(Dtype::kBFloat16);
+    EXPECT_EQ(testing::difference(narrow_g.grad(), once_g, 0, 0), "") << what;
+    EXPECT_EQ(testing::difference(narrow_b.grad(), once_b, 0, 0), "") << what;
+  };
+  const auto layer = [](const Array& x, const Variable& g, const Variable& b) {
+    return F::layer_normalization(x, g, b);
+  };
+  const auto groups = [](const Array& x, const Variable& g, const Variable& b) {
+    return F::group_normalization(x, 4, g, b);
+  };
+  const auto instance = [](const Array& x, const Variable& g, const Variable& b) {
+    return F::instance_normalization(x, g, b);
+  };
+  const DeviceScope scope(device());
+  check("packs", {70, 768}, 768, layer);
+  check("no packs", {9, 101}, 101, layer);
+  check("long", {3, 20'000}, 20'000, layer);
+  check("groups", {3, 16, 8, 8}, 16, groups);
+  check("odd groups", {2, 20, 7, 5}, 20, groups);
+  check("few large groups", {1, 8, 128, 128}, 8, groups);
+  check("channels", {2, 3, 32, 32}, 3, instance);
+}
+
+// In the memory of an optimizer a second pass adds to the gradients of the first.
+TEST_P(RowNormalization, GradientsOfSixteenBitsAreAccumulated) {
+  const DeviceScope scope(device());
+  F::LayerNormalization layer(96, {.dtype = Dtype::kBFloat16});
+  optimizers::SGD optimizer(0.1);
+  optimizer.setup(layer);
+  optimizer.zero_grads();
+  const Array x = draw({5, 96}, -2, 3, 0, Dtype::kBFloat16),
+              gy = draw({5, 96}, -1, 1.5, 1, Dtype::kBFloat16);
+  const auto pass = [&] {
+    const Variable y = layer(x);
+    y.set_grad(gy);
+    y.backward();
+  };
+  pass();
+  const Array gamma = layer.gamma.grad().copy(), beta = layer.beta.grad().copy();
+  pass();
+  EXPECT_EQ(testing::difference(layer.gamma.grad(), gamma * 2.0, 0, 0x1p-7), "");
+  EXPECT_EQ(testing::difference(layer.beta.grad(), beta * 2.0, 0, 0x1p-7), "");
 }
 
 // Recorded gradients, too, keep the digits of a deviation that is far below the mean.

@@ -10,7 +10,7 @@
 #include "backends/cuda/common/block_reduce.cuh"
 #include "backends/cuda/common/dynamic_shared.cuh"
 #include "backends/cuda/common/early_launch.cuh"
-#include "backends/cuda/common/float_access.cuh"
+#include "backends/cuda/common/pairs.cuh"
 #include "backends/cuda/loss/exponentials.cuh"
 
 namespace catena::gpu {
@@ -23,14 +23,24 @@ constexpr int kOwnShared = 2048;        // bytes that a block needs beside its r
 
 // Numbers --------------------------------------------------------------------------------------
 
-// exp(d) for d <= 0. 16-bit results would not show more digits than the hardware's.
-template <class T, class C>
-__device__ C exp_below(C d) {
-  if constexpr (sizeof(T) == 2)
-    return rough_exp(d);
-  else
-    return exp_of(d);
-}
+// exp(v - largest) for v <= largest, which is finite.
+template <class T, bool kIsNarrow = sizeof(T) == 2>
+struct ExpBelow {
+  using C = Compute<T>;
+  C largest;
+  __device__ explicit ExpBelow(C largest) : largest(largest) {}
+  __device__ C operator()(C v) const { return exp_of(C(v - largest)); }
+};
+// 16-bit results would not show more digits than the hardware's power of two. A rounded product
+// largest * slope is the same for all numbers of a row and cancels in their quotients. Numbers so
+// large that it would overflow are equal or too far apart for any slope.
+template <class T>
+struct ExpBelow<T, true> {
+  float slope, base;
+  __device__ explicit ExpBelow(float largest)
+      : slope(fabsf(largest) < 1e30f ? 1.4426950408889634f : 1.0f), base(-largest * slope) {}
+  __device__ float operator()(float v) const { return rough_exp2(fmaf(v, slope, base)); }
+};
 
 // What the sample's probabilities, its label and the spread weigh in its gradient, and the weight
 // of its label in its loss.
@@ -75,6 +85,21 @@ __device__ void set_loss(const InPlaceArgs& args, int64_t sample, const Weights<
   static_cast<C*>(args.losses)[sample] = loss;
 }
 
+// The largest number of a pack.
+template <class T, int N>
+__device__ Compute<T> largest_of(const Pack<T, N>& pack) {
+  if constexpr (sizeof(T) == 2 && N == 8) {
+    const auto pair = [&](int k) { return typename PairOf<T>::type{pack.v[k], pack.v[k + 1]}; };
+    const auto m = __hmax2(__hmax2(pair(0), pair(2)), __hmax2(pair(4), pair(6)));
+    return larger(widen(m.x), widen(m.y));
+  } else {
+    Compute<T> m = widen(pack.v[0]);
+#pragma unroll
+    for (int k = 1; k < N; ++k) m = larger(m, widen(pack.v[k]));
+    return m;
+  }
+}
+
 // Rows -----------------------------------------------------------------------------------------
 
 // One row, of which each thread takes every blockDim.x-th pack of N scores.
@@ -89,16 +114,17 @@ struct Row {
 
   // Adds the exponentials of a pack to the thread's sum.
   static __device__ void add(LogSum<C>& s, const P& v) {
-    C m = widen(v.v[0]);
-#pragma unroll
-    for (int k = 1; k < N; ++k) m = larger(m, widen(v.v[k]));
+    const C m = largest_of(v);
     if (m > s.maximum) {
-      s.sum = s.sum * exp_below<T>(C(s.maximum - m));
+      s.sum = s.sum * ExpBelow<T>(m)(s.maximum);
       s.maximum = m;
     }
     if (m == lowest<C>()) return;  // probabilities of 0
+    const ExpBelow<T> below(s.maximum);
+    C sum = C(0);
 #pragma unroll
-    for (int k = 0; k < N; ++k) s.sum += exp_below<T>(C(widen(v.v[k]) - s.maximum));
+    for (int k = 0; k < N; ++k) sum += below(widen(v.v[k]));
+    s.sum += sum;
   }
   // The sum of spread[c] (largest - x[c]).
   __device__ C below(C largest) const {
@@ -111,24 +137,21 @@ struct Row {
     return result;
   }
 
-  __device__ C gradient(T score, int index, C largest, C all, C of_spread) const {
-    C g = exp_below<T>(C(widen(score) - largest)) * all;
-    if constexpr (kSpread) g -= spread[index] * of_spread;
-    return g;
-  }
   __device__ P gradient(const P& v, int i, C largest, C all, C of_spread, int label,
                         C of_label) const {
-    P g;
+    const ExpBelow<T> below(largest);
+    C g[N];
 #pragma unroll
-    for (int k = 0; k < N; ++k)
-      g.v[k] = Narrow<T>::from(gradient(v.v[k], i * N + k, largest, all, of_spread));
+    for (int k = 0; k < N; ++k) {
+      g[k] = below(widen(v.v[k])) * all;
+      if constexpr (kSpread) g[k] -= spread[i * N + k] * of_spread;
+    }
     if (unsigned(label - i * N) < unsigned(N)) {
 #pragma unroll
       for (int k = 0; k < N; ++k)
-        if (i * N + k == label)
-          g.v[k] = Narrow<T>::from(gradient(v.v[k], i * N + k, largest, all, of_spread) - of_label);
+        if (i * N + k == label) g[k] -= of_label;
     }
-    return g;
+    return narrow<T>(g);
   }
 };
 
@@ -137,8 +160,7 @@ template <class T, class C>
 __device__ LogSum<C> sum_of_block(const LogSum<C>& s, C* shared) {
   LogSum<C> all;
   all.maximum = block_reduce(s.maximum, MaxOp(), shared);
-  const C scaled =
-      s.maximum == lowest<C>() ? s.sum : s.sum * exp_below<T>(C(s.maximum - all.maximum));
+  const C scaled = s.maximum == lowest<C>() ? s.sum : s.sum * ExpBelow<T>(all.maximum)(s.maximum);
   all.sum = block_reduce(scaled, AddOp(), shared);
   return all;
 }
@@ -149,7 +171,7 @@ template <class T, int N, bool kSpread>
 struct NextRow {
   using R = Row<T, N, kSpread>;
   using P = typename R::P;
-  static constexpr int kAhead = 2;
+  static constexpr int kAhead = 3;
 
   P* kept;
   const P* from;  // null: there is none
@@ -215,8 +237,8 @@ __global__ void __launch_bounds__(kMostThreads) rows_kernel(InPlaceArgs args) {
     C all = C(0);
     if (!ignored) {  // the same in all threads
       C picked = not_a_number<C>(), below = C(0);
-      if (threadIdx.x == 0 && known) picked = widen(reinterpret_cast<const T*>(x)[label]);
-      s = sum_of_block<T>(seen, shared);
+      s = sum_of_block<T>(seen, shared);  // all threads' copies have come
+      if (threadIdx.x == 0 && known) picked = widen(reinterpret_cast<const T*>(row.scores)[label]);
       if constexpr (kSpread) below = block_reduce(row.below(s.maximum), AddOp(), shared);
       const C log_sum = log_of(s.sum);
       if (threadIdx.x == 0) set_loss<T>(args, sample, weights, picked, s.maximum, log_sum, below);

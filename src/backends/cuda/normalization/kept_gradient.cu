@@ -39,11 +39,12 @@ struct ChannelSums {
     return sums;
   }
   // Those of h = gamma * gy over the row, for all threads; each warp adds the same numbers.
-  __device__ RowSums<C> of_row(const void* gamma, int64_t first_channel) const {
+  template <class T>
+  __device__ RowSums<C> of_row(const RowNormalizationArgs& args, int64_t first_channel) const {
     RowSums<C> sums{};
     for (int c = int(threadIdx.x) % 32; c < channels; c += 32) {
       const RowSums<C> own = of(c);
-      const C factor = number_at(gamma, first_channel + c, C(1));
+      const C factor = gamma_at<T>(args, first_channel + c);
 #pragma unroll
       for (int k = 0; k < kSums; ++k) sums.v[k] = fused(factor, own.v[k], sums.v[k]);
     }
@@ -104,7 +105,7 @@ __global__ void __launch_bounds__(kKeptThreads, kResidentThreads / kKeptThreads)
     }
     __syncthreads();
     const int64_t first_channel = row % args.groups * plan.channels;
-    const RowGradient<C> gradient(s, channels.of_row(args.gamma, first_channel),
+    const RowGradient<C> gradient(s, channels.template of_row<T>(args, first_channel),
                                   C(plan.channels * int64_t(args.inner)), args.centred);
     if (partials != nullptr) channels.store(s, partials, row, plan.rows);
     channels.numbers += step;
@@ -116,7 +117,7 @@ __global__ void __launch_bounds__(kKeptThreads, kResidentThreads / kKeptThreads)
     P* const gx = walk.packs(args.y, row);
     for (int round = 0; round < plan.rounds; ++round) {
       if (!walk.has_channel(round)) break;
-      const C gamma = number_at(args.gamma, first_channel + walk.channel(round), C(1));
+      const C gamma = gamma_at<T>(args, first_channel + walk.channel(round));
       walk.each(round, [&](int place, int pack) {
         const P px = kept_x[place], pgy = kept_gy[place];
         P result;
@@ -145,7 +146,7 @@ void run(const RowNormalizationArgs& args, const RowParameterSums& parameters, c
          const Launch& launch) {
   launch_with_shared<kept_gradient_kernel<T, N>>(plan.blocks, plan.block, size_t(plan.bytes),
                                                  launch, args, parameters.partials, plan);
-  sum_partials<Compute<T>>(parameters, args.channels, args.samples, launch);
+  sum_partials<T>(parameters, args.channels, args.samples, launch);
 }
 
 }  // namespace

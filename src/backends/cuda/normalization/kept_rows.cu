@@ -65,8 +65,7 @@ __global__ void __launch_bounds__(kKeptThreads, kResidentThreads / kKeptThreads)
     for (int round = 0; round < plan.rounds; ++round) {
       if (!walk.has_channel(round)) break;
       const int64_t channel = first_channel + walk.channel(round);
-      const C gamma = number_at(args.gamma, channel, C(1)),
-              beta = number_at(args.beta, channel, C(0));
+      const C gamma = gamma_at<T>(args, channel), beta = beta_at<T>(args, channel);
       walk.each(round, [&](int place, int pack) {
         const P p = kept[place];
         P result;

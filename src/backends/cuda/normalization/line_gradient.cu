@@ -221,7 +221,7 @@ __global__ void __launch_bounds__(kRowThreads, 2)
   for (int64_t i = threadIdx.x; i < of_group * plan.splits; i += kRowThreads) {
     const int64_t channel = first_channel + i % of_group,
                   at = (sample * plan.splits + i / of_group) * args.channels + channel;
-    const C gamma = number_at(args.gamma, channel, C(1));
+    const C gamma = gamma_at<T>(args, channel);
     h = fused(gamma, own_sums[at], h);
     h_xhat = fused(gamma, xhat_sums[at], h_xhat);
   }
@@ -230,7 +230,7 @@ __global__ void __launch_bounds__(kRowThreads, 2)
   const C m = C(cursor.size());
   const RowGradient<C> gradient(s, C(h / m), C(h_xhat / m), args.centred);
   each_pack(kept, cursor, true, load, [&](const GradientPacks<T, N>& p, const Cursor<N>& c) {
-    const Parameters<C, N> gamma(args.gamma, c, C(1));
+    const Parameters<T, N> gamma(args.gamma, args.narrow_gamma, c, C(1));
     Pack<T, N> result;
 #pragma unroll
     for (int k = 0; k < N; ++k) {
@@ -290,7 +290,7 @@ void launch_line_gradient(Float type, const RowNormalizationArgs& args,
     else
       launch_kernel<line_gradient_kernel<T, kPack<T>>>(blocks, kRowThreads, launch, args,
                                                        parameters.partials, plan);
-    sum_partials<Compute<T>>(parameters, args.channels, plan.lines(args), launch);
+    sum_partials<T>(parameters, args.channels, plan.lines(args), launch);
   })
 }
 

@@ -3,8 +3,7 @@
 #pragma once
 
 #include "backends/cuda/common/early_launch.cuh"
-#include "backends/cuda/normalization/partials.cuh"
-#include "backends/cuda/normalization/row_normalization.h"
+#include "backends/cuda/normalization/row_walk.cuh"
 
 namespace catena::gpu {
 namespace {
@@ -24,10 +23,11 @@ __device__ void store_line(void* partials, int64_t lines, int64_t channels, int6
 }
 
 // Sums over lines of numbers, one for each channel: grid (columns, gamma or beta).
-template <class C>
+template <class T>
 __global__ void __launch_bounds__(kSumThreads)
     sum_lines_kernel(RowParameterSums parameters, int64_t channels, int64_t lines) {
   wait_for_previous_kernel();
+  using C = Compute<T>;
   __shared__ C shared[kSumThreads / 32][kSumColumns];
   const bool beta = blockIdx.y == 1;
   void* const to = beta ? parameters.g_beta : parameters.g_gamma;
@@ -47,19 +47,18 @@ __global__ void __launch_bounds__(kSumThreads)
   __syncthreads();
   if (line > 0 || channel >= channels) return;
   for (int w = 1; w < kSumThreads / 32; ++w) sum += shared[w][column];
-  C& target = static_cast<C*>(to)[channel];
-  const bool accumulate = beta ? parameters.accumulate_beta : parameters.accumulate_gamma;
-  target = accumulate ? target + sum : sum;
+  set_parameter<T>(to, beta ? parameters.narrow_beta : parameters.narrow_gamma, channel, sum,
+                   beta ? parameters.accumulate_beta : parameters.accumulate_gamma);
 }
 
 // `parameters` has partial sums in lines of numbers, one for each channel: first those for gamma,
 // then as many for beta. They are added in a fixed order, so that equal launches give equal bits.
-template <class C>
+template <class T>
 void sum_partials(const RowParameterSums& parameters, int64_t channels, int64_t lines,
                   const Launch& launch) {
   if (parameters.g_gamma == nullptr && parameters.g_beta == nullptr) return;
   const auto columns = unsigned((channels + kSumColumns - 1) / kSumColumns);
-  launch_kernel<sum_lines_kernel<C>>(dim3(columns, 2), kSumThreads, launch, parameters, channels,
+  launch_kernel<sum_lines_kernel<T>>(dim3(columns, 2), kSumThreads, launch, parameters, channels,
                                      lines);
 }
 

@@ -20,12 +20,12 @@ __global__ void __launch_bounds__(kMostThreads<T>, kPlainThreads / kMostThreads<
   __shared__ typename RowTotals<C>::Memory shared;
   RowTotals<C> totals(shared, plan.members);
   PlainWalk walk(plan);
-  GradientRow<T, kPacks> next;
+  GradientRow<T, kPacks, false> next;
   next.load(args, walk, 0);
   for (; walk.more(); walk.next()) {
-    const GradientRow<T, kPacks> row = next;
+    const GradientRow<T, kPacks, false> row = next;
     next.load(args, walk, 1);
-    const C gamma = number_at(args.gamma, walk.channel(args.channels), C(1));
+    const C gamma = gamma_at<T>(args, walk.channel(args.channels));
     RowSums<C> sums{};  // of gy, not yet of h; zeros of packs that are not there add nothing
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kMostThreads<T>, kPlainThreads / kMostThreads<
     sums.v[0] *= gamma;
     sums.v[1] *= gamma;
     const RowGradient<C> gradient(row.s, sums, C(plan.row_packs * N), args.centred);
-    row.template store<false>(args, walk, gradient, [&](int) { return gamma; });
+    row.store(args, walk, gradient, [&](int) { return gamma; });
   }
 }
 
@@ -58,7 +58,7 @@ void run(const RowNormalizationArgs& args, const RowParameterSums& parameters,
   const PlainPlan plan = plan_plain_rows(args, kPack<T>, kPacks, kThreads, kPlainThreads, launch);
   launch_kernel<plain_channel_gradient_kernel<T>>(plan.blocks, plan.block, launch, args, parameters,
                                                   plan);
-  sum_partials<float>(parameters, args.channels, args.samples, launch);
+  sum_partials<T>(parameters, args.channels, args.samples, launch);
 }
 
 }  // namespace

@@ -7,11 +7,12 @@
 namespace catena::gpu {
 namespace {
 
-// A thread's packs of x and gy of a row, and the row's statistics.
-template <class T, int kPacks>
+// A thread's packs of x and gy of a row, and the row's statistics. kAdd: the gradient of the sum is
+// added to that of x.
+template <class T, int kPacks, bool kAdd>
 struct GradientRow {
   using C = Compute<T>;
-  Words x[kPacks], gy[kPacks];
+  Words x[kPacks], gy[kPacks], gsum[kAdd ? kPacks : 1];
   RowStatistics<C> s;
 
   // Those of the row that is so many steps ahead.
@@ -20,19 +21,20 @@ struct GradientRow {
     walk.load(args.gy, ahead, gy);
     s = load_statistics<C>(args, walk, ahead);
   }
-  // Writes the gradient of x, with kAdd that of the sum added; gamma(e) is that of the thread's
-  // element e.
-  template <bool kAdd, class Gamma>
+  // Of this row, early enough to be there when the row's sums are.
+  __device__ void load_sum(const RowNormalizationArgs& args, const PlainWalk& walk) {
+    if constexpr (kAdd) walk.load(args.gsum, 0, gsum);
+  }
+  // Writes the gradient of x; gamma(e) is that of the thread's element e.
+  template <class Gamma>
   __device__ void store(const RowNormalizationArgs& args, const PlainWalk& walk,
                         const RowGradient<C>& gradient, Gamma gamma) const {
     constexpr int N = kPack<T>;
-    Words more[kPacks];
-    if constexpr (kAdd) walk.load(args.gsum, 0, more);
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {
       const auto px = elements<T>(x[i]), pgy = elements<T>(gy[i]);
       Pack<T, N> result, of_sum;
-      if constexpr (kAdd) of_sum = elements<T>(more[i]);
+      if constexpr (kAdd) of_sum = elements<T>(gsum[i]);
 #pragma unroll
       for (int k = 0; k < N; ++k) {
         const C h = gamma(i * N + k) * widen(pgy.v[k]);

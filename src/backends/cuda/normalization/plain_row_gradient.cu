@@ -55,14 +55,15 @@ __global__ void __launch_bounds__(kPlainThreads, 1)
 #pragma unroll
   for (int i = 0; i < kPacks; ++i) {
     C of_pack[N];
-    walk.load_parameters(args.gamma, C(1), i, of_pack);
+    walk.load_parameters<T>(args.gamma, args.narrow_gamma, C(1), i, of_pack);
 #pragma unroll
     for (int k = 0; k < N; ++k) gamma[i * N + k] = of_pack[k];
   }
-  GradientRow<T, kPacks> next;
+  GradientRow<T, kPacks, kAdd> next;
   next.load(args, walk, 0);
   for (; walk.more(); walk.next()) {
-    const GradientRow<T, kPacks> row = next;
+    GradientRow<T, kPacks, kAdd> row = next;
+    row.load_sum(args, walk);
     if (kAhead) next.load(args, walk, 1);
     const C shift = -row.s.rest * row.s.inverse;
     RowSums<C> sums{};  // zeros of packs that are not there add nothing
@@ -82,7 +83,7 @@ __global__ void __launch_bounds__(kPlainThreads, 1)
     if (args.y != nullptr) {
       totals.template sum<2>(sums.v);
       const RowGradient<C> gradient(row.s, sums, C(args.channels), args.centred);
-      row.template store<kAdd>(args, walk, gradient, [&](int e) { return gamma[e]; });
+      row.store(args, walk, gradient, [&](int e) { return gamma[e]; });
     }
     if (!kAhead) next.load(args, walk, 1);
   }
@@ -111,7 +112,7 @@ void run(const RowNormalizationArgs& args, const RowParameterSums& parameters,
   else
     launch_kernel<plain_gradient_kernel<T, kPacks, false>>(plan.blocks, plan.block, launch, args,
                                                            parameters, plan);
-  sum_partials<float>(parameters, args.channels, plan.blocks, launch);
+  sum_partials<T>(parameters, args.channels, plan.blocks, launch);
 }
 
 }  // namespace

@@ -103,20 +103,15 @@ struct PlainWalk {
     static_cast<Pack<T, N>*>(base)[int64_t(row) * row_packs + this->pack(i)] = pack;
   }
   // gamma or beta of the elements of the thread's pack i.
-  template <int N, class C>
-  __device__ void load_parameters(const void* base, C otherwise, int i, C (&v)[N]) const {
+  template <class T, int N>
+  __device__ void load_parameters(const void* base, bool narrow, Compute<T> otherwise, int i,
+                                  Compute<T> (&v)[N]) const {
 #pragma unroll
     for (int k = 0; k < N; ++k) v[k] = otherwise;
     if (base == nullptr || !has_pack(i)) return;
-    constexpr int M = kPack<C>;
-    int first = pack(i) * (N / M);
-    asm volatile("" : "+r"(first));  // kept addresses would cost more registers than the pack
-#pragma unroll
-    for (int k = 0; k < N; k += M) {
-      const auto p = load_pack<C, M>(base, first + k / M);
-#pragma unroll
-      for (int j = 0; j < M; ++j) v[k + j] = p.v[j];
-    }
+    int channel = pack(i) * N;
+    asm volatile("" : "+r"(channel));  // kept addresses would cost more registers than the pack
+    gpu::load_parameters<T>(base, narrow, channel, v);
   }
 };
 
@@ -125,24 +120,26 @@ struct PlainWalk {
 enum class Held { kRegisters, kMemory, kRow };
 
 // gamma or beta.
-template <Held kHeld, int N, int kPacks, class C>
+template <Held kHeld, class T, int kPacks>
 class PlainParameter {
  public:
-  __device__ PlainParameter(const void* base, C otherwise, const PlainWalk& walk)
-      : base_(base), otherwise_(otherwise) {
+  using C = Compute<T>;
+  static constexpr int N = kPack<T>;
+  __device__ PlainParameter(const void* base, bool narrow, C otherwise, const PlainWalk& walk)
+      : base_(base), narrow_(narrow), otherwise_(otherwise) {
     if constexpr (kHeld == Held::kRegisters) {
 #pragma unroll
-      for (int i = 0; i < kPacks; ++i) walk.load_parameters(base, otherwise, i, v_[i]);
+      for (int i = 0; i < kPacks; ++i) walk.load_parameters<T>(base, narrow, otherwise, i, v_[i]);
     }
   }
   __device__ void start_row(const PlainWalk& walk, int64_t channels) {
     if constexpr (kHeld == Held::kRow)
-      v_[0][0] = number_at(base_, walk.channel(channels), otherwise_);
+      v_[0][0] = parameter_at<T>(base_, narrow_, walk.channel(channels), otherwise_);
   }
   // Those of the elements of the thread's pack i.
   __device__ void get(const PlainWalk& walk, int i, C (&v)[N]) const {
     if constexpr (kHeld == Held::kMemory) {
-      walk.load_parameters(base_, otherwise_, i, v);
+      walk.load_parameters<T>(base_, narrow_, otherwise_, i, v);
     } else {
 #pragma unroll
       for (int k = 0; k < N; ++k) v[k] = kHeld == Held::kRow ? v_[0][0] : v_[i][k];
@@ -151,6 +148,7 @@ class PlainParameter {
 
  private:
   const void* base_;
+  bool narrow_;
   C otherwise_;
   C v_[kHeld == Held::kRegisters ? kPacks : 1][N];
 };

@@ -9,6 +9,10 @@
 namespace catena::gpu {
 namespace {
 
+bool is_narrow(const Array* parameter, const Array* x) {
+  return parameter != nullptr && parameter->dtype() == x->dtype();
+}
+
 template <class Call>
 RowNormalizationArgs arguments(const Call& call, const Launch& launch) {
   const auto& [samples, positions, channels, inner, groups] = call.layout;
@@ -16,6 +20,7 @@ RowNormalizationArgs arguments(const Call& call, const Launch& launch) {
   args.centred = call.centred;
   args.x = call.x->raw_data();
   args.gamma = data_of(call.gamma);
+  args.narrow_gamma = is_narrow(call.gamma, call.x);
   args.statistics = call.statistics->raw_data();
   args.shared_memory = device_info(launch.device).max_shared_memory;
   return args;
@@ -36,6 +41,7 @@ void row_normalization(const RowNormalizationCall& call) {
   RowNormalizationArgs args = arguments(call, launch);
   args.eps = call.eps;
   args.beta = data_of(call.beta);
+  args.narrow_beta = is_narrow(call.beta, call.x);
   args.y = call.y->raw_data();
   args.residual = data_of(call.residual);
   args.sum = data_of(call.sum);
@@ -59,6 +65,8 @@ void find_parameters(Float type, const RowNormalizationGradCall& call, const Lau
   args.g_beta = data_of(call.g_beta);
   args.accumulate_gamma = call.accumulate_gamma;
   args.accumulate_beta = call.accumulate_beta;
+  args.narrow_gamma = is_narrow(call.g_gamma, call.x);
+  args.narrow_beta = is_narrow(call.g_beta, call.x);
   const NormalizationWalk walk =
       normalization_walk(type, args.outer, args.channels, args.inner, args.aligned, launch);
   const Array partials = scratch_for(*call.x, walk.partials);
@@ -71,8 +79,13 @@ void find_parameters(Float type, const RowNormalizationGradCall& call, const Lau
 // launch(sums). Without those two it gets none, unless it is `needed`.
 template <class F>
 void find_all(const RowNormalizationGradCall& call, int64_t numbers, bool needed, F launch) {
-  RowParameterSums sums{data_of(call.g_gamma), data_of(call.g_beta), call.accumulate_gamma,
-                        call.accumulate_beta, nullptr};
+  RowParameterSums sums{data_of(call.g_gamma),
+                        data_of(call.g_beta),
+                        call.accumulate_gamma,
+                        call.accumulate_beta,
+                        nullptr,
+                        is_narrow(call.g_gamma, call.x),
+                        is_narrow(call.g_beta, call.x)};
   Array partials;
   if (needed || call.g_gamma != nullptr || call.g_beta != nullptr) {
     partials = scratch_for(*call.x, numbers);

@@ -5,7 +5,8 @@
 
 namespace catena::gpu {
 
-// gamma, beta, their gradients, statistics and scratch are of the compute type.
+// Statistics and scratch are of the compute type, as gamma, beta and their gradients are unless
+// they are narrow: of the storage type.
 struct RowNormalizationArgs {
   int64_t samples, positions, channels, inner, groups;
   bool aligned;  // all addresses are multiples of 16
@@ -23,6 +24,7 @@ struct RowNormalizationArgs {
   const void* residual;  // forward: added to x before rows are normalized; may be null
   void* sum;             // x + residual
   const void* gsum;      // gradient: added to that of x; may be null
+  bool narrow_gamma, narrow_beta;
 
   // Such rows have kernels in plain_rows.cu, plain_row_gradient.cu, row_normalization.cu and
   // row_gradient.cu alone.
@@ -42,6 +44,7 @@ struct RowParameterArgs {
   bool accumulate_gamma, accumulate_beta;
   int splits;      // as normalization_walk() says
   void* partials;  // as many numbers as it says
+  bool narrow_gamma, narrow_beta;
 };
 
 // Gradients of gamma and beta that a gradient of x makes on its way.
@@ -51,6 +54,7 @@ struct RowParameterSums {
   bool accumulate_gamma, accumulate_beta;
   void* partials;  // null: neither wanted; else as many numbers as plain_gradient_partials() says,
                    // and elsewhere two for each channel of each sample
+  bool narrow_gamma, narrow_beta;
 };
 
 void launch_row_normalization(Float type, const RowNormalizationArgs& args, const Launch& launch);

@@ -1,14 +1,14 @@
 // Gradients of gamma and beta in normalizations of rows: sums over each channel, which read x and
 // the gradient once more, by the walks of batch normalization.
-#include "backends/cuda/normalization/partials.cuh"
-#include "backends/cuda/normalization/row_normalization.h"
+#include "backends/cuda/normalization/row_walk.cuh"
 
 namespace catena::gpu {
 namespace {
 
 // Sums of gy (v[0]) and of gy * xhat (v[1]).
-template <class C>
+template <class T>
 struct ParameterSums {
+  using C = Compute<T>;
   static constexpr int kNumbers = 2;
   C n, v[kNumbers];
   __device__ void merge(const ParameterSums& other) {
@@ -16,15 +16,10 @@ struct ParameterSums {
     v[1] += other.v[1];
   }
   __device__ void store(const RowParameterArgs& args, int64_t channel) const {
-    put(args.g_beta, channel, v[0], args.accumulate_beta);
-    put(args.g_gamma, channel, v[1], args.accumulate_gamma);
-  }
-
- private:
-  static __device__ void put(void* to, int64_t channel, C value, bool accumulate) {
-    if (to == nullptr) return;
-    C& target = static_cast<C*>(to)[channel];
-    target = accumulate ? target + value : value;
+    if (args.g_beta)
+      set_parameter<T>(args.g_beta, args.narrow_beta, channel, v[0], args.accumulate_beta);
+    if (args.g_gamma)
+      set_parameter<T>(args.g_gamma, args.narrow_gamma, channel, v[1], args.accumulate_gamma);
   }
 };
 
@@ -44,7 +39,7 @@ struct ParameterBody {
   int64_t row_packs, positions, groups, rows;  // row_packs: of all channels at one position
   bool centred;
   int64_t group[kChannels];
-  ParameterSums<C> sums[kChannels];
+  ParameterSums<T> sums[kChannels];
 
   __device__ ParameterBody(const RowParameterArgs& args, int64_t first, int64_t inner, bool active)
       : x(args.x),
@@ -105,7 +100,7 @@ struct ParameterBody {
 }  // namespace
 
 void launch_row_parameters(Float type, const RowParameterArgs& args, const Launch& launch) {
-  CATENA_FLOAT_SWITCH(type, (run_sums<T, ParameterBody, ParameterSums<Compute<T>>>(args, launch));)
+  CATENA_FLOAT_SWITCH(type, (run_sums<T, ParameterBody, ParameterSums<T>>(args, launch));)
 }
 
 }  // namespace catena::gpu

@@ -59,30 +59,75 @@ class Cursor {
       step_at_, to_next_;
 };
 
+// gamma or beta of a channel; narrow: of the storage type.
+template <class T>
+__device__ Compute<T> parameter_at(const void* base, bool narrow, int64_t channel,
+                                   Compute<T> otherwise) {
+  if (base == nullptr) return otherwise;
+  return narrow ? widen(static_cast<const T*>(base)[channel])
+                : static_cast<const Compute<T>*>(base)[channel];
+}
+template <class T>
+__device__ Compute<T> gamma_at(const RowNormalizationArgs& args, int64_t channel) {
+  return parameter_at<T>(args.gamma, args.narrow_gamma, channel, Compute<T>(1));
+}
+template <class T>
+__device__ Compute<T> beta_at(const RowNormalizationArgs& args, int64_t channel) {
+  return parameter_at<T>(args.beta, args.narrow_beta, channel, Compute<T>(0));
+}
+
+// The gradient of gamma or beta: v is added to what is there, or replaces it.
+template <class T>
+__device__ void set_parameter(void* base, bool narrow, int64_t channel, Compute<T> v,
+                              bool accumulate) {
+  if (narrow) {
+    T& target = static_cast<T*>(base)[channel];
+    target = Narrow<T>::from(accumulate ? widen(target) + v : v);
+  } else {
+    Compute<T>& target = static_cast<Compute<T>*>(base)[channel];
+    target = accumulate ? target + v : v;
+  }
+}
+
+// N numbers of adjacent channels.
+template <class T, int N>
+__device__ void load_parameters(const void* base, bool narrow, int64_t channel,
+                                Compute<T> (&v)[N]) {
+  using C = Compute<T>;
+  if (narrow) {
+    const auto pack = *reinterpret_cast<const Pack<T, N>*>(static_cast<const T*>(base) + channel);
+#pragma unroll
+    for (int k = 0; k < N; ++k) v[k] = widen(pack.v[k]);
+    return;
+  }
+  constexpr int M = N < kPack<C> ? 1 : kPack<C>;
+#pragma unroll
+  for (int k = 0; k < N; k += M) {
+    const auto pack =
+        *reinterpret_cast<const Pack<C, M>*>(static_cast<const C*>(base) + channel + k);
+#pragma unroll
+    for (int i = 0; i < M; ++i) v[k + i] = pack.v[i];
+  }
+}
+
 // gamma or beta for the elements of a pack.
-template <class C, int N>
+template <class T, int N>
 struct Parameters {
+  using C = Compute<T>;
   C v[N];
-  __device__ Parameters(const void* base, const Cursor<N>& cursor, C otherwise) {
+  __device__ Parameters(const void* base, bool narrow, const Cursor<N>& cursor, C otherwise) {
     if (base == nullptr) {
 #pragma unroll
       for (int k = 0; k < N; ++k) v[k] = otherwise;
       return;
     }
-    const C* from = static_cast<const C*>(base) + cursor.channel();
-    if (!cursor.has_channel_for_each()) {
-      const C one = *from;
-#pragma unroll
-      for (int k = 0; k < N; ++k) v[k] = one;
+    if (cursor.has_channel_for_each()) {
+      load_parameters<T>(base, narrow, cursor.channel(), v);
       return;
     }
-    constexpr int M = N < kPack<C> ? 1 : kPack<C>;
+    const C one = parameter_at<T>(base, narrow, cursor.channel(), otherwise);
 #pragma unroll
-    for (int k = 0; k < N; k += M) {
-      const Pack<C, M> pack = *reinterpret_cast<const Pack<C, M>*>(from + k);
-#pragma unroll
-      for (int i = 0; i < M; ++i) v[k + i] = pack.v[i];
-    }
+    for (int k = 0; k < N; ++k) v[k] = one;
   }
 };
 

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "backends/cuda/common/pairs.cuh"
 #include "backends/cuda/pooling/pooling_index.cuh"
 
 namespace catena::gpu {
@@ -61,17 +62,6 @@ struct Watch {
   }
 };
 
-// Two 16-bit numbers in a register.
-template <class T>
-struct PairOf;
-template <>
-struct PairOf<__half> {
-  using type = __half2;
-};
-template <>
-struct PairOf<__nv_bfloat16> {
-  using type = __nv_bfloat162;
-};
 template <class To, class From>
 __device__ To bits_as(const From& from) {
   static_assert(sizeof(To) == sizeof(From), "bits of the same size");
