@@ -6,7 +6,7 @@
 // of one token of many would be rounded to nothing.
 #include "catena/functions/loss/linear_cross_entropy.h"
 
-#include <algorithm>
+#include <limits>
 
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
@@ -15,43 +15,24 @@
 #include "catena/core/entry_scope.h"
 #include "catena/functions/activation/softmax.h"
 #include "catena/functions/array/reshape.h"
+#include "catena/functions/math/elementwise.h"
 #include "catena/functions/math/logsumexp.h"
 #include "catena/functions/math/matmul.h"
 #include "catena/functions/math/sum.h"
-#include "catena/kernels/loss.h"
 #include "functions/common/advice.h"
 #include "functions/common/labels.h"
 #include "functions/common/loss_parts.h"
+#include "functions/loss/score_chunks.h"
 
 namespace catena::functions {
 namespace {
 
 using Options = LinearCrossEntropyOptions;
+using Ranks = std::shared_ptr<const ClassesOverRanks>;
 
 // Places of the operands.
 struct Place {
   enum : int { h, W, t, b };
-};
-
-// Tokens in a chunk.
-constexpr int64_t kScoreBytes = int64_t{176} << 20, kLeastTokens = 1024, kTokenStep = 64;
-
-int64_t tokens_in_chunk(int64_t tokens, int64_t bytes_of_one, const Options& options) {
-  if (options.chunk) return std::min(tokens, *options.chunk);
-  const int64_t fitting = kScoreBytes / bytes_of_one / kTokenStep * kTokenStep,
-                most = std::max(fitting, kLeastTokens);
-  if (tokens <= most) return tokens;
-  const int64_t chunks = (tokens + most - 1) / most, even = (tokens + chunks - 1) / chunks;
-  return (even + kTokenStep - 1) / kTokenStep * kTokenStep;
-}
-
-// The operands as kernels take them: h (tokens, size), W contiguous, b or an undefined array, t
-// int32 (tokens, 1).
-struct Matrices {
-  Array h, W, b, t;
-  int64_t tokens() const { return h.shape()[0]; }
-  int64_t classes() const { return W.shape()[0]; }
-  Dtype wide() const { return compute_dtype(h.dtype()); }
 };
 
 // `h` and `t` of any leading axes; t in int32.
@@ -60,94 +41,19 @@ Matrices matrices(const Array& h, const Array& W, const Array& b, const Array& t
           b.defined() ? b.contiguous() : Array(), t.reshape({t.size(), 1})};
 }
 
-struct Wanted {
-  bool h = false, W = false, b = false;
-  bool any() const { return h || W || b; }
-};
-
-// Of the sum of the losses, or of the losses times given factors. Undefined where not wanted; those
-// of W and b, (classes, 1), are of the compute type.
-struct Gradients {
-  Array h, W, b;
-};
-
-// The scores of one chunk after the other.
-class Chunks {
- public:
-  Chunks(const Matrices& m, const Options& options)
-      : m_(m),
-        options_(options),
-        step_(tokens_in_chunk(m.tokens(), m.classes() * m.h.itemsize(), options)),
-        scores_(Array::uninitialized({step_, m.classes()}, m.h.dtype(), m.h.device())) {
-    if (options.label_smoothing == 0) return;
-    const double s = options.label_smoothing, each = s / static_cast<double>(m.classes());
-    weights_ = full({step_, 1}, 1 - s, {m.wide(), m.h.device()});
-    spread_ = full({m.classes()}, each, {m.wide(), m.h.device()});
-    total_ = catena::sum(spread_);
-  }
-
-  // Sets losses, (tokens, 1) of the compute type. factors: as losses, or undefined for 1.
-  Gradients run(const Array& losses, const Array& factors, const Wanted& wanted) const {
-    Gradients g = room_for(wanted);
-    const Array ones = wanted.b ? full({step_, 1}, 1.0, {m_.h.dtype(), m_.h.device()}) : Array();
-    for (int64_t begin = 0; begin < m_.tokens(); begin += step_) {
-      const int64_t count = std::min(step_, m_.tokens() - begin);
-      const Slice part(begin, begin + count), first(0, count);
-      const Array h = m_.h(part), z = scores_(first);
-      matmul_into(h, m_.W.T(), z, false, m_.b.defined() ? &m_.b : nullptr);
-      replace(z, part, losses, factors, !wanted.any());
-      if (wanted.h) matmul_into(z, m_.W, g.h(part));
-      if (wanted.W) matmul_into(z.T(), h, g.W, begin > 0);
-      if (wanted.b) matmul_into(z.T(), ones(first), g.b, begin > 0);
-    }
-    return g;
-  }
-
- private:
-  Gradients room_for(const Wanted& wanted) const {
-    Gradients g;
-    const Device device = m_.h.device();
-    if (wanted.h) g.h = Array::uninitialized(m_.h.shape(), m_.h.dtype(), device);
-    if (wanted.W) g.W = Array::uninitialized(m_.W.shape(), m_.wide(), device);
-    if (wanted.b) g.b = Array::uninitialized({m_.classes(), 1}, m_.wide(), device);
-    if (m_.tokens() > 0) return g;
-    for (const Array& a : {g.W, g.b})
-      if (a.defined()) a.fill(0.0);
-    return g;
-  }
-  // The scores by their gradient.
-  void replace(const Array& z, const Slice& part, const Array& losses, const Array& factors,
-               bool losses_only) const {
-    const int64_t count = z.shape()[0];
-    const Array x = z.reshape({count, m_.classes(), 1}), t = m_.t(part), to = losses(part);
-    CrossEntropyInPlaceCall call{x, t, options_.ignore_label, to, nullptr, nullptr, false, false};
-    const Array weights = weights_.defined() ? weights_(Slice(0, count)) : Array(),
-                each = factors.defined() ? factors(part) : Array();
-    if (weights.defined()) {
-      call.weights = &weights;
-      call.spread = &spread_;
-      call.total = &total_;
-    }
-    if (each.defined()) call.factors = &each;
-    call.z_loss = options_.z_loss;
-    call.losses_only = losses_only;
-    kernels::softmax_cross_entropy_in_place(x.device(), call);
-  }
-
-  const Matrices& m_;
-  const Options& options_;
-  int64_t step_;
-  Array scores_, weights_, spread_, total_;
-};
-
 // Keeps the gradients that the forward pass made; of losses for each token nothing but the
 // operands.
 class LinearCrossEntropyNode final : public FunctionNode {
  public:
-  LinearCrossEntropyNode(const Options& options, const Labels& labels, const Array& divisor,
-                         const Gradients& gradients)
-      : options_(options), labels_(labels), divisor_(divisor), gradients_(gradients) {}
-  std::string label() const override { return "LinearCrossEntropy"; }
+  LinearCrossEntropyNode(const char* name, const Options& options, const Ranks& ranks,
+                         const Labels& labels, const Array& divisor, const Gradients& gradients)
+      : name_(name),
+        options_(options),
+        ranks_(ranks),
+        labels_(labels),
+        divisor_(divisor),
+        gradients_(gradients) {}
+  std::string label() const override { return name_; }
 
   void backward(BackwardContext& context) override {
     const Variable gloss = context.grad_output();
@@ -204,7 +110,7 @@ class LinearCrossEntropyNode final : public FunctionNode {
     const Matrices m = matrices(h, W, b, t);
     const Array losses = Array::uninitialized(m.t.shape(), m.wide(), h.device()),
                 factors = gloss.contiguous().reshape(m.t.shape());
-    const Gradients g = Chunks(m, options_).run(losses, factors, wanted);
+    const Gradients g = ScoreChunks(name_, m, options_, ranks_.get()).run(losses, factors, wanted);
     const auto give = [&](int i, const Array& gradient) {
       const VariableNode& input = *inputs()[size_t(i)];
       const Array g = gradient.reshape(input.shape);
@@ -218,43 +124,61 @@ class LinearCrossEntropyNode final : public FunctionNode {
     if (wanted.W) give(Place::W, g.W);
     if (wanted.b) give(Place::b, g.b);
   }
+  // What is whole on all ranks, for work with the classes of this one; the sum of that work.
+  Variable copied(const Variable& x) const { return ranks_ ? ranks_->copied(x) : x; }
+  Variable summed(const Variable& part) const { return ranks_ ? ranks_->summed(part) : part; }
+  // Of the scores z, the softmax over all classes times 1 + 2 z_loss lse.
+  Variable probabilities(const Variable& z) const {
+    const double factor = 2 * options_.z_loss;
+    if (!ranks_)
+      return factor == 0 ? softmax(z, 1) : softmax(z, 1) * (logsumexp(z, 1, true) * factor + 1);
+    const double none = -std::numeric_limits<double>::infinity();
+    const Array largest =
+        ranks_->largest(catena::amax(z.data(), {.axes = {1}, .keepdims = true, .initial = none}));
+    const Variable below = z - largest, log_sum = copied(log(summed(sum(exp(below), 1, true)))),
+                   p = exp(below - log_sum);
+    return factor == 0 ? p : p * ((log_sum + largest) * factor + 1);
+  }
   // gz = (softmax(z) (1 + 2 z_loss lse) - targets) mask gloss / divisor, and the gradients of
   // z = h W^T + b.
   void composed(BackwardContext& context, const Variable& gloss) const {
     const bool bias = inputs().size() > Place::b;
     const Variable given = context.input(Place::h), W = context.input(Place::W);
     const int64_t tokens = element_count(inputs()[Place::t]->shape), classes = W.shape()[0];
-    const Variable h = reshape(given, {tokens, W.shape()[1]});
+    const Variable h = copied(reshape(given, {tokens, W.shape()[1]}));
     const Array t = labels(context).reshape({tokens, 1});
     Variable z = matmul(h, W, false, true);
     if (bias) z = z + context.input(Place::b);
     z = widened(z);
-    Variable p = softmax(z, 1);
-    if (options_.z_loss != 0) p = p * (logsumexp(z, 1, true) * (2 * options_.z_loss) + 1);
     const double s = options_.label_smoothing;
-    const Array number = arange(classes, {Dtype::kInt32, t.device()}).reshape({1, classes});
+    const int64_t first = ranks_ ? ranks_->first : 0, all = ranks_ ? ranks_->classes : classes;
+    const Array number =
+        arange(first, first + classes, {Dtype::kInt32, t.device()}).reshape({1, classes});
     const Array targets =
-        equal(t, number).astype(z.dtype()) * (1 - s) + s / static_cast<double>(classes);
+        equal(t, number).astype(z.dtype()) * (1 - s) + s / static_cast<double>(all);
     Array mask = not_equal(t, labels_.ignore).astype(z.dtype());
     if (divisor_.defined()) mask = mask / divisor_;
-    const Variable g = gloss.size() == tokens && options_.reduction == Reduction::kNone
-                           ? reshape(gloss, {tokens, 1})
-                           : gloss;
-    const Variable gz = cast((p - targets) * mask * g, W.dtype());
-    if (context.needs(Place::h)) context.set_grad(Place::h, reshape(matmul(gz, W), given.shape()));
+    const Variable g = copied(gloss.size() == tokens && options_.reduction == Reduction::kNone
+                                  ? reshape(gloss, {tokens, 1})
+                                  : gloss);
+    const Variable gz = cast((probabilities(z) - targets) * mask * g, W.dtype());
+    if (context.needs(Place::h))
+      context.set_grad(Place::h, reshape(summed(matmul(gz, W)), given.shape()));
     if (context.needs(Place::W)) context.set_grad(Place::W, matmul(gz, h, true));
     if (is_wanted(context, *this, Place::b)) context.set_grad(Place::b, sum(gz, 0));
   }
 
+  const char* name_;
   Options options_;
+  Ranks ranks_;
   Labels labels_;
   Array divisor_;  // of a mean
   Gradients gradients_;
 };
 
-std::string operands_advice(const Array& h, const Array& W, const Array& t) {
+std::string operands_advice(const Array& h, const Array& W, const Array& t, int64_t classes) {
   if (!is_float(h.dtype()) && is_float(t.dtype()))
-    return "The arguments look swapped: it is linear_cross_entropy(h, W, labels).";
+    return "The arguments look swapped: expected are (h, W, labels).";
   if (h.dtype() != W.dtype()) return layer_dtype_advice(h, W);
   if (W.ndim() != 2) return "The weights W are expected as (classes, size), a matrix.";
   const int64_t size = W.shape()[1];
@@ -263,7 +187,7 @@ std::string operands_advice(const Array& h, const Array& W, const Array& t) {
                    " numbers for each token; h has shape ", h.shape(), ".");
   Shape labels = h.shape();
   labels.pop_back();
-  std::string text = message("Expected as labels are class numbers of 0 to ", W.shape()[0] - 1,
+  std::string text = message("Expected as labels are class numbers of 0 to ", classes - 1,
                              " in int32 or int64, of shape ", labels, ", one for each token of h.");
   if (t.dtype() != Dtype::kInt32 && t.dtype() != Dtype::kInt64)
     text += " Convert the labels with .astype(dtype::int32).";
@@ -272,14 +196,18 @@ std::string operands_advice(const Array& h, const Array& W, const Array& t) {
   return text;
 }
 
-void check_operands(const FunctionCall& call) {
+void check_operands(const FunctionCall& call, const Ranks& ranks) {
   const Array &h = call[Place::h].data(), &W = call[Place::W].data(), &t = call[Place::t].data();
   const Array* b = call.optional(Place::b) ? &call[Place::b].data() : nullptr;
   const TypeOf in(h, "h"), w(W, "W"), labels(t, "t"), bias(b, "b");
   const Checks all(call.named(), in, w, bias, labels);
-  const auto checks = all.advised([&] { return operands_advice(h, W, t); });
+  const auto checks = all.advised([&] {
+    const int64_t rows = W.ndim() > 0 ? W.shape()[0] : 0;
+    return operands_advice(h, W, t, ranks ? ranks->classes : rows);
+  });
   checks.require_float(in);
-  checks.require(in.dtype() == w.dtype(), w.ndim() == 2, w.shape(0) >= 1, in.ndim() >= 1);
+  checks.require(in.dtype() == w.dtype(), w.ndim() == 2, in.ndim() >= 1);
+  if (!ranks) checks.require(w.shape(0) >= 1);
   checks.require(in.shape(h.ndim() - 1) == w.shape(1));
   if (t.dtype() != Dtype::kInt64) checks.require(labels.dtype() == Dtype::kInt32);
   checks.require(labels.ndim() == in.ndim() - 1);
@@ -299,16 +227,24 @@ void check_loss_options(const FunctionCall& call, const Options& options) {
                "; leave chunk out for the default");
 }
 
-Variable apply(FunctionCall& call, const Options& options) {
-  check_operands(call);
+constexpr const char* kLinearCrossEntropy = "LinearCrossEntropy";
+
+// On a CPU alone: looking would wait for a GPU.
+void check_labels_of(const FunctionCall& call, int64_t classes, const Options& options) {
+  if (!call[Place::t].device().is_cpu()) return;
+  const EntryScope named(call.name());
+  Labels::check(call[Place::t].data(), classes, options.ignore_label);
+}
+
+}  // namespace
+
+Variable linear_cross_entropy(FunctionCall& call, const Options& options, const Ranks& ranks) {
+  check_operands(call, ranks);
   check_loss_options(call, options);
   call.require_one_device();
   const Variable &h = call[Place::h], &W = call[Place::W], &t = call[Place::t],
                  *b = call.optional(Place::b);
-  if (h.device().is_cpu()) {
-    const EntryScope named(call.name());
-    Labels::check(t.data(), W.shape()[0], options.ignore_label);
-  }
+  if (!ranks) check_labels_of(call, W.shape()[0], options);
   Labels labels(t.data(), true, options.ignore_label);
   const Matrices m = matrices(h.data(), W.data(), b ? b->data() : Array(), labels.converted);
   const bool is_mean = options.reduction == Reduction::kMean,
@@ -317,7 +253,9 @@ Variable apply(FunctionCall& call, const Options& options) {
   if (recorded && !each)
     wanted = {h.requires_grad(), W.requires_grad(), b != nullptr && b->requires_grad()};
   const Array losses = Array::uninitialized(m.t.shape(), m.wide(), h.device());
-  const Gradients gradients = Chunks(m, options).run(losses, Array(), wanted);
+  const Gradients gradients =
+      ScoreChunks(call.name(), m, options, ranks.get()).run(losses, Array(), wanted);
+  if (ranks) check_labels_of(call, ranks->classes, options);  // now that no other rank waits
   call.note_work([&] { return m.h.size() * m.classes() * (1 + wanted.h + wanted.W); });
   Array counted, divisor;
   if (is_mean) {
@@ -330,7 +268,8 @@ Variable apply(FunctionCall& call, const Options& options) {
   const Variable result = call.record(loss, [&] {
     const bool keeps_labels = labels.saved;
     if (keeps_labels) labels.converted = Array();
-    auto node = make_node<LinearCrossEntropyNode>(options, labels, divisor, gradients);
+    auto node =
+        make_node<LinearCrossEntropyNode>(call.name(), options, ranks, labels, divisor, gradients);
     node->save_input(Place::h, h);
     node->save_input(Place::W, W);
     if (keeps_labels) node->save_input(Place::t, t);
@@ -341,21 +280,17 @@ Variable apply(FunctionCall& call, const Options& options) {
   return result;
 }
 
-constexpr const char* kLinearCrossEntropy = "LinearCrossEntropy";
-
-}  // namespace
-
 Variable linear_cross_entropy(const VariableOperand& h, const VariableOperand& W,
                               const VariableOperand& t, const Options& options) {
   FunctionCall call(kLinearCrossEntropy, Autocast::kLow, h, W, t);
-  return apply(call, options);
+  return linear_cross_entropy(call, options, nullptr);
 }
 
 Variable linear_cross_entropy(const VariableOperand& h, const VariableOperand& W,
                               const VariableOperand& b, const VariableOperand& t,
                               const Options& options) {
   FunctionCall call(kLinearCrossEntropy, Autocast::kLow, h, W, t, b);
-  return apply(call, options);
+  return linear_cross_entropy(call, options, nullptr);
 }
 
 }  // namespace catena::functions

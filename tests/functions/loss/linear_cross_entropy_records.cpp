@@ -124,10 +124,11 @@ FunctionRecord errors() {
           "Expect: b.shape[0] == W.shape[0]\nActual: 4 != 5\nInputs: h float64 (4, 3), W "
           "float64 (5, 3), b float64 (4,), t int32 (4,)\nThe bias has one number for each of "
           "the 5 outputs of W, shape (5,); b has shape (4,)."),
-      type_error(label, {{{4}, Dtype::kInt32}, {5, 3}, {5}, {4, 3}},
-                 "Expect: h.dtype.kind == f\nActual: i != f\nInputs: h int32 (4,), W float64 (5, "
-                 "3), b float64 (5,), t float64 (4, 3)\nThe arguments look swapped: it is "
-                 "linear_cross_entropy(h, W, labels)."),
+      type_error(
+          label, {{{4}, Dtype::kInt32}, {5, 3}, {5}, {4, 3}},
+          "Expect: h.dtype.kind == f\nActual: i != f\nInputs: h int32 (4,), W float64 (5, "
+          "3), b float64 (5,), t float64 (4, 3)\nThe arguments look swapped: expected are (h, W, "
+          "labels)."),
       type_error(label, {{{4, 3}, Dtype::kFloat32}, {5, 3}, {5}, {{4}, Dtype::kInt32}},
                  "Expect: h.dtype == W.dtype\nActual: float32 != float64\nInputs: h float32 (4, "
                  "3), W float64 (5, 3), b float64 (5,), t int32 (4,)\nThe input is float32, the "
