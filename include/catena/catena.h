@@ -132,6 +132,7 @@
 #include "catena/parallel/tensor/embed_id.h"
 #include "catena/parallel/tensor/functions.h"
 #include "catena/parallel/tensor/linear.h"
+#include "catena/parallel/tensor/linear_cross_entropy.h"
 #include "catena/parallel/tensor/normalization.h"
 #include "catena/parallel/tensor/norms.h"
 #include "catena/parallel/tensor/placement.h"

@@ -14,12 +14,14 @@
 #include "catena/autograd/mean.h"
 #include "catena/comm/internals.h"
 #include "catena/comm/mesh.h"
+#include "catena/core/memory.h"
 #include "catena/functions/activation.h"
 #include "catena/functions/array/cast.h"
 #include "catena/functions/connection/embed_id.h"
 #include "catena/functions/math.h"
 #include "catena/functions/normalization/layer_normalization.h"
 #include "catena/functions/recompute.h"
+#include "catena/kernels/loss.h"
 #include "catena/kernels/matmul.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/sgd.h"
@@ -268,11 +270,15 @@ TEST(VocabParallelLinearLoss, GivesEqualBits) {
 
 // What it computes and sends ----------------------------------------------------------------------
 
-// The products of all ranks.
-std::atomic<int> g_products{0};
+// The products of all ranks, and their kernels that make gradients of scores.
+std::atomic<int> g_products{0}, g_gradients{0};
 bool count_product(const MatmulCall&) {
   ++g_products;
   return false;  // declined
+}
+bool count_gradient(const CrossEntropyGradCall&) {
+  ++g_gradients;
+  return false;
 }
 
 struct Counts {
@@ -293,7 +299,7 @@ struct WantedOperands {
 void expect_work(const WantedOperands& wanted, const Counts& products, const Counts& messages) {
   constexpr int kRanks = 2;
   std::atomic<int> forward{0};
-  g_products = 0;
+  g_products = g_gradients = 0;
   run_alike(kRanks, [&](Communicator& comm) {
     const Share own(problem(dtype::float64), comm);
     const auto operand = [](const Variable& v, bool is_wanted) {
@@ -316,6 +322,7 @@ void expect_work(const WantedOperands& wanted, const Counts& products, const Cou
     if (wanted.backprop && (wanted.h || wanted.W)) loss.backward();
     EXPECT_EQ(calls() - between, messages.backward);
   });
+  EXPECT_EQ(g_gradients, wanted.backprop && (wanted.h || wanted.W) ? kRanks * 3 : 0);
   EXPECT_EQ((Counts{forward, g_products - forward}),
             (Counts{kRanks * products.forward, kRanks * products.backward}));
 }
@@ -323,12 +330,52 @@ void expect_work(const WantedOperands& wanted, const Counts& products, const Cou
 TEST(VocabParallelLinearLoss, ComputesAndSendsWhatIsWantedAlone) {
   kernels::matmul.providers(DeviceType::kCpu);  // loads them, so that this one comes before all
   kernels::matmul.provide(DeviceType::kCpu, "counted", &count_product, 999);
+  kernels::softmax_cross_entropy_grad.providers(DeviceType::kCpu);
+  kernels::softmax_cross_entropy_grad.provide(DeviceType::kCpu, "counted", &count_gradient, 999);
   expect_work({}, {9, 0}, {6, 0});
   expect_work({.W = false}, {6, 0}, {6, 0});
   expect_work({.h = false}, {6, 0}, {3, 0});
   expect_work({.h = false, .W = false}, {3, 0}, {3, 0});
   expect_work({.reduction = Reduction::kNone}, {3, 9}, {3, 6});
   expect_work({.backprop = false}, {3, 0}, {3, 0});
+}
+
+// Two chunks of 64, the sum over ranks of the gradient of h included.
+TEST(VocabParallelLinearLoss, HoldsTheScoresOfTwoChunks) {
+  constexpr int64_t kMany = 2048, kWide = 2000, kChunk = 32;
+  run_alike(2, [&](Communicator& comm) {
+    const ArrayOptions here{dtype::float32, comm.device()};
+    const Variable h(ones({kMany, 8}, here)), W(ones({kWide / 2, 8}, here));
+    const Array t = zeros({kMany}, {dtype::int32, comm.device()});
+    const auto all = [&] {
+      F::vocab_parallel_linear_cross_entropy(h, W * 1.0, t, comm, {.chunk = kChunk}).backward();
+    };
+    all();
+    reset_peak_memory(comm.device());
+    const size_t before = memory_statistics(comm.device()).in_use;
+    all();
+    const auto extra = int64_t(memory_statistics(comm.device()).peak_in_use - before);
+    const int64_t scores = 2 * kChunk * kWide / 2 * 4, gradients = 3 * (kMany + kWide / 2) * 8 * 4;
+    EXPECT_GE(extra, scores);
+    EXPECT_LE(extra, scores + gradients + 64 * kMany * 4);
+  });
+}
+
+// By default ranks of which one has more classes than the other cut the tokens alike.
+TEST(VocabParallelLinearLoss, DefaultChunksAreTheSameOnAllRanks) {
+  run_alike(2, [&](Communicator& comm) {
+    const ArrayOptions here{dtype::float32, comm.device()};
+    const OwnedParameter W = part_of_whole(zeros({42000, 1}, here), comm, 0, {40000, 2000});
+    const auto calls = [&](int64_t tokens) {
+      const NoBackprop off;
+      const auto before = comm::internals(comm).calls();
+      F::vocab_parallel_linear_cross_entropy(zeros({tokens, 1}, here), W,
+                                             zeros({tokens}, {dtype::int32, comm.device()}), comm);
+      return comm::internals(comm).calls() - before;
+    };
+    EXPECT_EQ(calls(1088), 1);
+    EXPECT_EQ(calls(1089), 2);
+  });
 }
 
 TEST(VocabParallelLinearLoss, BackwardRunsAgain) {
