@@ -28,7 +28,7 @@ struct CrossEntropyCall {
 };
 
 // gx = (softmax(x) - onehot(t)) * gloss / count, 0 for ignored labels; gloss 0-d, of the dtype of
-// gx or of compute type.
+// gx or of compute type. The sums of lse may be those of more classes than x has, and gx may be x.
 //
 // With factors, (1, outer, inner), contiguous and of compute type, those of the samples count
 // instead of gloss and count, which are not used: gx = (softmax(x) - onehot(t)) * factors[0]. With
