@@ -1,6 +1,7 @@
 // Losses of tokens of whose scores each rank has some, and what their gradient needs of all ranks.
 #pragma once
 
+#include "core/compute_dtype.h"
 #include "functions/loss/classes_over_ranks.h"
 
 namespace catena::functions {
