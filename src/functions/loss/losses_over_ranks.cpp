@@ -58,9 +58,11 @@ Array fits(const Array& all) {
 
 // ValueError, on all ranks alike, where they do not fit. Waits for the messages.
 void check_fit(const char* who, const Array& all) {
-  const auto numbers = [&](int64_t i) { return row(all, i).to_vector<double>(); };
-  const std::vector<double> labels = numbers(kLabel), first = numbers(kFirst),
-                            classes = numbers(kClasses);
+  const auto numbers = [&](int64_t i) {
+    return row(all, i).astype(Dtype::kInt64).to_vector<int64_t>();
+  };
+  const std::vector<int64_t> labels = numbers(kLabel), first = numbers(kFirst),
+                             classes = numbers(kClasses);
   const size_t ranks = size_t(all.shape()[0]), tokens = size_t(all.shape()[2]);
   for (size_t rank = 1; rank < ranks; ++rank) {
     const size_t own = rank * tokens, before = own - tokens;
