@@ -237,8 +237,8 @@ __global__ void __launch_bounds__(kMostThreads) rows_kernel(InPlaceArgs args) {
     C all = C(0);
     if (!ignored) {  // the same in all threads
       C picked = not_a_number<C>(), below = C(0);
-      s = sum_of_block<T>(seen, shared);  // all threads' copies have come
-      if (threadIdx.x == 0 && known) picked = widen(reinterpret_cast<const T*>(row.scores)[label]);
+      if (threadIdx.x == 0 && known) picked = widen(reinterpret_cast<const T*>(x)[label]);
+      s = sum_of_block<T>(seen, shared);
       if constexpr (kSpread) below = block_reduce(row.below(s.maximum), AddOp(), shared);
       const C log_sum = log_of(s.sum);
       if (threadIdx.x == 0) set_loss<T>(args, sample, weights, picked, s.maximum, log_sum, below);
