@@ -13,6 +13,7 @@
 #include "catena/autograd/mean.h"
 #include "catena/autograd/parameter_state.h"
 #include "catena/core/stream.h"
+#include "functions/recompute_bytes.h"
 
 namespace catena::functions {
 namespace {
@@ -94,11 +95,12 @@ struct Results {
 // Its inputs are those of f, and then the parameters that f uses.
 class RecomputeNode final : public FunctionNode {
  public:
-  RecomputeNode(RecomputedFunction f, const void* frame, RandomLog log,
+  RecomputeNode(RecomputedFunction f, const void* frame, RandomLog log, KeptResults kept,
                 const Surroundings& surroundings, size_t inputs, std::vector<size_t> place)
       : f_(std::move(f.call)),
         references_(std::move(f.captured), frame),
         log_(std::move(log)),
+        kept_(std::move(kept)),
         surroundings_(surroundings),
         inputs_(inputs),
         place_(std::move(place)) {}
@@ -167,7 +169,9 @@ class RecomputeNode final : public FunctionNode {
     const AutocastScope autocast(surroundings_.low);
     const RandomLogScope numbers(log_, RandomLogScope::Mode::kRepeat);
     const RepeatedForward repeated;
+    const KeptResultsScope kept(kept_, KeptResultsScope::Mode::kRepeat);
     const Variables ys = f_(xs);
+    kept.require_all_taken();
     CATENA_CHECK(ValueError, ys.size() == place_.size(), kName, ": f gave ", ys.size(),
                  " results when it ran again, and ", place_.size(), " at first");
     Variables distinct(outputs().size());
@@ -192,18 +196,57 @@ class RecomputeNode final : public FunctionNode {
   std::function<Variables(const Variables&)> f_;
   CapturedReferences references_;
   RandomLog log_;
+  KeptResults kept_;
   Surroundings surroundings_;
   size_t inputs_;
   std::vector<size_t> place_;  // of each result of f among the outputs
 };
 
+// What of a call fits into the budget together with its results.
+Keep choice_within(size_t budget, const KeptResults& kept, const Arrays& results) {
+  const RecomputeBytes bytes = bytes_kept(kept, results);
+  for (const Keep choice : {Keep::kProducts, Keep::kAttention, Keep::kNothing})
+    if (bytes.of(choice) <= budget) return choice;
+  fail<ValueError>(kName, ": the results of f alone take ", bytes.of(Keep::kNothing),
+                   " bytes, the budget is ", budget, "; raise it, or take a smaller batch");
+}
+
 }  // namespace
 
+size_t bytes_of(const Arrays& arrays) {
+  std::vector<const Storage*> storages;
+  size_t bytes = 0;
+  for (const Array& a : arrays) {
+    const Storage* own = a.storage().get();
+    if (std::find(storages.begin(), storages.end(), own) != storages.end()) continue;
+    storages.push_back(own);
+    bytes += own->bytes;
+  }
+  return bytes;
+}
+
+RecomputeBytes bytes_kept(const KeptResults& kept, const Arrays& results) {
+  RecomputeBytes bytes;
+  for (const Keep choice : {Keep::kNothing, Keep::kAttention, Keep::kProducts}) {
+    Arrays all = kept.arrays(choice);
+    all.insert(all.end(), results.begin(), results.end());
+    bytes.of(choice) = bytes_of(all);
+  }
+  return bytes;
+}
+
 Variables recompute(RecomputedFunction f, const Variables& inputs) {
+  return recompute(std::move(f), {}, inputs);
+}
+
+Variables recompute(RecomputedFunction f, const RecomputeOptions& options,
+                    const Variables& inputs) {
   CATENA_CHECK(ValueError, bool(f.call), kName, ": expected a function, got an empty one");
-  if (!is_recording()) return f.call(inputs);
+  if (!is_recording() || (options.keep == Keep::kEverything && !options.budget))
+    return f.call(inputs);
   FunctionCall call(kName, Autocast::kNone, inputs);
   RandomLog log;
+  KeptResults kept(options.budget ? Keep::kProducts : options.keep);
   UsedParameters used;
   const Surroundings surroundings;
   Results results;
@@ -211,15 +254,17 @@ Variables recompute(RecomputedFunction f, const Variables& inputs) {
     const NoBackprop off;
     const FunctionHookScope hook(used);
     const RandomLogScope numbers(log, RandomLogScope::Mode::kNote);
+    const KeptResultsScope keeping(kept, KeptResultsScope::Mode::kNote);
     Variables constants;
     for (const Variable* x : call.inputs()) constants.push_back(Variable::constant(x->data()));
     results = Results(f.call(constants));
   }
+  if (options.budget) kept.reduce_to(choice_within(*options.budget, kept, results.arrays));
   for (const Variable& parameter : used.parameters) call.add(parameter);
   const void* frame = __builtin_frame_address(0);
   const Variables distinct = call.record(results.arrays, [&] {
-    auto node = make_node<RecomputeNode>(std::move(f), frame, std::move(log), surroundings,
-                                         inputs.size(), results.place);
+    auto node = make_node<RecomputeNode>(std::move(f), frame, std::move(log), std::move(kept),
+                                         surroundings, inputs.size(), results.place);
     for (size_t i = 0; i < inputs.size(); ++i) node->save_input(static_cast<int>(i), call[i]);
     return node;
   });

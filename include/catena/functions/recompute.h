@@ -1,15 +1,20 @@
 // recompute: a part of a model whose intermediate results are computed again in backward.
 #pragma once
 
+#include <cstddef>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "catena/autograd/kept_results.h"
 #include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
+
+using catena::Keep;
 
 namespace detail {
 
@@ -46,12 +51,28 @@ struct RecomputedFunction {
   std::function<Variables(const Variables&)> call;
 };
 
-// f(inputs), of which the graph keeps the inputs alone: memory for time. In backward f runs again,
-// with the random numbers (dropout), the autocast scope and the device of the first time, and a
-// separate pass goes through it. Gradients and parameters are those of f(inputs) without recompute,
-// bit for bit, over ranks, too.
+// What recompute keeps between forward and backward beside the inputs of f.
+struct RecomputeOptions {
+  // kAttention: what attention gave in the first run, and its statistics. kProducts: also what
+  // linear, feed_forward, matmul, batch_matmul and convolutions gave, and functions that are made
+  // of these; recurrent layers and linear_cross_entropy are computed again. kEverything: f(inputs)
+  // without recompute.
+  Keep keep = Keep::kNothing;
+  // Chosen by the library instead: the most of kNothing, kAttention and kProducts whose bytes, with
+  // those of the results of f, are no more than these. ValueError if the results alone are more.
+  std::optional<size_t> budget = {};
+};
+
+// f(inputs), of which the graph keeps the inputs, and what the options say: memory for time. In
+// backward f runs again, with the random numbers (dropout), the autocast scope and the device of
+// the first time, and a separate pass goes through it. Functions whose results are kept hand them
+// out instead of computing them. Gradients and parameters are those of f(inputs) without recompute,
+// bit for bit, over ranks, too. One exception: where a GPU computes GELU inside of a product in 16
+// bits, feed_forward with kProducts makes the gradient of W2 of numbers that were rounded once
+// more.
 //
 //   h = F::recompute([this, scale](const Variable& x) { return block(x) * scale; }, h);
+//   h = F::recompute(block, {.keep = Keep::kAttention}, h);
 //
 // f runs again when the function that calls recompute has returned, so what f refers to must live
 // until backward. Capture local variables by value, and layers, which a capture by value would
@@ -60,22 +81,30 @@ struct RecomputedFunction {
 //
 // Inputs are variables, all of which f may use; variables that want gradients and come from outside
 // in another way are a GradientError, but for parameters of layers, which f may use as it likes. f
-// is copied, runs twice, and must do the same both times. Normalizations move their running
+// is copied, runs twice, and must do the same both times: if its second run calls other functions
+// than those whose results are kept, that is a ValueError, and if somebody has written to a kept
+// result, a GradientError. Normalizations move their running
 // averages in the first run only. The gradient cannot be differentiated again (GradientError).
 //
 // If nothing is recorded, it is f(inputs).
 Variables recompute(RecomputedFunction f, const Variables& inputs);
+Variables recompute(RecomputedFunction f, const RecomputeOptions& options, const Variables& inputs);
 
 // Of one result.
 template <class F, class... Inputs>
 requires std::is_invocable_r_v<Variable, const F&, const Inputs&...> Variable
-recompute(F f, const Inputs&... inputs) {
+recompute(F f, const RecomputeOptions& options, const Inputs&... inputs) {
   const auto on_list = [f = std::move(f)](const Variables& xs) {
     return [&]<size_t... i>(std::index_sequence<i...>) { return Variables{Variable(f(xs[i]...))}; }
     (std::index_sequence_for<Inputs...>());
   };
-  return recompute(RecomputedFunction(on_list),
+  return recompute(RecomputedFunction(on_list), options,
                    Variables{VariableOperand(inputs).variable("Recompute")...})[0];
+}
+template <class F, class... Inputs>
+requires std::is_invocable_r_v<Variable, const F&, const Inputs&...> Variable
+recompute(F f, const Inputs&... inputs) {
+  return recompute(std::move(f), RecomputeOptions(), inputs...);
 }
 
 }  // namespace catena::functions

@@ -9,6 +9,7 @@
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
+#include "catena/autograd/kept_results.h"
 #include "catena/functions/activation/softmax.h"
 #include "catena/functions/array/broadcast.h"
 #include "catena/functions/array/cast.h"
@@ -289,11 +290,15 @@ Variables run_attention(FunctionCall& call, const AttentionPlaces& places, Atten
   const Array &q = arrays[Operand::kQ], &v = arrays[Operand::kV];
   const Shape scores = arrays.scores();
   const Shape shape{scores[0], scores[1], scores[2], v.shape()[3]};
-  const Array out = Array::uninitialized(shape, q.dtype(), q.device(), q.order());
-  const Array norms = Array::uninitialized({2, scores[0], scores[1], scores[2]},
-                                           compute_dtype(q.dtype()), q.device());
-  if (out.size() > 0) kernels::attention(q.device(), arrays.call(numbers, out, norms));
-  call.note_work([&] { return element_count(scores) * (q.shape()[3] + v.shape()[3]); });
+  const std::array<Array, 2> made = make_once(call, Keep::kAttention, [&] {
+    const Array y = Array::uninitialized(shape, q.dtype(), q.device(), q.order());
+    const Array of_queries = Array::uninitialized({2, scores[0], scores[1], scores[2]},
+                                                  compute_dtype(q.dtype()), q.device());
+    if (y.size() > 0) kernels::attention(q.device(), arrays.call(numbers, y, of_queries));
+    call.note_work([&] { return element_count(scores) * (q.shape()[3] + v.shape()[3]); });
+    return std::array{y, of_queries};
+  });
+  const Array &out = made[0], &norms = made[1];
   Arrays results{out};
   if (with_statistics) results.push_back(norms(0) + norms(1));
   return call.record(results, [&] {

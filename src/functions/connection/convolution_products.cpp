@@ -2,6 +2,7 @@
 
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
+#include "catena/autograd/kept_results.h"
 #include "catena/autograd/linear_map.h"
 #include "catena/functions/math.h"
 #include "catena/kernels/convolution.h"
@@ -197,8 +198,11 @@ Variable grad_w_of(const ConvolutionPlan& plan, const Variable& x, const Variabl
 
 Variable convolve(const ConvolutionPlan& plan, FunctionCall& call) {
   const Variable &x = call[0], &W = call[1], *b = call.optional(2);
-  const Array y = convolved(plan, x.data(), W.data(), b ? &b->data() : nullptr);
-  call.note_work([&] { return y.size() * W.shape()[1] * W.shape()[2] * W.shape()[3]; });
+  const Array y = make_once(call, Keep::kProducts, [&] {
+    const Array product = convolved(plan, x.data(), W.data(), b ? &b->data() : nullptr);
+    call.note_work([&] { return product.size() * W.shape()[1] * W.shape()[2] * W.shape()[3]; });
+    return product;
+  });
   return record_convolution<false>(call, plan, y);
 }
 

@@ -1,6 +1,7 @@
 #include "catena/functions/connection/deconvolution_2d.h"
 
 #include "catena/array/math.h"
+#include "catena/autograd/kept_results.h"
 #include "functions/common/advice.h"
 #include "functions/common/support.h"
 #include "functions/common/weighted_layer.h"
@@ -109,10 +110,13 @@ Variable apply_deconvolution(FunctionCall& call, const DeconvolutionOptions& opt
   call.require_one_device();
   const ConvolutionPlan plan = deconvolution_plan(call, options);
   const Variable &x = call[0], &W = call[1], *b = call.optional(2);
-  const Array y = plan.layout.uninitialized(plan.x_shape, x.data());
-  write_grad_x(plan, x.data(), W.data(), y, false);
-  if (b != nullptr && y.size() > 0) add(y, b->data().reshape({1, -1, 1, 1}), y);
-  call.note_work([&] { return x.size() * W.shape()[1] * W.shape()[2] * W.shape()[3]; });
+  const Array y = make_once(call, Keep::kProducts, [&] {
+    const Array product = plan.layout.uninitialized(plan.x_shape, x.data());
+    write_grad_x(plan, x.data(), W.data(), product, false);
+    if (b != nullptr && product.size() > 0) add(product, b->data().reshape({1, -1, 1, 1}), product);
+    call.note_work([&] { return x.size() * W.shape()[1] * W.shape()[2] * W.shape()[3]; });
+    return product;
+  });
   return record_convolution<true>(call, plan, y);
 }
 

@@ -1,6 +1,7 @@
 // feed_forward: two products with an activation between them, in one node.
 #include "catena/functions/connection/feed_forward.h"
 
+#include "catena/autograd/kept_results.h"
 #include "catena/functions/activation/elementwise.h"
 #include "catena/functions/array/reshape.h"
 #include "catena/functions/connection/linear.h"
@@ -186,16 +187,27 @@ Variable apply(FunctionCall& call, const FeedForwardOptions& options) {
   const Sizes sizes{element_count(shape), W1.shape()[1], W1.shape()[0], W2.shape()[0]};
   shape.back() = sizes.out;
   const bool is_relu = kind.function == LinearActivation::kRelu,
-             inner_wanted = recorded(at.x) || recorded(at.W1) || recorded(at.b1);
-  InnerNumbers kept = make_inner_numbers(kind, sizes, x.reshape({sizes.rows, sizes.in}), W1,
-                                         data(at.b1), inner_wanted && !is_relu);
-  const Array y = Array::uninitialized(shape, x.dtype(), x.device());
-  const Array b2 = at.b2 < 0 ? Array() : data(at.b2)->contiguous();
-  matmul_into(kept.after, W2.T(), y.reshape({sizes.rows, sizes.out}), false,
-              at.b2 < 0 ? nullptr : &b2);
-  call.note_work([&] { return sizes.rows * sizes.inner * (sizes.in + sizes.out); });
-  return call.record(y, [&] {
-    if (!recorded(at.W2) && !(inner_wanted && is_relu)) kept.after = Array();
+             inner_wanted = recorded(at.x) || recorded(at.W1) || recorded(at.b1),
+             keep_before = !is_relu && (inner_wanted || KeptResultsScope::wants(Keep::kProducts));
+  InnerNumbers kept;
+  Array& of_first = is_relu ? kept.after : kept.before;  // what the first product leaves
+  const std::array<Array, 2> made = make_once(call, Keep::kProducts, [&] {
+    kept = make_inner_numbers(kind, sizes, x.reshape({sizes.rows, sizes.in}), W1, data(at.b1),
+                              keep_before);
+    const Array product = Array::uninitialized(shape, x.dtype(), x.device());
+    const Array b2 = at.b2 < 0 ? Array() : data(at.b2)->contiguous();
+    matmul_into(kept.after, W2.T(), product.reshape({sizes.rows, sizes.out}), false,
+                at.b2 < 0 ? nullptr : &b2);
+    call.note_work([&] { return sizes.rows * sizes.inner * (sizes.in + sizes.out); });
+    return std::array{of_first, product};
+  });
+  of_first = made[0];
+  return call.record(made[1], [&] {
+    if (!recorded(at.W2) && !(inner_wanted && is_relu))
+      kept.after = Array();
+    else if (!kept.after.defined())
+      kept.after = kind.value(Variable::constant(kept.before)).data();
+    if (!inner_wanted) kept.before = Array();
     auto node = make_node<FeedForwardNode>(kind, sizes, at, kept);
     for (const int place : {at.x, at.W1, at.b1, at.W2})
       if (place >= 0) node->save_input(place, call[size_t(place)]);

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "catena/autograd/kept_results.h"
 #include "catena/functions/array/reshape.h"
 #include "catena/functions/math/matmul.h"
 #include "catena/functions/math/sum.h"
@@ -108,11 +109,14 @@ Variable apply_linear(FunctionCall& call, LinearForm form) {
   const Shape shape = result_shape(x.shape(), out, form.flatten);
   int64_t rows = 1;
   for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
-  const Array y = Array::uninitialized(shape, x.dtype(), x.device());
-  const Array bias = b ? b->data().contiguous() : Array();
-  matmul_into(as_matrix(x.data(), rows, in), W.data().T(), as_matrix(y, rows, out), false,
-              b ? &bias : nullptr, form.relu ? Activation::kRelu : Activation::kNone);
-  call.note_work([&] { return y.size() * in; });
+  const Array y = make_once(call, Keep::kProducts, [&] {
+    const Array product = Array::uninitialized(shape, x.dtype(), x.device());
+    const Array bias = b ? b->data().contiguous() : Array();
+    matmul_into(as_matrix(x.data(), rows, in), W.data().T(), as_matrix(product, rows, out), false,
+                b ? &bias : nullptr, form.relu ? Activation::kRelu : Activation::kNone);
+    call.note_work([&] { return product.size() * in; });
+    return product;
+  });
   return call.record(y, [&] {
     auto node = make_node<LinearNode>(rows, in, out, b != nullptr, form.relu);
     if (W.requires_grad()) node->save_input(0, x);

@@ -3,6 +3,7 @@
 
 #include "catena/array/linalg.h"
 #include "catena/array/reduction.h"
+#include "catena/autograd/kept_results.h"
 #include "catena/functions/array/reshape.h"
 #include "catena/functions/math/sum.h"
 #include "functions/common/advice.h"
@@ -218,14 +219,17 @@ Matrices checked_matrices(const FunctionCall& call, int axes, bool transa, bool 
 }
 
 Variable apply_matmul(FunctionCall& call, int axes, bool transa, bool transb) {
-  const auto [A, B] = checked_matrices(call, axes, transa, transb);
+  const Matrices m = checked_matrices(call, axes, transa, transb);
   call.require_one_device();
   const Variable &a = call[0], &b = call[1];
-  Shape shape = A.shape();
-  shape.back() = B.shape().back();
-  const Array y = Array::uninitialized(shape, a.dtype(), a.device());
-  matmul_into(A, B, y);
-  call.note_work([&, &rows = A] { return y.size() * rows.shape().back(); });
+  const Array y = make_once(call, Keep::kProducts, [&] {
+    Shape shape = m.a.shape();
+    shape.back() = m.b.shape().back();
+    const Array product = Array::uninitialized(shape, a.dtype(), a.device());
+    matmul_into(m.a, m.b, product);
+    call.note_work([&] { return product.size() * m.a.shape().back(); });
+    return product;
+  });
   return call.record(y, [&] {
     auto node = make_node<MatmulNode>(axes, transa, transb);
     if (b.requires_grad()) node->save_input(0, a);
@@ -235,11 +239,14 @@ Variable apply_matmul(FunctionCall& call, int axes, bool transa, bool transb) {
 }
 
 Variable apply_stacks(FunctionCall& call, bool transa, bool transb) {
-  const auto [A, B] = checked_matrices(call, 2, transa, transb);
+  const Matrices m = checked_matrices(call, 2, transa, transb);
   call.require_one_device();
   const Variable &a = call[0], &b = call[1];
-  const Array y = stack_product(A, B);
-  call.note_work([&, &rows = A] { return y.size() * rows.shape().back(); });
+  const Array y = make_once(call, Keep::kProducts, [&] {
+    const Array product = stack_product(m.a, m.b);
+    call.note_work([&] { return product.size() * m.a.shape().back(); });
+    return product;
+  });
   return call.record(y, [&] {
     auto node = make_node<StackMatmulNode>(transa, transb);
     if (b.requires_grad()) node->save_input(0, a);
