@@ -81,7 +81,14 @@ Variable Gpt2::states(const Array& ids) const {
   CATENA_CHECK(ValueError, length <= positions(), "the model has ", positions(),
                " positions, got texts of ", length, " tokens");
   const Variable h = tokens(ids) + places(catena::arange(length));
-  F::ResidualStream stream(F::dropout(h, dropout_, training()));
+  const Variable dropped = F::dropout(h, dropout_, training());
+  if (plan_) {
+    std::vector<F::RecomputedBlock> blocks;
+    for (const F::TransformerEncoderLayer& layer : layers)
+      blocks.emplace_back([&layer](const Variable& x) { return layer(x, {.causal = true}); });
+    return norm((*plan_)(blocks, dropped));
+  }
+  F::ResidualStream stream(dropped);
   for (const F::TransformerEncoderLayer& layer : layers) layer.add_to(stream, {.causal = true});
   return stream.normalized(norm);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "catena/functions/connection/linear.h"
 #include "catena/functions/noise/dropout.h"
 #include "catena/functions/normalization/layer_normalization.h"
+#include "catena/functions/recompute_plan.h"
 
 namespace gpt2 {
 
@@ -53,6 +55,8 @@ class Gpt2 : public catena::FunctionSet {
   Variable states(const Array& ids, F::KeyValueCache& cache) const;
   // An empty one, of the dtype and on the device of the parameters.
   F::KeyValueCache make_cache(int64_t batch) const;
+  // From now on layers keep for backward what the options say, and compute the rest again.
+  void recompute(const F::RecomputeOptions& options) { plan_.emplace(options); }
   // Scores of the next token behind each, (batch, n, vocabulary).
   Variable operator()(const Array& ids) const { return scores(states(ids)); }
   // Those of states of (..., width): (..., vocabulary). A loss needs none of them in memory
@@ -64,6 +68,7 @@ class Gpt2 : public catena::FunctionSet {
 
  private:
   double dropout_;
+  mutable std::optional<F::RecomputePlan> plan_;  // learns in the first step
 };
 
 }  // namespace gpt2

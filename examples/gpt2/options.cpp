@@ -31,6 +31,12 @@ void add_model_options(CommandLine& line, Options& o) {
   const auto dtype = line.add_text("--dtype", o.dtype, "of the parameters");
   dtype.one_of({"float32", "bfloat16"});
   line.add_flag("--autocast", o.autocast, "float32 parameters, but products in bfloat16");
+  const auto keep =
+      line.add_text("--keep", o.keep, "what layers keep for backward; the rest is computed again");
+  keep.one_of({"everything", "products", "attention", "nothing"});
+  line.add_count("--memory-budget", o.memory_budget,
+                 "MiB that layers may keep, instead of --keep: the most that fits is kept")
+      .excludes(keep);
   line.add_text("--start", o.start, "model.npz of an earlier run to begin with, of any --size");
 }
 

@@ -23,8 +23,10 @@ struct Options {
   int64_t context = 0;  // 0: the start's, or 256
   double dropout = 0;
   std::string dtype = "float32";
-  bool autocast = false;  // products in bfloat16
-  std::string start;      // a saved model to begin with
+  bool autocast = false;            // products in bfloat16
+  std::string start;                // a saved model to begin with
+  std::string keep = "everything";  // of a layer, for backward
+  int64_t memory_budget = 0;        // MiB that layers may keep; 0: not given
 
   int64_t iterations = 2000, decay_iterations = 0;  // 0: as many as iterations
   double lr = 6e-4, decay = 0.1, clip = 1;

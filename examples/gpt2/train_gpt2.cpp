@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <numbers>
 #include <optional>
 
@@ -108,6 +109,17 @@ tr::Score score_of(const Gpt2& model, bool autocast) {
   };
 }
 
+// What layers keep for backward; the program's default leaves it to the graph.
+void set_memory(const Options& o, Gpt2& model) {
+  const std::map<std::string, catena::Keep> choices{{"nothing", catena::Keep::kNothing},
+                                                    {"attention", catena::Keep::kAttention},
+                                                    {"products", catena::Keep::kProducts}};
+  if (o.memory_budget > 0)
+    model.recompute({.budget = size_t(o.memory_budget) << 20});
+  else if (o.keep != "everything")
+    model.recompute({.keep = choices.at(o.keep)});
+}
+
 // Rises, then falls to a tenth as half a cosine.
 op::Schedule rate_of(const Options& o) {
   const int64_t end = o.decay_iterations > 0 ? o.decay_iterations : o.iterations;
@@ -163,6 +175,7 @@ int train(const Options& o, catena::Communicator& comm, const catena::Communicat
       batches_of(o, valid_windows, ds::SerialIterator(valid_windows->size(), o.run.batch), comm);
 
   Gpt2 model(sizes);
+  set_memory(o, model);
   if (!o.start.empty()) catena::serializers::load(o.start, model);
   op::AdamW rule(o.lr, {.beta2 = 0.95, .decay = o.decay});
   rule.add_hook("clipping", op::gradient_clipping(o.clip));

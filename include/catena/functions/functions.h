@@ -15,3 +15,4 @@
 #include "catena/functions/normalization.h"
 #include "catena/functions/pooling.h"
 #include "catena/functions/recompute.h"
+#include "catena/functions/recompute_plan.h"
