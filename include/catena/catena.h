@@ -49,6 +49,7 @@
 #include "catena/autograd/function_set.h"
 #include "catena/autograd/grad_mode.h"
 #include "catena/autograd/gradient_check.h"
+#include "catena/autograd/kept_results.h"
 #include "catena/autograd/linear_map.h"
 #include "catena/autograd/mean.h"
 #include "catena/autograd/parameter.h"

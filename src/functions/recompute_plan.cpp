@@ -83,27 +83,37 @@ Choice choose(const std::vector<RecomputeBytes>& blocks, size_t budget) {
 
 }  // namespace
 
+// Settles what to keep. Where blocks have run to be measured: the numbers that each drew.
+std::vector<RandomLog> RecomputePlan::settle(const std::vector<RecomputedBlock>& blocks,
+                                             const Variable& input) {
+  if (!options_.budget) {
+    kept_.assign(blocks.size(), options_.keep);
+    return {};
+  }
+  const size_t input_bytes = size_t(input.data().nbytes());
+  if (kept_.size() == blocks.size() && input_bytes <= input_bytes_) return {};
+  std::vector<RandomLog> drawn(blocks.size());
+  std::vector<RecomputeBytes> bytes;
+  Variable x = input.requires_grad() ? Variable(input.data()) : Variable::constant(input.data());
+  for (size_t i = 0; i < blocks.size(); ++i) bytes.push_back(measure(blocks[i], x, drawn[i]));
+  Choice choice = choose(bytes, *options_.budget);
+  kept_ = std::move(choice.keep);
+  bytes_ = choice.bytes;
+  input_bytes_ = input_bytes;
+  return drawn;
+}
+
 Variable RecomputePlan::operator()(const std::vector<RecomputedBlock>& blocks,
                                    const VariableOperand& operand) {
   Variable h = operand.variable(kPlan);
-  std::vector<RandomLog> drawn;  // where blocks have run to be measured
-  if (is_recording() && !options_.budget) {
-    kept_.assign(blocks.size(), options_.keep);
-  } else if (is_recording() &&
-             (kept_.size() != blocks.size() || size_t(h.data().nbytes()) > input_bytes_)) {
-    drawn.resize(blocks.size());
-    std::vector<RecomputeBytes> bytes;
-    Variable x = h.requires_grad() ? Variable(h.data()) : Variable::constant(h.data());
-    for (size_t i = 0; i < blocks.size(); ++i) bytes.push_back(measure(blocks[i], x, drawn[i]));
-    Choice choice = choose(bytes, *options_.budget);
-    kept_ = std::move(choice.keep);
-    bytes_ = choice.bytes;
-    input_bytes_ = size_t(h.data().nbytes());
-  }
+  // Backward follows a repeated run at once, and frees nothing before.
+  const bool keeps_all = !is_recording() || (options_.budget && is_repeated_forward());
+  std::vector<RandomLog> drawn;
+  if (!keeps_all) drawn = settle(blocks, h);
   for (size_t i = 0; i < blocks.size(); ++i) {
     std::optional<RandomLogScope> same_numbers;
     if (!drawn.empty()) same_numbers.emplace(drawn[i], RandomLogScope::Mode::kRepeat);
-    const Keep keep = is_recording() ? kept_[i] : Keep::kEverything;
+    const Keep keep = keeps_all ? Keep::kEverything : kept_[i];
     h = recompute(blocks[i].function, {.keep = keep}, Variables{h})[0];
   }
   return h;

@@ -1,9 +1,11 @@
 // RecomputePlan: choices for budgets, the bytes that they keep, and equal bits.
 #include "catena/functions/recompute_plan.h"
 
+#include "catena/core/memory_profile.h"
 #include "catena/functions/attention/transformer.h"
 #include "catena/functions/noise/dropout.h"
 #include "catena/functions/normalization/batch_normalization.h"
+#include "deterministic_scope.h"
 #include "functions_test_util.h"
 
 namespace catena {
@@ -47,9 +49,10 @@ Trained run(F::RecomputePlan& plan, int steps = 2) {
   Trained result;
   for (int i = 0; i < steps; ++i) {
     model.zero_grads();
-    const size_t before = memory_statistics(x.device()).in_use;
+    const MemoryProfile profile;
     const Variable y = plan(model.blocks(), x);
-    result.bytes = memory_statistics(x.device()).in_use - before;
+    result.bytes = 0;
+    for (const MemoryProfile::Entry& entry : profile.entries()) result.bytes += entry.held;
     F::sum(F::square(y)).backward();
     result.numbers.push_back(values(y.data()));
     result.numbers.push_back(values(x.grad()));
@@ -60,7 +63,9 @@ Trained run(F::RecomputePlan& plan, int steps = 2) {
   return result;
 }
 
-class RecomputePlan : public OnDevice {};
+class RecomputePlan : public OnDevice {
+  const DeterministicScope equal_bits_;
+};
 
 TEST_P(RecomputePlan, ChoosesTheMostThatFits) {
   const DeviceScope scope(device());
@@ -141,6 +146,25 @@ TEST_P(RecomputePlan, MeasuresNothingWithoutARecord) {
   const Variable y = plan({[](const Variable& h) { return h * 2.0; }}, ones({2}));
   EXPECT_EQ(y.data().to_vector<double>(), (std::vector<double>{2, 2}));
   EXPECT_TRUE(plan.kept().empty());
+}
+
+TEST_P(RecomputePlan, KeepsEverythingInsideOfRecompute) {
+  const DeviceScope scope(device());
+  const F::Linear layer(8, 8);
+  F::RecomputePlan plan({.budget = 1 << 20});
+  const Variable x(draw({2, 8}, -1, 1, 0, Dtype::kFloat32));
+  const std::vector<F::RecomputedBlock> blocks{
+      [&](const Variable& h) { return F::tanh(F::dropout(layer(h))); }};
+  const auto gradient = [&](bool again) {
+    random::seed(4);
+    const auto f = [&](const Variable& h) { return plan(blocks, h); };
+    F::sum(again ? F::recompute(f, {.keep = Keep::kProducts}, x) : f(x)).backward();
+    return values(x.grad());
+  };
+  const auto again = gradient(true);
+  EXPECT_TRUE(plan.kept().empty());
+  EXPECT_EQ(again, gradient(false));
+  EXPECT_EQ(plan.kept(), std::vector{Keep::kEverything});
 }
 
 CATENA_ON_DEVICES(RecomputePlan);

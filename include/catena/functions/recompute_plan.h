@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "catena/array/random_log.h"
 #include "catena/functions/recompute.h"
 
 namespace catena::functions {
@@ -37,8 +38,9 @@ struct RecomputedBlock {
 // freed with its graph. Then every block keeps nothing, and from the last block to the first, which
 // saves the memory that backward begins with, attention's results are kept where they fit, then
 // products' results, then everything. ValueError that names the least bytes if not even the results
-// of the blocks fit. Results and gradients are those of recompute with the same choices. Ranks
-// that exchange something inside of blocks need equal budgets and equal shapes.
+// of the blocks fit. Results and gradients are those of recompute with the same choices. Inside of
+// another recompute a budget keeps everything. Ranks that exchange something inside of blocks need
+// equal budgets and equal shapes.
 class RecomputePlan {
  public:
   explicit RecomputePlan(const RecomputeOptions& options) : options_(options) {}
@@ -51,6 +53,8 @@ class RecomputePlan {
   size_t bytes() const { return bytes_; }
 
  private:
+  std::vector<RandomLog> settle(const std::vector<RecomputedBlock>& blocks, const Variable& input);
+
   RecomputeOptions options_;
   std::vector<Keep> kept_;
   size_t bytes_ = 0;
