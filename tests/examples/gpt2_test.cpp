@@ -249,6 +249,19 @@ TEST(Gpt2Example, TrainsIn16Bits) {
   EXPECT_EQ(sample.status, 0) << sample.all();
 }
 
+TEST(Gpt2Example, TrainsTheSameModelWithLessMemory) {
+  const TempFolder out;
+  const AlphabetText text;
+  const Words few{"--iterations=3", "--dropout=0.1", "--valid-batches=1"};
+  EXPECT_EQ(run(train_alphabet(text, out / "all", few)).status, 0);
+  for (const std::string how :
+       {"--keep=products", "--keep=attention", "--keep=nothing", "--memory-budget=1"}) {
+    SCOPED_TRACE(how);
+    EXPECT_EQ(run(train_alphabet(text, out / how, with(few, {how}))).status, 0);
+    expect_models_agree(out / "all", out / how);
+  }
+}
+
 TEST(Gpt2Example, TrainsOnTokenNumbers) {
   const TempFolder folder;
   std::vector<int> tokens;
@@ -337,6 +350,10 @@ TEST(Gpt2Example, SaysWhatIsWrong) {
   expect_contains(problem({"--text", text.path(), "--size=huge"}), {"--size", "huge"});
   expect_contains(problem({"--text", text.path(), "--autocast", "--dtype=bfloat16"}),
                   {"--autocast", "float32"});
+  expect_contains(problem({"--text", text.path(), "--keep=nothing", "--memory-budget=1"}),
+                  {"excludes"});
+  expect_contains(problem({"--bench", "--context=256", "--memory-budget=1"}),
+                  {"results of the 4 blocks alone take", "the budget is 1048576"});
   expect_contains(problem({"--sample=3"}), {"there is no model '", "out/model.npz'"});
 
   EXPECT_EQ(run(train_alphabet(text, folder / "made", {"--iterations=1"})).status, 0);

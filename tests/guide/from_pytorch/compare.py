@@ -34,6 +34,8 @@ NOT_COMPUTED = {
         "nn.SyncBatchNorm.convert_sync_batchnorm(model)", "ZeroRedundancyOptimizer", "fully_shard(block)",
         "fully_shard(net)", "MixedPrecisionPolicy(reduce_dtype=torch.bfloat16)", "DistributedDataParallel(net)", "torchrun"],
     "a declaration": ["torch.autograd.Function", "nn.Parameter(t)", "register_buffer"],
+    "memory: tests/functions": [
+        "torch.utils.checkpoint.checkpoint(f, x)", "torch._functorch.config.activation_memory_budget"],
     "files: tests/serializers": [
         'net.load_state_dict(torch.load("net.pt"))', "safetensors.torch.load_file", "save_file"],
     "draws its own order or samples: tests/datasets": [
