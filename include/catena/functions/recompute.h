@@ -83,8 +83,8 @@ struct RecomputeOptions {
 // in another way are a GradientError, but for parameters of layers, which f may use as it likes. f
 // is copied, runs twice, and must do the same both times: if its second run calls other functions
 // than those whose results are kept, that is a ValueError, and if somebody has written to a kept
-// result, a GradientError. Normalizations move their running
-// averages in the first run only. The gradient cannot be differentiated again (GradientError).
+// result, a GradientError. Normalizations move their running averages in the first run only. The
+// gradient cannot be differentiated again (GradientError).
 //
 // If nothing is recorded, it is f(inputs).
 Variables recompute(RecomputedFunction f, const Variables& inputs);

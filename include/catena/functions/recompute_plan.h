@@ -39,8 +39,9 @@ struct RecomputedBlock {
 // saves the memory that backward begins with, attention's results are kept where they fit, then
 // products' results, then everything. ValueError that names the least bytes if not even the results
 // of the blocks fit. Results and gradients are those of recompute with the same choices. Inside of
-// another recompute a budget keeps everything. Ranks that exchange something inside of blocks need
-// equal budgets and equal shapes.
+// another recompute a budget keeps everything. Capture a graph after a step that has measured: one
+// that measures would do so in each launch. One thread at a time calls a plan. Ranks that exchange
+// something inside of blocks need equal budgets and equal shapes.
 class RecomputePlan {
  public:
   explicit RecomputePlan(const RecomputeOptions& options) : options_(options) {}
