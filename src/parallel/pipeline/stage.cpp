@@ -22,7 +22,7 @@ class Stage::ParameterCheck : public FunctionHook {
   }
   void forward_begins(const FunctionCall& call) override {
     // The first run of a stage that recomputes records nothing.
-    if (!is_recording() && !stage_.recomputes_) return;
+    if (!is_recording() && stage_.keep_ == Keep::kEverything) return;
     for (const Variable* v : call.inputs())
       if (v->requires_grad() && v->node()->parameter) check(*v->node()->parameter, call);
   }
@@ -87,7 +87,7 @@ Variables Stage::forward(int micro_batch, const Arrays& inputs, const MessageInf
   std::optional<ParameterCheck> check;
   std::optional<FunctionHookScope> watched;
   if (is_recording() && !std::exchange(is_checked_, true)) watched.emplace(check.emplace(*this));
-  const Variables ys = recomputes_ ? functions::recompute(run, xs) : run(xs);
+  const Variables ys = functions::recompute(run, {.keep = keep_}, xs);
   if (is_recording()) {
     MicroBatch& batch = batches_[size_t(micro_batch)];
     batch.inputs = std::move(xs);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "catena/autograd/backward.h"
+#include "catena/autograd/kept_results.h"
 #include "catena/parallel/pipeline/sequence.h"
 #include "parallel/pipeline/message_info.h"
 #include "parallel/pipeline/unit_numbers.h"
@@ -32,8 +33,8 @@ class UnitRange final : public Parameterized {
 
 class Stage {
  public:
-  Stage(int number, const UnitRange& units, Device device, bool recomputes)
-      : number_(number), units_(units), device_(device), recomputes_(recomputes) {}
+  Stage(int number, const UnitRange& units, Device device, Keep keep)
+      : number_(number), units_(units), device_(device), keep_(keep) {}
 
   UnitRange& units() { return units_; }
   Device device() const { return device_; }
@@ -68,7 +69,7 @@ class Stage {
   int number_;
   UnitRange units_;
   Device device_;
-  bool recomputes_;
+  Keep keep_;  // kEverything: nothing is computed again
   bool is_checked_ = false;
   int running_ = 0;  // the unit that runs
   std::vector<MicroBatch> batches_;

@@ -52,8 +52,9 @@ StepRunner::StepRunner(const Plan& plan, Updates& updates, const UnitNumbers& nu
   const auto& again = plan.options.recompute;
   for (int s = 0; s < plan.schedule.stages(); ++s) {
     const bool recomputes = std::find(again.begin(), again.end(), s) != again.end();
+    const Keep keep = recomputes ? plan.options.keep : Keep::kEverything;
     stages_.push_back(plan.has_stage(s)
-                          ? std::make_unique<Stage>(s, plan.units(s), plan.device_of(s), recomputes)
+                          ? std::make_unique<Stage>(s, plan.units(s), plan.device_of(s), keep)
                           : nullptr);
   }
   link_ = plan.is_over_ranks()

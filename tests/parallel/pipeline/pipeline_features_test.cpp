@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "catena/autograd/function_call.h"
 #include "catena/autograd/grad_mode.h"
 #include "catena/autograd/test_scope.h"
 #include "catena/functions/loss/mean_squared_error.h"
@@ -32,6 +33,29 @@ TEST(PipelineFeatures, NormalizationsCountEachSampleOnce) {
         EXPECT_EQ(p.samples(), p.over_ranks() == OverRanks::kMean ? 10 : 0) << path;
     }
   });
+}
+
+TEST(PipelineFeatures, ProductsThatAreKeptRunOnce) {
+  struct Work : FunctionHook {
+    void forward_ends(const FunctionCall& call) override { all += call.work().value_or(0); }
+    int64_t all = 0;
+  };
+  const auto work_of = [](std::vector<int> stages, Keep keep) {
+    Sequence model = filled();
+    Pipeline pipeline(model, even_cut(3), all_forwards_first(3, 2), {cpu(0), cpu(1), cpu(2)},
+                      {.recompute = std::move(stages), .keep = keep});
+    pipeline.setup([] { return optimizers::SGD(0.1); });
+    const Batch batch = batch_of(0, 10, dtype::float32);
+    pipeline.step(batch.x, batch.t, cross_entropy);
+    Work work;
+    const FunctionHookScope hook(work);
+    pipeline.step(batch.x, batch.t, cross_entropy);
+    return work.all;
+  };
+  const int64_t once = work_of({}, Keep::kNothing);
+  EXPECT_GT(once, 0);
+  EXPECT_EQ(work_of({0, 1, 2}, Keep::kNothing), 2 * once);
+  EXPECT_EQ(work_of({0, 1, 2}, Keep::kProducts), once);
 }
 
 // Of 7 samples in micro-batches of 3, 2 and 2, and of a loss that does not declare what it counts.

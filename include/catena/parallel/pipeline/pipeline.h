@@ -28,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "catena/autograd/kept_results.h"
 #include "catena/optimizers/optimizer.h"
 #include "catena/parallel/data_axes.h"
 #include "catena/parallel/gradient_reducer.h"
@@ -88,9 +89,10 @@ struct PipelineOptions {
   // Of a grid with tensor ranks: parameters of which each has a slice, where their layers have not
   // placed them so (Parameter::place). Only slices count on all ranks in norms.
   Parameters sliced = {};
-  // Stages that keep the inputs of their micro-batches alone, and compute the rest again in
-  // backward (F::recompute).
+  // Stages that keep the inputs of their micro-batches, and besides what `keep` says, and compute
+  // the rest again in backward (F::recompute).
   std::vector<int> recompute = {};
+  Keep keep = Keep::kNothing;
   // Whether a schedule without kReduce and kUpdate gets them (with_updates), as those of
   // schedules.h do. If not, step() leaves the gradients of the batch in the parameters, those of
   // tied weights summed; in a grid, those of the replica's own samples. ValueError with clip_norm,
