@@ -98,6 +98,12 @@ struct LayerCache::Shared {
                    " did not write the positions of the last extend(); call all layers after it, "
                    "or truncate() to the lengths before it");
   }
+  // Of rows without a room.
+  void set_lengths(const Lengths& now) {
+    positions = Array();
+    lengths = now;
+    ends.assign(array(now, cpu()).astype(Dtype::kInt32));
+  }
   // On the host.
   void advance(int64_t n) {
     starts_on_host = lengths;
@@ -154,12 +160,33 @@ void KeyValueCache::truncate(const Lengths& lengths) {
     is_before_room = is_before_room && lengths[b] <= s.starts_on_host[b];
   }
   if (is_before_room) s.is_written.assign(s.is_written.size(), true);
-  s.positions = Array();
-  s.lengths = lengths;
-  s.ends.assign(array(lengths, cpu()).astype(Dtype::kInt32));
+  s.set_lengths(lengths);
 }
 
 void KeyValueCache::clear() { truncate(Lengths(shared().lengths.size(), 0)); }
+
+void KeyValueCache::reorder(const std::vector<int64_t>& rows) {
+  LayerCache::Shared& s = shared();
+  refuse_capture(s.options.device, "reorder()");
+  CATENA_CHECK(ValueError, rows.size() == s.lengths.size(), kKeyCache, ": expected ",
+               s.lengths.size(), " rows for reorder(), got ", rows.size());
+  s.check_written();
+  Lengths lengths;
+  for (const int64_t row : rows) {
+    CATENA_CHECK(IndexError, row >= 0 && row < s.options.batch, kKeyCache, ": there are ",
+                 s.options.batch, " rows, reorder() was asked for row ", row);
+    lengths.push_back(s.lengths[size_t(row)]);
+  }
+  const Array from = array(rows, s.options.device);
+  const Slice used(0, *std::max_element(lengths.begin(), lengths.end()));
+  for (const Arrays* all : {&s.keys, &s.values}) {
+    for (const Array& a : *all) {
+      const Array part = a.at({Slice(), Slice(), used});
+      part.assign(take(part, from, 0, OutOfRange::kClip));
+    }
+  }
+  s.set_lengths(lengths);
+}
 
 LayerCache KeyValueCache::layer(int64_t i) const {
   CATENA_CHECK(IndexError, i >= 0 && i < shared().options.layers, kKeyCache, ": there are ",

@@ -103,24 +103,34 @@ Variable MultiHeadAttention::operator()(const VariableOperand& x, const LayerCac
   return projected(cache.attend(heads.q, heads.k, heads.v, in_state(options)));
 }
 
-Variable MultiHeadAttention::operator()(const VariableOperand& operand,
-                                        const VariableOperand& memory_operand,
+Variable MultiHeadAttention::operator()(const VariableOperand& x, const VariableOperand& memory,
                                         const AttentionOptions& options) const {
-  const Variable &x = operand.variable(kName), &memory = memory_operand.variable(kName);
-  check_positions(kName, "x", x, size());
+  return (*this)(x, keys_of(memory), options);
+}
+
+Variable MultiHeadAttention::part_of_projection(const Variable& x, const Slice& rows) const {
+  const Variable W = get_item(in_proj_W, {rows});
+  return in_proj_b ? linear(x, W, get_item(*in_proj_b, {rows})) : linear(x, W);
+}
+
+MemoryKeys MultiHeadAttention::keys_of(const VariableOperand& operand) const {
+  const Variable& memory = operand.variable(kName);
   check_positions(kName, "memory", memory, size());
-  CATENA_CHECK(ShapeError, memory.shape()[0] == x.shape()[0], kName, ": x has a batch of ",
-               x.shape()[0], ", memory one of ", memory.shape()[0]);
   CATENA_CHECK(ValueError, !rotary_, kName,
                ": rotary positions are of attention to x itself; make a layer without them");
-  const auto part = [&](const Variable& from, const Slice& rows) {
-    const Variable W = get_item(in_proj_W, {rows});
-    return in_proj_b ? linear(from, W, get_item(*in_proj_b, {rows})) : linear(from, W);
-  };
-  const Variable q = part(x, Slice(0, size()));
-  const Variables kv = split_axis(part(memory, Slice(size(), none)), 2, 2);
-  return projected(scaled_dot_product_attention(in_heads(q, heads_), in_heads(kv[0], groups_),
-                                                in_heads(kv[1], groups_), in_state(options)));
+  const Variables kv = split_axis(part_of_projection(memory, Slice(size(), none)), 2, 2);
+  return {in_heads(kv[0], groups_), in_heads(kv[1], groups_)};
+}
+
+Variable MultiHeadAttention::operator()(const VariableOperand& operand, const MemoryKeys& memory,
+                                        const AttentionOptions& options) const {
+  const Variable& x = operand.variable(kName);
+  check_positions(kName, "x", x, size());
+  CATENA_CHECK(ShapeError, memory.k.shape()[0] == x.shape()[0], kName, ": x has a batch of ",
+               x.shape()[0], ", memory one of ", memory.k.shape()[0]);
+  const Variable q = part_of_projection(x, Slice(0, size()));
+  return projected(
+      scaled_dot_product_attention(in_heads(q, heads_), memory.k, memory.v, in_state(options)));
 }
 
 }  // namespace catena::functions

@@ -135,14 +135,12 @@ TransformerDecoderLayer::TransformerDecoderLayer(int64_t size, int64_t heads,
       norm3(normalization_of(size, o)),
       options_(o) {}
 
-template <class Attention>
-Variable TransformerDecoderLayer::through(const VariableOperand& operand,
-                                          const VariableOperand& memory_operand,
+template <class Attention, class Memory>
+Variable TransformerDecoderLayer::through(const VariableOperand& operand, const Memory& memory,
                                           const AttentionOptions& to_memory,
                                           const Attention& attention) const {
-  const Variable &x = operand.variable(kDecoder), &memory = memory_operand.variable(kDecoder);
+  const Variable& x = operand.variable(kDecoder);
   check_positions(kDecoder, "x", x, self_attn.size());
-  check_positions(kDecoder, "memory", memory, self_attn.size());
   ResidualStream stream(x);
   Blocks blocks(stream, options_, training());
   blocks.add(norm1, attention);
@@ -155,11 +153,20 @@ Variable TransformerDecoderLayer::operator()(const VariableOperand& x,
                                              const VariableOperand& memory,
                                              const AttentionOptions& to_self,
                                              const AttentionOptions& to_memory) const {
+  check_positions(kDecoder, "memory", memory.variable(kDecoder), self_attn.size());
   return through(x, memory, to_memory, [&](const Variable& in) { return self_attn(in, to_self); });
 }
 
 Variable TransformerDecoderLayer::operator()(const VariableOperand& x,
                                              const VariableOperand& memory, const LayerCache& cache,
+                                             const AttentionOptions& to_self,
+                                             const AttentionOptions& to_memory) const {
+  check_positions(kDecoder, "memory", memory.variable(kDecoder), self_attn.size());
+  return (*this)(x, multihead_attn.keys_of(memory), cache, to_self, to_memory);
+}
+
+Variable TransformerDecoderLayer::operator()(const VariableOperand& x, const MemoryKeys& memory,
+                                             const LayerCache& cache,
                                              const AttentionOptions& to_self,
                                              const AttentionOptions& to_memory) const {
   return through(x, memory, to_memory,

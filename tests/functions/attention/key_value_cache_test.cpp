@@ -172,11 +172,46 @@ TEST_P(KeyValueCache, DecodersAttendToTheirMemoryToo) {
                           .depth = 4,
                           .dtype = Dtype::kFloat64,
                           .device = device()});
+  const F::MemoryKeys keys = layer.multihead_attn.keys_of(memory);
   for (const auto& [first, last] : {std::pair{0, 3}, {3, 4}, {4, 5}}) {
     const Slice own(first, last);
     cache.extend(last - first);
     const Variable y = layer(x(Slice(), own), memory, cache.layer(0), {}, {.key_lengths = lengths});
     assert_allclose(y.data(), all(Slice(), own), 1e-12, 1e-12);
+    // The same word once more, by keys of the memory that were made before.
+    cache.truncate(Tokens(2, first));
+    cache.extend(last - first);
+    const Variable again =
+        layer(x(Slice(), own), keys, cache.layer(0), {}, {.key_lengths = lengths});
+    assert_allclose(again.data(), all(Slice(), own), 1e-12, 1e-12);
+  }
+}
+
+// Row 1 goes on twice, with positions 3 and 4 of both; then the two change places.
+TEST_P(KeyValueCache, RowsGoOnFromOtherRows) {
+  const NoBackprop scope;
+  const Operands x(device(), Dtype::kFloat64);
+  F::KeyValueCache cache(sizes(device()));
+  x.attend(cache, 0, 3);
+  cache.truncate({3, 2});
+  cache.reorder({1, 1});
+  EXPECT_EQ(cache.lengths(), (Tokens{2, 2}));
+  const Array two = x.attend(cache, 3, 5).data();
+  cache.reorder({1, 0});
+  const Array third = x.attend(cache, 5, 6).data();
+  for (int64_t b = 0; b < kBatch; ++b) {
+    const auto expected = [&](int64_t before) {  // whose positions 3 and 4 come first
+      const auto all = [&](const Variable& a) {
+        const auto of = [&](int64_t row, int64_t first, int64_t last) {
+          return part(a(Slice(row, row + 1)), first, last).data();
+        };
+        return concatenate({of(1, 0, 2), of(before, 3, 5), of(b, 5, 6)}, 2);
+      };
+      return F::scaled_dot_product_attention(all(x.q), all(x.k), all(x.v), {.causal = true});
+    };
+    const Slice row(b, b + 1);
+    assert_allclose(two(row), part(expected(b), 2, 4).data(), 1e-12, 1e-12);
+    assert_allclose(third(row), part(expected(1 - b), 4, 5).data(), 1e-12, 1e-12);
   }
 }
 
@@ -231,6 +266,12 @@ TEST(KeyValueCacheMistakes, OfSizesAndLengths) {
                       cache.truncate({length, 0});
                     }),
                     {"row 0 has 6 positions and cannot be cut to " + std::to_string(length)});
+  expect_contains(error_of<ValueError>([&] { cache.reorder({0}); }),
+                  {"2 rows for reorder(), got 1"});
+  expect_contains(error_of<IndexError>([&] {
+                    cache.reorder({0, 2});
+                  }),
+                  {"there are 2 rows, reorder() was asked for row 2"});
   EXPECT_EQ(cache.lengths(), (Tokens{6, 10}));
   for (const int64_t i : {-1, 1})
     expect_contains(error_of<IndexError>([&] { cache.layer(i); }),

@@ -86,6 +86,11 @@ class KeyValueCache {
   void truncate(const std::vector<int64_t>& lengths);
   void clear();
 
+  // Row i becomes what row rows[i] was, for beam search, in which several texts go on from one.
+  // ValueError for another number of rows, and where a layer did not write the last room;
+  // IndexError for rows that there are not; Error in a capture.
+  void reorder(const std::vector<int64_t>& rows);
+
   // That of layer i. IndexError for others. It may outlive the cache.
   LayerCache layer(int64_t i) const;
   // Positions of each row, and what the cache was made with.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "catena/autograd/function_set.h"
 #include "catena/functions/attention/key_value_cache.h"
@@ -24,6 +25,12 @@ struct MultiHeadAttentionOptions {
   InitialValue initialW = {};  // of both projections; that of Linear unless given
   InitialValue initial_bias = {};
   Dtype dtype = Dtype::kFloat32;
+};
+
+// Keys and values that a MultiHeadAttention makes of a memory, (batch, groups, keys, depth) each.
+struct MemoryKeys {
+  MemoryKeys(Variable k_, Variable v_) : k(std::move(k_)), v(std::move(v_)) {}
+  Variable k, v;
 };
 
 // Heads that attend (Vaswani et al. 2017): y = out_proj(attention(q, k, v)), where q, k and v are
@@ -48,6 +55,11 @@ class MultiHeadAttention : public FunctionSet {
   // The positions of x attend to those of `memory`, (batch, keys, size).
   Variable operator()(const VariableOperand& x, const VariableOperand& memory,
                       const AttentionOptions& options = {}) const;
+  // The same by what this layer makes of the memory, for generation, in which each word attends to
+  // one memory. Rows may be taken or repeated meanwhile, as many as x has.
+  MemoryKeys keys_of(const VariableOperand& memory) const;
+  Variable operator()(const VariableOperand& x, const MemoryKeys& memory,
+                      const AttentionOptions& options = {}) const;
 
   // What the layer was made with.
   int64_t size() const { return out_proj.out_size(); }
@@ -67,6 +79,7 @@ class MultiHeadAttention : public FunctionSet {
   };
   Heads heads_of(const Variable& x) const;
   void turn(Heads& heads, const std::optional<Array>& positions) const;
+  Variable part_of_projection(const Variable& x, const Slice& rows) const;
   AttentionOptions in_state(const AttentionOptions& options) const;
   Variable projected(const Variable& y) const;
   int64_t heads_, groups_;

@@ -72,9 +72,13 @@ class TransformerDecoderLayer : public FunctionSet {
   Variable operator()(const VariableOperand& x, const VariableOperand& memory,
                       const AttentionOptions& to_self = {.causal = true},
                       const AttentionOptions& to_memory = {}) const;
-  // With the cache of this layer's self-attention. What the memory projects to is made anew.
+  // With the cache of this layer's self-attention. What the memory projects to is made anew, or is
+  // what multihead_attn.keys_of(memory) gave before.
   Variable operator()(const VariableOperand& x, const VariableOperand& memory,
                       const LayerCache& cache, const AttentionOptions& to_self = {},
+                      const AttentionOptions& to_memory = {}) const;
+  Variable operator()(const VariableOperand& x, const MemoryKeys& memory, const LayerCache& cache,
+                      const AttentionOptions& to_self = {},
                       const AttentionOptions& to_memory = {}) const;
 
   // The parts; multihead_attn is that to the memory.
@@ -84,8 +88,8 @@ class TransformerDecoderLayer : public FunctionSet {
   CATENA_FUNCTIONS(self_attn, multihead_attn, linear1, linear2, norm1, norm2, norm3)
 
  private:
-  template <class Attention>
-  Variable through(const VariableOperand& x, const VariableOperand& memory,
+  template <class Attention, class Memory>
+  Variable through(const VariableOperand& x, const Memory& memory,
                    const AttentionOptions& to_memory, const Attention& attention) const;
   TransformerOptions options_;
 };
