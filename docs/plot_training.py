@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Draws the log of a training run as an SVG: loss and accuracy by epoch, on training and test images.
+"""Draws the log of a training run as an SVG: loss and, where it has that, accuracy by epoch, on
+training and test data.
 
 usage: docs/plot_training.py LOG.json OUT.svg [TITLE]
 
-LOG.json is what the MNIST programs write into their output folder: a list with one object an epoch.
+LOG.json is what the examples write into their output folder: a list with one object an epoch.
 docs/training.svg is drawn from
   catena-run -n 2 --cpu build/bin/train_mnist_distributed --epoch 20 --out result
 """
@@ -12,8 +13,9 @@ import pathlib
 import sys
 import xml.sax.saxutils
 
-WIDTH, HEIGHT = 760, 300
+HEIGHT = 300
 PANEL_WIDTH, PANEL_HEIGHT = 280, 190
+PANEL_STEP = 380  # from one panel to the next
 TRAIN, TEST, GREY = "#2563eb", "#ea580c", "#8a8f98"
 
 
@@ -64,8 +66,8 @@ def ticks_around(values):
     return [round(step * k, 4) for k in range(first, last + 1)]
 
 
-def legend():
-    for x, name, color in ((560, "training", TRAIN), (650, "test", TEST)):
+def legend(width):
+    for x, name, color in ((width - 200, "training", TRAIN), (width - 110, "test", TEST)):
         yield f'<rect x="{x}" y="22" width="18" height="3" fill="{color}"/>'
         yield text(x + 24, 28, name, anchor="start", color=color)
 
@@ -74,12 +76,14 @@ def drawing(log, title):
     def column(name):
         return [row[name] for row in log]
 
-    parts = [text(40, 28, title, anchor="start", weight="600"), *legend()]
-    for left, quantity, form in ((60, "loss", "{:.2f}"), (440, "accuracy", "{:.2f}")):
+    quantities = ["loss"] + ["accuracy"] * ("train_accuracy" in log[0])
+    width = PANEL_STEP * len(quantities)
+    parts = [text(40, 28, title, anchor="start", weight="600"), *legend(width)]
+    for left, quantity in zip(range(60, width, PANEL_STEP), quantities):
         train, test = column(f"train_{quantity}"), column(f"test_{quantity}")
-        panel = Panel(f"{quantity} by epoch", left, 76, len(log), ticks_around(train + test), form)
+        panel = Panel(f"{quantity} by epoch", left, 76, len(log), ticks_around(train + test), "{:.2f}")
         parts += [*panel.axes(), *panel.curve(train, TRAIN), *panel.curve(test, TEST)]
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT}" '
             f'font-family="sans-serif" font-size="12">\n' + "\n".join(parts) + "\n</svg>\n")
 
 
@@ -93,9 +97,10 @@ def main(arguments):
             raise ValueError("expected a list with one object an epoch")
         svg = drawing(log, arguments[2] if len(arguments) == 3 else source.name)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        sys.exit(f"plot_training: {source} is not a log with loss and accuracy of training and test: {error!r}")
+        sys.exit(f"plot_training: {source} is not a log with losses of training and test: {error!r}")
     out.write_text(svg)
-    print(f"{out}: {len(log)} epochs, test accuracy {log[-1]['test_accuracy']:.4f}")
+    last = next(name for name in ("test_accuracy", "test_loss") if name in log[-1])
+    print(f"{out}: {len(log)} epochs, {last.replace('_', ' ')} {log[-1][last]:.4f}")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ const Words& training_programs() {
                          "train_mnist_distributed",
                          "train_ptb",
                          "train_imagenet",
+                         "train_translation",
                          "train_word2vec",
                          "train_vae",
                          "train_gan"};
@@ -40,7 +41,8 @@ TEST(ExampleOptions, HaveChainersLetters) {
       EXPECT_NE(help.find("  " + option + " "), std::string::npos)
           << option << " is not in: " << help;
   };
-  for (const char* name : {"train_mnist", "train_ptb", "train_vae", "train_gan"})
+  for (const char* name :
+       {"train_mnist", "train_ptb", "train_translation", "train_vae", "train_gan"})
     expect(name, {"-e,--epoch", "-b,--batchsize", "-o,--out"});
   expect("train_word2vec", {"-e,--epoch", "-b,--batchsize", "-o,--out-type", "-u,--unit",
                             "-w,--window", "-m,--model"});
