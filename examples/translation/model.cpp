@@ -93,10 +93,10 @@ Variable Translator::encode(const Array& ids, const Array& lengths) const {
 }
 
 Variable Translator::states(const Array& ids, const Variable& memory, const Array& lengths) const {
-  Variable h = vectors(ids, catena::arange(ids.shape()[1], ids.device()));
+  F::ResidualStream stream(vectors(ids, catena::arange(ids.shape()[1], ids.device())));
   for (const F::TransformerDecoderLayer& layer : decoder)
-    h = layer(h, memory, {.causal = true}, {.key_lengths = lengths});
-  return decoder_norm(h);
+    layer.add_to(stream, memory, {.causal = true}, {.key_lengths = lengths});
+  return stream.normalized(decoder_norm);
 }
 
 std::vector<F::MemoryKeys> Translator::keys_of(const Variable& memory) const {
@@ -120,10 +120,11 @@ F::KeyValueCache Translator::make_cache(int64_t batch, int64_t capacity) const {
 Variable Translator::states(const Array& ids, const std::vector<F::MemoryKeys>& keys,
                             const Array& lengths, F::KeyValueCache& cache) const {
   cache.extend(ids.shape()[1]);
-  Variable h = vectors(ids, cache.positions());
+  F::ResidualStream stream(vectors(ids, cache.positions()));
   for (size_t i = 0; i < decoder.size(); ++i)
-    h = decoder[i](h, keys[i], cache.layer(static_cast<int64_t>(i)), {}, {.key_lengths = lengths});
-  return decoder_norm(h);
+    decoder[i].add_to(stream, keys[i], cache.layer(static_cast<int64_t>(i)), {},
+                      {.key_lengths = lengths});
+  return stream.normalized(decoder_norm);
 }
 
 Variable loss_of(const Translator& model, const catena::datasets::Batch& batch, double smoothing) {

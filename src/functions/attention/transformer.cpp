@@ -136,25 +136,38 @@ TransformerDecoderLayer::TransformerDecoderLayer(int64_t size, int64_t heads,
       options_(o) {}
 
 template <class Attention, class Memory>
-Variable TransformerDecoderLayer::through(const VariableOperand& operand, const Memory& memory,
-                                          const AttentionOptions& to_memory,
-                                          const Attention& attention) const {
-  const Variable& x = operand.variable(kDecoder);
-  check_positions(kDecoder, "x", x, self_attn.size());
-  ResidualStream stream(x);
+void TransformerDecoderLayer::add_blocks(ResidualStream& stream, const Memory& memory,
+                                         const AttentionOptions& to_memory,
+                                         const Attention& attention) const {
   Blocks blocks(stream, options_, training());
   blocks.add(norm1, attention);
   blocks.add(norm2, [&](const Variable& in) { return multihead_attn(in, memory, to_memory); });
   blocks.add_products(norm3, linear1, linear2);
-  return stream.sum();
 }
 
-Variable TransformerDecoderLayer::operator()(const VariableOperand& x,
+void TransformerDecoderLayer::add_to(ResidualStream& stream, const VariableOperand& memory,
+                                     const AttentionOptions& to_self,
+                                     const AttentionOptions& to_memory) const {
+  check_positions(kDecoder, "memory", memory.variable(kDecoder), self_attn.size());
+  add_blocks(stream, memory, to_memory, [&](const Variable& in) { return self_attn(in, to_self); });
+}
+
+void TransformerDecoderLayer::add_to(ResidualStream& stream, const MemoryKeys& memory,
+                                     const LayerCache& cache, const AttentionOptions& to_self,
+                                     const AttentionOptions& to_memory) const {
+  add_blocks(stream, memory, to_memory,
+             [&](const Variable& in) { return self_attn(in, cache, to_self); });
+}
+
+Variable TransformerDecoderLayer::operator()(const VariableOperand& operand,
                                              const VariableOperand& memory,
                                              const AttentionOptions& to_self,
                                              const AttentionOptions& to_memory) const {
-  check_positions(kDecoder, "memory", memory.variable(kDecoder), self_attn.size());
-  return through(x, memory, to_memory, [&](const Variable& in) { return self_attn(in, to_self); });
+  const Variable& x = operand.variable(kDecoder);
+  check_positions(kDecoder, "x", x, self_attn.size());
+  ResidualStream stream(x);
+  add_to(stream, memory, to_self, to_memory);
+  return stream.sum();
 }
 
 Variable TransformerDecoderLayer::operator()(const VariableOperand& x,
@@ -165,12 +178,15 @@ Variable TransformerDecoderLayer::operator()(const VariableOperand& x,
   return (*this)(x, multihead_attn.keys_of(memory), cache, to_self, to_memory);
 }
 
-Variable TransformerDecoderLayer::operator()(const VariableOperand& x, const MemoryKeys& memory,
-                                             const LayerCache& cache,
+Variable TransformerDecoderLayer::operator()(const VariableOperand& operand,
+                                             const MemoryKeys& memory, const LayerCache& cache,
                                              const AttentionOptions& to_self,
                                              const AttentionOptions& to_memory) const {
-  return through(x, memory, to_memory,
-                 [&](const Variable& in) { return self_attn(in, cache, to_self); });
+  const Variable& x = operand.variable(kDecoder);
+  check_positions(kDecoder, "x", x, self_attn.size());
+  ResidualStream stream(x);
+  add_to(stream, memory, cache, to_self, to_memory);
+  return stream.sum();
 }
 
 }  // namespace catena::functions

@@ -184,6 +184,25 @@ TEST(TransformerDecoderLayer, AttendsToItsPastAndToTheMemory) {
   EXPECT_FALSE(allclose(padded, y));
 }
 
+// One behind the other, in both orders of normalization and addition.
+TEST(TransformerDecoderLayer, AddsToAStream) {
+  for (const bool pre_norm : {false, true}) {
+    const auto layer = [&] {
+      return F::TransformerDecoderLayer(
+          kSize, kHeads,
+          {.inner = 20, .dropout = 0, .pre_norm = pre_norm, .dtype = Dtype::kFloat64});
+    };
+    const F::TransformerDecoderLayer first = layer(), second = layer();
+    const Variable x(random_numbers({2, kPositions, kSize}));
+    const Variable memory(random_numbers({2, 7, kSize}, 2));
+    F::ResidualStream stream(x);
+    first.add_to(stream, memory);
+    second.add_to(stream, memory, {}, {.key_lengths = array({3, 7})});
+    const Variable expected = second(first(x, memory), memory, {}, {.key_lengths = array({3, 7})});
+    assert_allclose(stream.sum().data(), expected.data(), 1e-12, 1e-12);
+  }
+}
+
 TEST(GatedMlp, IsItsFormula) {
   const Variable x(random_numbers({kBatch, kPositions, kSize}));
   for (const F::Gate gate : {F::Gate::kSilu, F::Gate::kGelu, F::Gate::kGeluTanh}) {

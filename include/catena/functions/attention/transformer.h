@@ -80,6 +80,12 @@ class TransformerDecoderLayer : public FunctionSet {
   Variable operator()(const VariableOperand& x, const MemoryKeys& memory, const LayerCache& cache,
                       const AttentionOptions& to_self = {},
                       const AttentionOptions& to_memory = {}) const;
+  // The same between other layers, as those of an encoder.
+  void add_to(ResidualStream& stream, const VariableOperand& memory,
+              const AttentionOptions& to_self = {.causal = true},
+              const AttentionOptions& to_memory = {}) const;
+  void add_to(ResidualStream& stream, const MemoryKeys& memory, const LayerCache& cache,
+              const AttentionOptions& to_self = {}, const AttentionOptions& to_memory = {}) const;
 
   // The parts; multihead_attn is that to the memory.
   MultiHeadAttention self_attn, multihead_attn;
@@ -89,8 +95,8 @@ class TransformerDecoderLayer : public FunctionSet {
 
  private:
   template <class Attention, class Memory>
-  Variable through(const VariableOperand& x, const Memory& memory,
-                   const AttentionOptions& to_memory, const Attention& attention) const;
+  void add_blocks(ResidualStream& stream, const Memory& memory, const AttentionOptions& to_memory,
+                  const Attention& attention) const;
   TransformerOptions options_;
 };
 
