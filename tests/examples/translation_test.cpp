@@ -252,9 +252,10 @@ TEST(TranslationExample, SearchIsAsWithoutCaches) {
 // The program -------------------------------------------------------------------------------------
 
 Words train_reversal(const std::string& out, const Words& more = {}) {
-  return with({program("train_translation"), "--device=cpu", "--layers=1", "--width=64",
-               "--dropout=0", "--lr=0.005", "--warmup=200", "--beam=1", "--out=" + out},
-              more);
+  return with(
+      {program("train_translation"), "--device=cpu", "--layers=1", "--width=64", "--dropout=0",
+       "--lr=0.005", "--warmup=200", "--smoothing=0", "--beam=1", "--out=" + out},
+      more);
 }
 
 double number_in(const Finished& result, const std::string& before) {
@@ -273,15 +274,15 @@ int exact_of(const Finished& result) {
   return found ? std::stoi(match[1]) : -1;
 }
 
-// With six seeds 319 to 377 of 400 strings were right; by chance none is.
+// With six seeds 169 to 244 of 300 strings were right; by chance none is.
 TEST(TranslationExample, LearnsToReverse) {
   const TempFolder folder;
   const std::string out = folder / "out";
-  const Finished result = run(train_reversal(out, {"--reverse=8000", "--epoch=5"}));
-  EXPECT_LT(number_in(result, "validation loss "), 0.6);
-  EXPECT_GT(exact_of(result), 160) << result.all();
+  const Finished result = run(train_reversal(out, {"--reverse=6000", "--epoch=4"}));
+  EXPECT_LT(number_in(result, "validation loss "), 1);
+  EXPECT_GT(exact_of(result), 80) << result.all();
   expect_contains(result.out,
-                  {"7600 of 7600 pairs", "29 pieces", "parameters", "test loss", "BLEU"});
+                  {"5700 of 5700 pairs", "29 pieces", "parameters", "test loss", "BLEU"});
   // By the files, lines of a file and of standard input, one of them empty.
   const translation::Parallel more = translation::make_reversed(20, 77);
   std::string lines = "\n";
@@ -294,7 +295,7 @@ TEST(TranslationExample, LearnsToReverse) {
   EXPECT_EQ(translated[0], "");
   int correct = 0;
   for (size_t i = 0; i < 20; ++i) correct += translated[i + 1] == more.target[i];
-  EXPECT_GT(correct, 7) << one.all();
+  EXPECT_GT(correct, 4) << one.all();
   const Finished other = run({"/bin/sh", "-c",
                               program("train_translation") + " --device cpu --out '" + out +
                                   "' --translate - < '" + (folder / "lines") + "'"});
