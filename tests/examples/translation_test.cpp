@@ -92,7 +92,7 @@ TEST(TranslationExample, BatchesHaveSimilarLengths) {
   EXPECT_EQ(std::set<int64_t>(first.begin(), first.end()).size(), 603u);
   EXPECT_EQ(epoch(0), first);
   EXPECT_NE(epoch(1), first);
-  int64_t spread = 0, rises = 0, before = 0;
+  int64_t spread = 0, falls = 0, before = 0;
   for (size_t i = 0; i < 600; i += 10) {
     const auto length = [&](int64_t k) {
       return std::ssize(pairs[size_t(first[size_t(k)])].source);
@@ -103,12 +103,11 @@ TEST(TranslationExample, BatchesHaveSimilarLengths) {
       longest = std::max(longest, length(int64_t(k)));
     }
     spread += longest - shortest;
-    rises += longest > before;
+    falls += longest < before;
     before = longest;
   }
   EXPECT_LE(spread, 60 * 2);  // of shuffled batches each would be about 25
-  EXPECT_GT(rises, 15);       // the batches themselves are shuffled
-  EXPECT_LT(rises, 45);
+  EXPECT_GT(falls, 10);       // sorted ones fall once in 50
 }
 
 TEST(TranslationExample, SamplesHaveEndsAndArePaddedByNothing) {
