@@ -1,16 +1,27 @@
-// Training steps of two transformers in bfloat16 with AdamW, replayed as a graph: the language
-// model Qwen2.5-1.5B (Qwen Team, 2024) on windows of 1024 tokens, and ViT-B/16 (Dosovitskiy et al.,
-// ICLR 2021) on images of 224 x 224. Weights and data are random. transformer_peers.py times the
+// Training steps of transformers with AdamW. On a GPU in bfloat16, replayed as a graph: the
+// language model Qwen2.5-1.5B (Qwen Team, 2024) on windows of 1024 tokens, and ViT-B/16
+// (Dosovitskiy et al., ICLR 2021) on images of 224 x 224. On a CPU in float32: GPT-2 of 4 layers,
+// 256 wide, for bytes, and ViT-Ti/16. Weights and data are random. transformer_peers.py times the
 // same with PyTorch.
 //
 //   bench_transformers qwen|vit [device] [batch] [layers]
+//   bench_transformers serve       for transformer_peers.py: reads requests, answers each with the
+//                                  seconds of one step
+//     gpt2 batch tokens
+//     vit-tiny batch
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "catena/catena.h"
+#include "gpt2/model.h"
 #include "timing.h"
 
 namespace {
@@ -85,35 +96,40 @@ struct Qwen : catena::FunctionSet {
 };
 
 struct Vit : catena::FunctionSet {
-  static constexpr int64_t kSize = 768, kHeads = 12, kPatch = 16, kPixels = 224, kClasses = 1000;
+  static constexpr int64_t kPatch = 16, kPixels = 224, kClasses = 1000;
   static constexpr int64_t kPatches = (kPixels / kPatch) * (kPixels / kPatch);
 
-  F::Convolution2D patches{
-      3, kSize, kPatch, {.stride = F::Extent2D(kPatch), .initialW = kStart, .dtype = kDtype}};
-  F::EmbedID first{1, kSize, {.initialW = kStart, .dtype = kDtype}};
-  F::EmbedID places{kPatches + 1, kSize, {.initialW = kStart, .dtype = kDtype}};
+  F::Convolution2D patches;
+  F::EmbedID first, places;
   std::vector<F::TransformerEncoderLayer> layers;
-  F::LayerNormalization norm{kSize, {.dtype = kDtype}};
-  F::Linear classes{kSize, kClasses, {.initialW = kStart, .dtype = kDtype}};
+  F::LayerNormalization norm;
+  F::Linear classes;
   CATENA_FUNCTIONS(patches, first, places, layers, norm, classes)
 
-  explicit Vit(const Case& c)
-      : images(catena::random::normal({c.batch, 3, kPixels, kPixels}, 0, 1, Dtype::kFloat32)
-                   .astype(kDtype)),
+  // Heads have 64 numbers.
+  explicit Vit(const Case& c, int64_t size = 768, Dtype dtype = kDtype)
+      : patches(3, size, kPatch,
+                {.stride = F::Extent2D(kPatch), .initialW = kStart, .dtype = dtype}),
+        first(1, size, {.initialW = kStart, .dtype = dtype}),
+        places(kPatches + 1, size, {.initialW = kStart, .dtype = dtype}),
+        norm(size, {.dtype = dtype}),
+        classes(size, kClasses, {.initialW = kStart, .dtype = dtype}),
+        images(catena::random::normal({c.batch, 3, kPixels, kPixels}, 0, 1, Dtype::kFloat32)
+                   .astype(dtype)),
         labels(catena::random::integers({c.batch}, 0, kClasses, Dtype::kInt32)) {
     for (int64_t i = 0; i < c.layers; ++i)
-      layers.emplace_back(kSize, kHeads,
-                          F::TransformerOptions{.inner = 4 * kSize,
+      layers.emplace_back(size, size / 64,
+                          F::TransformerOptions{.inner = 4 * size,
                                                 .dropout = 0,
                                                 .activation = F::TransformerActivation::kGelu,
                                                 .pre_norm = true,
                                                 .initialW = kStart,
-                                                .dtype = kDtype});
+                                                .dtype = dtype});
   }
   Variable loss() const {
-    const int64_t batch = images.shape()[0];
+    const int64_t batch = images.shape()[0], size = norm.gamma.shape()[0];
     const Variable of_patches =
-        F::transpose(F::reshape(patches(images), {batch, kSize, kPatches}), {0, 2, 1});
+        F::transpose(F::reshape(patches(images), {batch, size, kPatches}), {0, 2, 1});
     const Variable token = first(catena::zeros({batch, 1}, Dtype::kInt32));
     F::ResidualStream stream(F::concat({token, of_patches}, 1) +
                              places(catena::arange(kPatches + 1)));
@@ -126,38 +142,96 @@ struct Vit : catena::FunctionSet {
   Array images, labels;
 };
 
+// The net of examples/gpt2.
+struct Gpt2 : gpt2::Gpt2 {
+  static constexpr int64_t kWords = 256;
+
+  Gpt2(int64_t batch, int64_t tokens)
+      : gpt2::Gpt2({.vocabulary = kWords, .positions = tokens, .layers = 4, .width = 256}),
+        ids(catena::random::integers({batch, tokens}, 0, kWords, Dtype::kInt32)),
+        labels(catena::random::integers({batch, tokens}, 0, kWords, Dtype::kInt32)) {}
+  Variable loss() const { return F::linear_cross_entropy(states(ids), tokens.W, labels); }
+
+  Array ids, labels;
+};
+
 template <class Model>
-void run(const Case& c, const char* unit) {
-  const catena::DeviceScope scope(c.device);
-  Model model(c);
-  catena::optimizers::AdamW optimizer(1e-4);
-  optimizer.setup(model);
-  Variable loss;
-  const auto step = [&] {
+class Training {
+ public:
+  template <class... Arguments>
+  explicit Training(const Arguments&... arguments) : model(arguments...) {
+    optimizer.setup(model);
+  }
+  void step() {
     optimizer.zero_grads();
     loss = model.loss();
     loss.backward();
     optimizer.update();
-  };
+  }
+
+  Model model;
+  catena::optimizers::AdamW optimizer{1e-4};
+  Variable loss;
+};
+
+template <class Model>
+void run(const Case& c, const char* unit) {
+  const catena::DeviceScope scope(c.device);
+  Training<Model> training(c);
+  const auto step = [&] { training.step(); };
   const double start = bench::now();
   step();
   catena::synchronize(c.device);
   std::printf("%s: first step %.2f s, loss %.4f\n", c.model.c_str(), bench::now() - start,
-              double(loss.item<float>()));
+              double(training.loss.template item<float>()));
   const bool gpu = c.device.is_cuda();
   const bench::Sampling sampling = {2, gpu ? 5 : 1, gpu ? 5 : 1};
   const auto print = [&](const char* way, const bench::Times& time) {
     std::printf("| %s, batch %lld, %s | %.2f ms | %.0f %s/s |\n", c.model.c_str(),
                 static_cast<long long>(c.batch), way, time.median * 1e3,
-                model.samples(c) / time.median, unit);
+                training.model.samples(c) / time.median, unit);
   };
   print("eager", bench::wall_time(sampling, c.device, step));
   if (!gpu) return;
-  optimizer.prepare_for_capture();
+  training.optimizer.prepare_for_capture();
   auto graph = catena::cuda::Graph::capture(c.device, step);
   print("replayed", bench::wall_time(sampling, c.device, [&] { graph.launch(); }));
   const double bytes = double(catena::memory_statistics(c.device).peak_in_use);
   std::printf("peak memory %.1f GiB\n", bytes / double(int64_t{1} << 30));
+}
+
+using Step = std::function<void()>;
+
+template <class Model, class... Arguments>
+Step training_of(const Arguments&... arguments) {
+  return [training = std::make_shared<Training<Model>>(arguments...)] { training->step(); };
+}
+
+Step requested(const std::string& request) {
+  std::istringstream words(request);
+  std::string name;
+  int64_t batch = 0, tokens = 0;
+  words >> name >> batch >> tokens;
+  if (name == "gpt2" && batch > 0 && tokens > 0) return training_of<Gpt2>(batch, tokens);
+  CATENA_CHECK(ValueError, name == "vit-tiny" && batch > 0, "bench_transformers: unknown request '",
+               request, "', expected gpt2 BATCH TOKENS or vit-tiny BATCH");
+  return training_of<Vit>(Case{name, catena::cpu(), batch, 12}, int64_t{192}, Dtype::kFloat32);
+}
+
+// The first step of each request is not timed.
+int serve(int, char**) {
+  std::map<std::string, Step> steps;
+  for (std::string request; std::getline(std::cin, request);) {
+    Step& step = steps[request];
+    if (!step) {
+      step = requested(request);
+      step();
+    }
+    const double start = bench::now();
+    step();
+    std::cout << bench::now() - start << std::endl;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -167,9 +241,11 @@ int main(int argc, char** argv) {
     return std::string(argc > i ? argv[i] : otherwise);
   };
   const std::string model = word(1, "");
+  if (model == "serve") return bench::run(serve, argc, argv);
   const bool is_qwen = model == "qwen";
   if (!is_qwen && model != "vit") {
-    std::fprintf(stderr, "usage: bench_transformers qwen|vit [device] [batch] [layers]\n");
+    std::fprintf(stderr,
+                 "usage: bench_transformers qwen|vit [device] [batch] [layers], or serve\n");
     return 2;
   }
   const Case c{model, catena::Device(word(2, "cuda:0")),

@@ -1,18 +1,32 @@
 #!/usr/bin/env python3
 """Training steps of transformers with PyTorch, beside bench_transformers and train_gpt2 --bench.
 
-Each in bfloat16 with fused AdamW, eager or compiled; prints milliseconds of a step (the median),
-tokens or images a second, and the most memory that tensors had.
+On a GPU each in bfloat16 with fused AdamW, eager or compiled; prints milliseconds of a step (the
+median), tokens or images a second, and the most memory that tensors had.
 
     python3 transformer_peers.py [gpt2] [qwen] [vit] [--eager] [--autocast]
+
+On a CPU small ones in float32, catena and PyTorch in turn, one step each; prints the shortest and
+the median step in milliseconds. Each is a process of its own.
+
+    python3 transformer_peers.py --beside build/bin/bench_transformers [--threads 1] [--rounds 15]
 """
 import argparse
+import statistics
+import sys
+import time
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+from peer_worker import Worker, torch_worker
+
 DTYPE = torch.bfloat16
+# Requests of bench_transformers: what is trained, batch, tokens.
+CPU_CASES = {"gpt2 4 256": "GPT-2, 4 layers, 256 wide, bytes, 4 x 256",
+             "gpt2 2 1024": "the same, 2 x 1024",
+             "vit-tiny 8": "ViT-Ti/16, batch 8"}
 
 
 class SelfAttention(nn.Module):
@@ -93,12 +107,12 @@ class LanguageModel(nn.Module):
 
 
 class Vit(nn.Module):
-    def __init__(self, size=768):
+    def __init__(self, size=768):  # heads have 64 numbers
         super().__init__()
         self.patches = nn.Conv2d(3, size, 16, 16)
         self.first = nn.Parameter(torch.zeros(1, 1, size))
         self.places = nn.Parameter(torch.zeros(1, 197, size))
-        self.blocks = nn.ModuleList(Block(size, 12, False, "none") for _ in range(12))
+        self.blocks = nn.ModuleList(Block(size, size // 64, False, "none") for _ in range(12))
         self.norm, self.classes = nn.LayerNorm(size), nn.Linear(size, 1000)
 
     def forward(self, images, labels):
@@ -125,6 +139,60 @@ def made(name):
         return model, (tokens(8, 151936), tokens(8, 151936)), 8 * 1024, "tokens"
     images = torch.randn(256, 3, 224, 224, device="cuda", dtype=DTYPE)
     return Vit(), (images, torch.randint(1000, (256,), device="cuda")), 256, "images"
+
+
+def cpu_step(request):
+    """A training step of a request in float32."""
+    name, batch, *more = request.split()
+    batch = int(batch)
+    if name == "gpt2":
+        size = (batch, int(more[0]))
+        blocks = [Block(256, 4, True, "tanh") for _ in range(4)]
+        model = LanguageModel(256, 256, size[1], blocks, nn.LayerNorm(256))
+        data = torch.randint(256, size), torch.randint(256, size)
+    else:
+        model, data = Vit(192), (torch.randn(batch, 3, 224, 224), torch.randint(1000, (batch,)))
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            nn.init.normal_(parameter, std=0.02)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=True)
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        model(*data).backward()
+        optimizer.step()
+
+    return step
+
+
+def serve(threads):
+    """Answers each request with the seconds of a step; the first line is the name."""
+    torch.set_num_threads(threads)
+    print(f"PyTorch {torch.__version__}", flush=True)
+    steps = {}
+    for request in map(str.strip, sys.stdin):
+        if request not in steps:
+            steps[request] = cpu_step(request)
+            steps[request]()
+        start = time.perf_counter()
+        steps[request]()
+        print(time.perf_counter() - start, flush=True)
+
+
+def run_beside(options):
+    workers = [Worker([options.beside, "serve"], options.threads, "catena"),
+               torch_worker(__file__, options.threads)]
+    print(f"| float32, ms, {options.threads} thread(s) | " +
+          " | ".join(f"{w.name}: shortest | median" for w in workers) + " | of the shortest | of the medians |")
+    print("|---" * 7 + "|")
+    for request, title in CPU_CASES.items():
+        times = [[] for _ in workers]
+        for _ in range(options.rounds):
+            for worker, own in zip(workers, times):
+                own.append(1e3 * float(worker.ask(request)))
+        shortest, median = [min(own) for own in times], [statistics.median(own) for own in times]
+        print(f"| {title} | " + " | ".join(f"{s:.1f} | {m:.1f}" for s, m in zip(shortest, median)) +
+              f" | {shortest[0] / shortest[1]:.2f} | {median[0] / median[1]:.2f} |", flush=True)
 
 
 def run(name, options):
@@ -169,7 +237,15 @@ def main():
     parser.add_argument("models", nargs="*", default=["gpt2", "qwen", "vit"])
     parser.add_argument("--eager", action="store_true")
     parser.add_argument("--autocast", action="store_true")
+    parser.add_argument("--beside", metavar="BENCH_TRANSFORMERS", help="on the CPU, in turn with it")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.serve:
+        return serve(options.threads)
+    if options.beside:
+        return run_beside(options)
     for name in options.models:
         run(name, options)
 
