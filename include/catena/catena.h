@@ -66,6 +66,7 @@
 #include "catena/comm/run_main.h"
 #include "catena/comm/stop_signals.h"
 #include "catena/comm/trace_clocks.h"
+#include "catena/core/call_scope.h"
 #include "catena/core/config.h"
 #include "catena/core/device.h"
 #include "catena/core/dtype.h"

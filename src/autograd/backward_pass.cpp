@@ -10,7 +10,7 @@
 #include "catena/array/creation.h"
 #include "catena/autograd/function_hook.h"
 #include "catena/autograd/parameter.h"
-#include "catena/core/memory_profile.h"
+#include "catena/core/call_scope.h"
 
 namespace catena {
 namespace {

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "catena/core/backend.h"
+#include "catena/core/call_scope.h"
 #include "catena/core/error.h"
 #include "catena/core/graph.h"
-#include "catena/core/memory_profile.h"
 #include "core/cpu_backend.h"
 #include "core/part_storage.h"
 #include "core/user_pool.h"

@@ -1,30 +1,48 @@
 #include "catena/core/memory_profile.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
 #include <iomanip>
 #include <map>
 #include <mutex>
 #include <sstream>
-#include <string_view>
 #include <tuple>
 
+#include "catena/core/error.h"
 #include "catena/core/fork_mutex.h"
-#include "catena/core/trace.h"
+#include "catena/core/log.h"
+#include "core/memory_picture.h"
+#include "core/report_file.h"
+#include "core/trace_record.h"
 
 namespace catena {
-namespace detail {
-
-std::atomic<int> memory_profiles{0};
-
-}  // namespace detail
 
 struct MemoryProfile::Ledger {
-  ForkMutex mutex;
-  std::map<std::pair<std::string, std::string>, Entry> entries;  // by call and device name
+  using Clock = std::chrono::steady_clock;
+  struct Caller {
+    Entry entry;
+    MemoryTimeline* timeline = nullptr;  // its device's
+  };
 
-  void add(const std::string& call, Device device, size_t bytes) {
+  ForkMutex mutex;
+  const Clock::time_point start = Clock::now();
+  std::map<std::pair<std::string, std::string>, uint32_t> numbers;  // by call and device name
+  std::vector<Caller> callers;
+  std::map<std::string, MemoryTimeline> timelines;  // by device name
+
+  int64_t now() const { return std::chrono::nanoseconds(Clock::now() - start).count(); }
+
+  // The caller's number.
+  uint32_t add(const std::string& call, Device device, size_t bytes) {
     std::lock_guard lock(mutex);
-    Entry& e = entries[{call, device.name()}];
+    const auto [at, is_new] = numbers.try_emplace({call, device.name()}, uint32_t(callers.size()));
+    if (is_new) callers.emplace_back().timeline = &timelines[device.name()];
+    Entry& e = callers[at->second].entry;
     e.call = call;
     e.device = device;
     e.held += bytes;
@@ -32,12 +50,20 @@ struct MemoryProfile::Ledger {
     e.total += bytes;
     ++e.blocks;
     ++e.allocations;
+    note(at->second, int64_t(bytes));
+    return at->second;
   }
-  void remove(const std::string& call, Device device, size_t bytes) {
+  void remove(uint32_t number, size_t bytes) {
     std::lock_guard lock(mutex);
-    Entry& e = entries[{call, device.name()}];
+    Entry& e = callers[number].entry;
     e.held -= bytes;
     --e.blocks;
+    note(number, -int64_t(bytes));
+  }
+
+ private:
+  void note(uint32_t number, int64_t bytes) {
+    if (bytes != 0) callers[number].timeline->add(now(), number, bytes);
   }
 };
 
@@ -55,41 +81,18 @@ Running& running() {
   return *instance;
 }
 
-struct EnteredCall {
-  const char* name;
-  bool traced;
-};
-thread_local std::vector<EnteredCall> t_calls;
-
-// Names of backward calls say so (BackwardPass::call).
-tracing::Category category_of(std::string_view name) {
-  return name.starts_with("backward of ") ? tracing::Category::kBackward
-                                          : tracing::Category::kFunction;
-}
-
-std::string call_path() {
-  if (t_calls.empty()) return "(unnamed)";
-  std::string path;
-  for (const EnteredCall& call : t_calls) {
-    if (!path.empty()) path += '/';
-    path += call.name;
-  }
-  return path;
-}
-
 // Lives in the storage: its end is the storage's end.
 struct Observer {
-  std::vector<LedgerPtr> ledgers;
-  std::string call;
-  Device device;
+  std::vector<std::pair<LedgerPtr, uint32_t>> callers;
   size_t bytes;
 
-  Observer(std::vector<LedgerPtr> all, std::string path, Device on, size_t size)
-      : ledgers(std::move(all)), call(std::move(path)), device(on), bytes(size) {
-    for (const LedgerPtr& ledger : ledgers) ledger->add(call, device, bytes);
+  Observer(const std::vector<LedgerPtr>& ledgers, const std::string& path, const Storage& storage)
+      : bytes(storage.bytes) {
+    for (const LedgerPtr& ledger : ledgers)
+      callers.emplace_back(ledger, ledger->add(path, storage.device, bytes));
   }
   ~Observer() {
-    for (const LedgerPtr& ledger : ledgers) ledger->remove(call, device, bytes);
+    for (const auto& [ledger, number] : callers) ledger->remove(number, bytes);
   }
 };
 
@@ -97,26 +100,14 @@ struct Observer {
 
 namespace detail {
 
-void enter_call(const char* name) {
-  const bool traced = tracing::active();
-  t_calls.push_back({name, traced});
-  if (traced) tracing::begin(name, category_of(name));
-}
-
-void leave_call() noexcept {
-  if (t_calls.back().traced) tracing::end();
-  t_calls.pop_back();
-}
-
 void observe_allocation(Storage& storage) {
   std::vector<LedgerPtr> ledgers;
   {
     std::lock_guard lock(running().mutex);
     ledgers = running().ledgers;
   }
-  if (ledgers.empty()) return;
-  storage.observer =
-      std::make_shared<Observer>(std::move(ledgers), call_path(), storage.device, storage.bytes);
+  if (!ledgers.empty())
+    storage.observer = std::make_shared<Observer>(ledgers, call_path(), storage);
 }
 
 }  // namespace detail
@@ -137,7 +128,8 @@ std::vector<MemoryProfile::Entry> MemoryProfile::entries() const {
   std::vector<Entry> result;
   {
     std::lock_guard lock(ledger_->mutex);
-    for (const auto& [key, entry] : ledger_->entries) result.push_back(entry);
+    for (const auto& [key, number] : ledger_->numbers)
+      result.push_back(ledger_->callers[number].entry);
   }
   std::stable_sort(result.begin(), result.end(), [](const Entry& a, const Entry& b) {
     return std::tie(a.held, a.total) > std::tie(b.held, b.total);
@@ -158,4 +150,91 @@ std::string MemoryProfile::report() const {
   return out.str();
 }
 
+void MemoryProfile::write_svg(const std::string& path, const MemoryPictureOptions& options) const {
+  constexpr const char* kCall = "MemoryProfile::write_svg";
+  const auto require = [](bool valid, const char* what, int value, const char* expected) {
+    CATENA_CHECK(ValueError, valid, kCall, ": ", what, " is ", value, ", expected ", expected);
+  };
+  require(options.callers >= 1 && options.callers <= 12, "callers", options.callers, "1 to 12");
+  require(options.levels >= 0, "levels", options.levels, "0 for whole paths, or more");
+  require(options.width >= 480 && options.width <= 10'000, "width", options.width,
+          "480 to 10,000 pixels");
+  std::vector<std::string> paths;
+  std::map<std::string, MemoryTimeline> timelines;
+  int64_t end = 0;
+  {
+    std::lock_guard lock(ledger_->mutex);
+    for (const Ledger::Caller& caller : ledger_->callers) paths.push_back(caller.entry.call);
+    timelines = ledger_->timelines;
+    end = ledger_->now();
+  }
+  if (options.device) {
+    MemoryTimeline of_device = std::move(timelines[options.device->name()]);
+    timelines = {{options.device->name(), std::move(of_device)}};
+  } else if (timelines.empty()) {
+    timelines["cpu:0"];
+  }
+  std::vector<DeviceMemory> devices;
+  for (auto& [name, timeline] : timelines) {
+    // Changes that were made within one nanosecond have later times.
+    if (!timeline.changes().empty()) end = std::max(end, timeline.changes().back().ns);
+    devices.push_back({Device(name), std::move(timeline)});
+  }
+  write_report(kCall, path, draw_memory(paths, devices, std::max<int64_t>(end, 1), options));
+}
+
+// Of the whole program, where CATENA_MEMORY_PROFILE asks for it.
+namespace {
+
+constexpr const char* kProgram = "CATENA_MEMORY_PROFILE";
+
+struct ProgramProfile {
+  MemoryProfile profile;
+  std::string path;
+  pid_t owner = getpid();
+  std::terminate_handler terminate_before = nullptr;
+};
+ProgramProfile* g_program = nullptr;  // never destroyed: static objects hold arrays
+
+// "memory.rank3.svg" of "memory.svg" in a job of several ranks.
+std::string path_of_rank(const std::filesystem::path& path) {
+  const tracing::ProcessRecord process = tracing::process_from_environment();
+  if (process.ranks == 1) return path;
+  std::filesystem::path result = path;
+  result.replace_extension(".rank" + std::to_string(process.rank));
+  return result += path.extension();
+}
+
+void draw_program() noexcept {
+  if (g_program->owner != getpid()) return;  // a child of fork()
+  try {
+    g_program->profile.write_svg(g_program->path);
+  } catch (const std::exception& error) {
+    logging::warning(kProgram, ": ", error.what());
+  }
+}
+
+// Out of memory, for instance.
+[[noreturn]] void draw_and_terminate() {
+  draw_program();
+  if (g_program->terminate_before) g_program->terminate_before();
+  std::abort();
+}
+
+[[maybe_unused]] const bool g_program_is_profiled = [] {
+  const char* path = std::getenv(kProgram);
+  if (path == nullptr || *path == '\0') return false;
+  try {
+    check_report(kProgram, path_of_rank(path));  // now, not after hours of training
+  } catch (const std::exception& error) {
+    logging::warning(error.what());
+    return false;
+  }
+  g_program = new ProgramProfile{.path = path_of_rank(path)};
+  std::atexit(draw_program);
+  g_program->terminate_before = std::set_terminate(draw_and_terminate);
+  return true;
+}();
+
+}  // namespace
 }  // namespace catena

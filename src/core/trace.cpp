@@ -1,25 +1,22 @@
 #include "catena/core/trace.h"
 
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <utility>
 
+#include "catena/core/call_scope.h"
 #include "catena/core/error.h"
 #include "catena/core/log.h"
-#include "catena/core/memory_profile.h"
 #include "catena/core/profiler_range.h"
 #include "core/environment.h"
 #include "core/launch_variables.h"
-#include "core/new_file.h"
+#include "core/report_file.h"
 #include "core/slurm_step.h"
 #include "core/trace_record.h"
 
@@ -114,49 +111,11 @@ int number_in_environment(std::initializer_list<const char*> names, int otherwis
   return text ? std::atoi(text) : otherwise;
 }
 
-// As comm::launch_environment.
-ProcessRecord process_from_environment() {
-  const SlurmStep otherwise = slurm_step().value_or(SlurmStep{});
-  ProcessRecord process;
-  process.ranks = number_in_environment(kSizeVariables, otherwise.size);
-  if (process.ranks == 1) return process;
-  process.rank = number_in_environment(kRankVariables, otherwise.rank);
-  return process;
-}
-
 // A job of one rank that catena-run has started has a part as well, which catena-run takes.
 std::string file_of(const std::string& path, const ProcessRecord& process) {
   const bool launched = number_in_environment({"CATENA_LAUNCHED"}, 0) != 0;
   if (process.ranks == 1 && !launched) return path;
   return path + ".rank" + std::to_string(process.rank);
-}
-
-void check_written(int error, const std::string& path) {
-  CATENA_CHECK(Error, error == 0, "trace: ", path, " cannot be written: ", std::strerror(error),
-               "; give a file in a folder that can");
-}
-
-// Where the file is to be: a link is followed. A device or a pipe would be gone afterwards.
-std::string place_of(const std::string& path) {
-  struct stat status {};
-  const bool exists = ::stat(path.c_str(), &status) == 0;
-  CATENA_CHECK(Error, !exists || S_ISREG(status.st_mode), "trace: ", path,
-               " is not a regular file, and the trace would replace it; give another file");
-  int error = 0;
-  std::string link;
-  const std::string place = follow_own_links(path, &error, &link);
-  CATENA_CHECK(Error, error == 0, "trace: ", path, " cannot be written: the symbolic link ", link,
-               error == EPERM ? " is of another user" : " leads nowhere", "; give another file");
-  return place;
-}
-
-void write_trace(const std::string& name, const std::string& text) {
-  const std::string path = place_of(name);
-  NewFile file(path);
-  check_written(file.error(), path);
-  check_written(file.write(text.data(), text.size()), path);
-  check_written(file.close(), path);
-  check_written(file.rename(path), path);
 }
 
 // Records of threads that have ended.
@@ -193,7 +152,7 @@ bool finish_trace(bool patient) {
   for (const DeviceActivity& activity : activities)
     r.numbers = writer.add(activity, r.numbers, r.origin.load());
   forget_ended_threads(r);
-  write_trace(file_of(r.path, r.process), writer.take());
+  write_report("trace", file_of(r.path, r.process), writer.take());
   return true;
 }
 
@@ -222,6 +181,15 @@ void watch_ends(Recorder& r) {
 
 }  // namespace
 
+ProcessRecord process_from_environment() {
+  const SlurmStep otherwise = slurm_step().value_or(SlurmStep{});
+  ProcessRecord process;
+  process.ranks = number_in_environment(kSizeVariables, otherwise.size);
+  if (process.ranks == 1) return process;
+  process.rank = number_in_environment(kRankVariables, otherwise.rank);
+  return process;
+}
+
 void start(const std::string& path, const TraceOptions& options) {
   Recorder& r = recorder();
   const std::lock_guard turn(r.turn);
@@ -232,8 +200,7 @@ void start(const std::string& path, const TraceOptions& options) {
   CATENA_CHECK(ValueError, options.events_per_thread > 0,
                "tracing::start: events_per_thread is 0, expected at least 1");
   r.process = process_from_environment();
-  const std::string file = place_of(file_of(path, r.process));
-  check_written(NewFile(file).error(), file);  // now, not after hours of training
+  check_report("trace", file_of(path, r.process));  // now, not after hours of training
   r.path = path;
   r.limit = options.events_per_thread;
   r.owner = getpid();

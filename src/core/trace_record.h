@@ -125,6 +125,9 @@ class TraceWriter {
   std::string out_;
 };
 
+// This process's place in its job by the variables of launchers, as comm::launch_environment.
+ProcessRecord process_from_environment();
+
 // SIGTERM, SIGINT and SIGHUP write the trace before they end the process, where the program has
 // not said what they do. Once a process.
 void write_at_signals();

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "catena/array/creation.h"
+#include "catena/core/call_scope.h"
 #include "core/cached_memory.h"
 #include "core/text_hash.h"
 #include "optimizers/arena_storage.h"
@@ -15,6 +16,18 @@ namespace {
 int64_t aligned(int64_t elements, int64_t itemsize) {
   const int64_t step = ParameterArena::kAlignment / itemsize;
   return (elements + step - 1) / step * step;
+}
+
+// In memory profiles.
+const char* name_of(ArenaBlock block) {
+  switch (block) {
+    case ArenaBlock::kData: return "parameters";
+    case ArenaBlock::kGradient: return "gradients";
+    case ArenaBlock::kMaster: return "float32 copies";
+    case ArenaBlock::kLow: return "16-bit copies";
+    case ArenaBlock::kState: return "optimizer states";
+  }
+  return "";
 }
 
 }  // namespace
@@ -92,8 +105,9 @@ void ParameterArena::take_gradients(const Block& own) {
 }
 
 Array ParameterArena::allocate(ArenaBlock block, int64_t elements, Dtype dtype) const {
-  if (memory_ == nullptr) return zeros({elements}, {dtype, device_});
-  Array result = memory_->allocate(block, elements, dtype, device_);
+  const CallScope call(name_of(block));
+  Array result = memory_ == nullptr ? Array::uninitialized({elements}, dtype, device_)
+                                    : memory_->allocate(block, elements, dtype, device_);
   CATENA_CHECK(ValueError,
                result.defined() && result.shape() == Shape{elements} && result.is_contiguous() &&
                    result.dtype() == dtype && result.device() == device_,

@@ -1,7 +1,6 @@
 #include "catena/training/model_summary.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <ostream>
 #include <set>
@@ -12,6 +11,7 @@
 #include "catena/autograd/grad_mode.h"
 #include "catena/autograd/placement.h"
 #include "catena/core/printable.h"
+#include "core/readable_numbers.h"
 
 namespace catena::training {
 namespace {
@@ -139,25 +139,9 @@ class Observer : public FunctionHook {
 
 // Text ------------------------------------------------------------------------------------------
 
-// "1,234,567"; "" for 0.
-std::string grouped(int64_t n) {
-  if (n == 0) return "";
-  std::string text = std::to_string(n);
-  for (int64_t at = int64_t(text.size()) - 3; at > 0; at -= 3) text.insert(size_t(at), ",");
-  return text;
-}
-
-// "12.5 KiB"; "" for 0.
-std::string bytes_text(int64_t bytes) {
-  if (bytes == 0) return "";
-  if (bytes < 1024) return std::to_string(bytes) + " B";
-  const char* const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  double value = double(bytes) / 1024;
-  size_t unit = 0;
-  for (; value >= 1023.95 && unit < 5; ++unit) value /= 1024;
-  const int64_t tenths = std::llround(value * 10);
-  return message(tenths / 10, ".", tenths % 10, " ", units[unit]);
-}
+// "" for 0.
+std::string count_cell(int64_t n) { return n == 0 ? "" : grouped(n); }
+std::string bytes_cell(int64_t bytes) { return bytes == 0 ? "" : bytes_text(bytes); }
 
 // The first three, and how many more.
 std::string shapes_text(const std::vector<Shape>& shapes) {
@@ -193,10 +177,10 @@ std::string ModelSummary::to_string() const {
       {"layer", "type", "input", "output", "parameters", "multiply-adds", "activations"}};
   for (const LayerSummary& l : layers)
     lines.push_back({printable_line(l.path), l.type, shapes_text(l.inputs), shapes_text(l.outputs),
-                     grouped(l.parameters), grouped(l.multiply_adds),
-                     bytes_text(l.activation_bytes)});
-  lines.push_back({"total", "", "", "", grouped(parameters), grouped(multiply_adds),
-                   bytes_text(activation_bytes)});
+                     count_cell(l.parameters), count_cell(l.multiply_adds),
+                     bytes_cell(l.activation_bytes)});
+  lines.push_back({"total", "", "", "", count_cell(parameters), count_cell(multiply_adds),
+                   bytes_cell(activation_bytes)});
   std::string text = table(lines);
   if (parameters > 0) text += "parameters: " + bytes_text(parameter_bytes) + '\n';
   if (persistents > 0) text += "not trained: " + grouped(persistents) + " elements\n";

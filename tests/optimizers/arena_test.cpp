@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "catena/core/memory.h"
+#include "catena/core/memory_profile.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "optimizers/models.h"
@@ -42,6 +43,18 @@ TEST(Arena, LiesInReverseOrderOfDeclaration) {
   EXPECT_EQ(arena.size(), 4 * 64);
   EXPECT_EQ(catena::testing::all_values(model.parameters()), before);
   EXPECT_TRUE(set.in_place());
+}
+
+TEST(Arena, NamesItsBlocksInMemoryProfiles) {
+  Model model;
+  const MemoryProfile profile;
+  Adam optimizer;
+  optimizer.setup(model);
+  std::map<std::string, size_t> held;
+  for (const auto& e : profile.entries())
+    if (e.held > 0) held[e.call] = e.held;
+  EXPECT_EQ(held, (std::map<std::string, size_t>{
+                      {"parameters", 1024}, {"gradients", 1024}, {"optimizer states", 2048}}));
 }
 
 TEST(Arena, KeepsGradientsThatAreThere) {

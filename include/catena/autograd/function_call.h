@@ -10,8 +10,8 @@
 
 #include "catena/autograd/autocast.h"
 #include "catena/autograd/function_hook.h"
+#include "catena/core/call_scope.h"
 #include "catena/core/graph.h"
-#include "catena/core/memory_profile.h"
 
 namespace catena {
 

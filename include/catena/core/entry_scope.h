@@ -10,7 +10,7 @@
 // load.
 #pragma once
 
-#include "catena/core/memory_profile.h"
+#include "catena/core/call_scope.h"
 
 namespace catena {
 namespace detail {

@@ -1,22 +1,35 @@
 // Record of allocations by the names of the calls that hold the memory.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "catena/core/call_scope.h"
 #include "catena/core/device.h"
-#include "catena/core/memory.h"
 
 namespace catena {
+
+// How MemoryProfile::write_svg draws.
+struct MemoryPictureOptions {
+  std::optional<Device> device;  // by default all on which memory was allocated, one below another
+  int callers = 8;               // that are shown by name, 1 to 12; the rest are "others"
+  int levels = 2;   // of a path's names, from the outermost, that tell callers apart; 0: all
+  int width = 960;  // in pixels, 480 to 10,000
+};
 
 // Records every allocation of all threads from construction to destruction (host and device memory
 // of arrays, also through allocator hooks), under the path of the calls that made it: the names of
 // the CallScopes that the thread was in, outermost first, joined by '/'. Library functions name
 // themselves. Profiles may nest; each sees what is allocated while it lives, and follows it to its
-// end. While no profile exists, an allocation pays one load.
+// end. While no profile exists, an allocation pays one load. Thread-safe.
+//
+// For the picture a profile also keeps when memory was allocated and released, at most 262,144
+// changes of 24 bytes for each device. When they are that many, it thins them out by buckets of
+// time. Of each bucket it keeps the moment at which most was held and the last one, and who held
+// what then: no peak is lost. More than 65,536 paths get room for four changes each.
 class MemoryProfile {
  public:
   MemoryProfile();
@@ -38,41 +51,17 @@ class MemoryProfile {
   std::vector<Entry> entries() const;
   // A table of the entries with one line each.
   std::string report() const;
+  // Draws what the callers held over time as areas on top of each other, an SVG picture without
+  // scripts that browsers open: since the profile began, until now. The peak is marked; the table
+  // below lists who held what then. Times are the host's: a GPU's memory is held from the call that
+  // allocates it to the one that releases it. The file is written in one step. IoError if it cannot
+  // be written, ValueError for options out of range.
+  void write_svg(const std::string& path, const MemoryPictureOptions& options = {}) const;
 
   struct Ledger;  // the library's own
 
  private:
   std::shared_ptr<Ledger> ledger_;
-};
-
-namespace detail {
-
-extern std::atomic<int> memory_profiles;  // that live
-void enter_call(const char* name);
-void leave_call() noexcept;
-// Notes a fresh storage in all profiles.
-void observe_allocation(Storage& storage);
-
-}  // namespace detail
-
-// Names what the calling thread does, for memory profiles. The text must outlive the scope. Costs
-// one load while there is no profile.
-class CallScope {
- public:
-  explicit CallScope(const char* name)
-      : entered_(detail::memory_profiles.load(std::memory_order_relaxed) != 0) {
-    if (entered_) [[unlikely]]
-      detail::enter_call(name);
-  }
-  ~CallScope() {
-    if (entered_) [[unlikely]]
-      detail::leave_call();
-  }
-  CallScope(const CallScope&) = delete;
-  CallScope& operator=(const CallScope&) = delete;
-
- private:
-  const bool entered_;
 };
 
 }  // namespace catena

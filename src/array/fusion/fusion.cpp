@@ -6,8 +6,8 @@
 
 #include "array/fusion/fusion_graph.h"
 #include "array/memory_order.h"
+#include "catena/core/call_scope.h"
 #include "catena/core/entry_scope.h"
-#include "catena/core/memory_profile.h"
 #include "catena/kernels/elementwise.h"
 #include "core/scalar_bits.h"
 

@@ -6,9 +6,9 @@
 #include "catena/array/float_parts.h"
 #include "catena/array/indexing.h"
 #include "catena/array/reduction.h"
+#include "catena/core/call_scope.h"
 #include "catena/core/entry_scope.h"
 #include "catena/core/graph.h"
-#include "catena/core/memory_profile.h"
 
 namespace catena {
 

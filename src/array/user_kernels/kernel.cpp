@@ -9,8 +9,8 @@
 #include "array/result_into.h"
 #include "array/user_kernels/kernel_compiler.h"
 #include "catena/core/backend.h"
+#include "catena/core/call_scope.h"
 #include "catena/core/entry_scope.h"
-#include "catena/core/memory_profile.h"
 
 namespace catena {
 

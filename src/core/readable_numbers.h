@@ -1,0 +1,16 @@
+// Numbers as people read them, whatever the locale.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace catena {
+
+// "1,234,567".
+std::string grouped(int64_t n);
+// With so many digits behind the point: "0.50".
+std::string fixed_digits(double value, int digits);
+// "12.5 KiB"; "612 B" below one KiB.
+std::string bytes_text(int64_t bytes);
+
+}  // namespace catena
