@@ -156,16 +156,18 @@ class Panel {
 
   // From the highest down, each from the base up: the lower ones cover it.
   void draw_areas() {
-    for (size_t share = shares_.shares.size(); share-- > 0;)
-      out_ += "<path fill=\"" + color(share) + "\" d=\"" + outline(share) + "\">" + tooltip(share) +
+    for (size_t level = shares_.stacked.size(); level-- > 0;) {
+      const size_t share = shares_.stacked[level];
+      out_ += "<path fill=\"" + color(share) + "\" d=\"" + outline(level) + "\">" + tooltip(share) +
               "</path>\n";
+    }
   }
-  // Of the sum of the shares up to this one.
-  std::string outline(size_t share) const {
+  // Of the sum of the shares up to this level.
+  std::string outline(size_t level) const {
     std::string y = svg_number(base()), path = 'M' + svg_number(kLeft) + ' ' + y;
     for (const MemoryShares::Moment& moment : shares_.moments) {
       int64_t sum = 0;
-      for (size_t i = 0; i <= share; ++i) sum += moment.held[i];
+      for (size_t i = 0; i <= level; ++i) sum += moment.held[shares_.stacked[i]];
       std::string next = svg_number(y_of(double(sum)));
       if (next == y) continue;
       y = std::move(next);

@@ -104,6 +104,11 @@ MemoryShares shares_of(const MemoryTimeline& timeline, const std::vector<std::st
     else
       ++share.others;
   }
+  // Callers have numbers by their first allocation: what a program keeps from its start comes
+  // first.
+  for (const size_t share : place)
+    if (share < named) result.stacked.push_back(share);
+  if (order.size() > named) result.stacked.push_back(named);
   for (size_t& number : share_of) number = place[number];
 
   MemoryTimeline coarse = timeline;

@@ -24,7 +24,8 @@ struct MemoryShares {
   };
 
   int64_t peak = 0, peak_ns = 0;
-  std::vector<Share> shares;  // what held most at the peak first, the others last
+  std::vector<Share> shares;    // what held most at the peak first, the others last
+  std::vector<size_t> stacked;  // numbers of shares by their first allocation, the others last
   std::vector<Moment> moments;
 };
 
