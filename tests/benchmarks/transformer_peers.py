@@ -6,10 +6,10 @@ median), tokens or images a second, and the most memory that tensors had.
 
     python3 transformer_peers.py [gpt2] [qwen] [vit] [--eager] [--autocast]
 
-On a CPU small ones in float32, catena and PyTorch in turn, one step each; prints the shortest and
-the median step in milliseconds. Each is a process of its own.
+On a CPU small ones in float32, catena, PyTorch and PyTorch compiled in turn, one step each; prints
+the shortest step and the median, and catena's by theirs. Each is a process of its own.
 
-    python3 transformer_peers.py --beside build/bin/bench_transformers [--threads 1] [--rounds 15]
+    python3 transformer_peers.py --beside build/bin/bench_transformers [--threads 1] [--rounds 15] [--eager]
 """
 import argparse
 import statistics
@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from peer_worker import Worker, torch_worker
+from peer_worker import Worker
 
 DTYPE = torch.bfloat16
 # Requests of bench_transformers: what is trained, batch, tokens.
@@ -141,7 +141,7 @@ def made(name):
     return Vit(), (images, torch.randint(1000, (256,), device="cuda")), 256, "images"
 
 
-def cpu_step(request):
+def cpu_step(request, compiled):
     """A training step of a request in float32."""
     name, batch, *more = request.split()
     batch = int(batch)
@@ -156,23 +156,24 @@ def cpu_step(request):
         if parameter.dim() > 1:
             nn.init.normal_(parameter, std=0.02)
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=True)
+    call = torch.compile(model) if compiled else model
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        model(*data).backward()
+        call(*data).backward()
         optimizer.step()
 
     return step
 
 
-def serve(threads):
+def serve(options):
     """Answers each request with the seconds of a step; the first line is the name."""
-    torch.set_num_threads(threads)
-    print(f"PyTorch {torch.__version__}", flush=True)
+    torch.set_num_threads(options.threads)
+    print(f"PyTorch {torch.__version__}" + ("" if options.eager else ", compiled"), flush=True)
     steps = {}
     for request in map(str.strip, sys.stdin):
         if request not in steps:
-            steps[request] = cpu_step(request)
+            steps[request] = cpu_step(request, not options.eager)
             steps[request]()
         start = time.perf_counter()
         steps[request]()
@@ -180,19 +181,22 @@ def serve(threads):
 
 
 def run_beside(options):
+    torch_command = [sys.executable, __file__, "--serve", "--threads", str(options.threads)]
     workers = [Worker([options.beside, "serve"], options.threads, "catena"),
-               torch_worker(__file__, options.threads)]
-    print(f"| float32, ms, {options.threads} thread(s) | " +
-          " | ".join(f"{w.name}: shortest | median" for w in workers) + " | of the shortest | of the medians |")
-    print("|---" * 7 + "|")
+               Worker(torch_command + ["--eager"], options.threads)]
+    if not options.eager:
+        workers.append(Worker(torch_command, options.threads))
+    print(f"| float32, {options.threads} thread(s), ms | " + " | ".join(w.name for w in workers) + " | ratios |")
+    print("|---" * (len(workers) + 2) + "|")
     for request, title in CPU_CASES.items():
         times = [[] for _ in workers]
         for _ in range(options.rounds):
             for worker, own in zip(workers, times):
                 own.append(1e3 * float(worker.ask(request)))
-        shortest, median = [min(own) for own in times], [statistics.median(own) for own in times]
-        print(f"| {title} | " + " | ".join(f"{s:.1f} | {m:.1f}" for s, m in zip(shortest, median)) +
-              f" | {shortest[0] / shortest[1]:.2f} | {median[0] / median[1]:.2f} |", flush=True)
+        pairs = [(min(own), statistics.median(own)) for own in times]
+        ratios = "; ".join(f"{pairs[0][0] / s:.2f}, {pairs[0][1] / m:.2f}" for s, m in pairs[1:])
+        print(f"| {title} | " + " | ".join(f"{s:.1f}, {m:.1f}" for s, m in pairs) + f" | {ratios} |",
+              flush=True)
 
 
 def run(name, options):
@@ -243,7 +247,7 @@ def main():
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        return serve(options.threads)
+        return serve(options)
     if options.beside:
         return run_beside(options)
     for name in options.models:
