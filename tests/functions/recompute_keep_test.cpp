@@ -2,6 +2,7 @@
 // bytes that are promised.
 #include "catena/autograd/autocast.h"
 #include "catena/autograd/function_call.h"
+#include "catena/core/memory_profile.h"
 #include "catena/functions/array.h"
 #include "catena/functions/attention/transformer.h"
 #include "catena/functions/connection/convolution_2d.h"
