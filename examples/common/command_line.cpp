@@ -170,6 +170,14 @@ void CommandLine::add_corpus(std::string& data, int64_t& vocabulary) {
   add_count("--vocabulary", vocabulary, "words that are told apart, the most frequent ones");
 }
 
+void CommandLine::add_precision(std::string& dtype, bool& autocast) {
+  add_text("--dtype", dtype, "of the parameters").one_of({"float32", "bfloat16"});
+  add_flag("--autocast", autocast, "float32 parameters, but products in bfloat16");
+}
+void CommandLine::check_precision(const std::string& dtype, bool autocast) {
+  if (autocast && dtype != "float32") refuse("--autocast", "is for parameters of float32");
+}
+
 void CommandLine::check(std::function<void()> values) { app_->callback(std::move(values)); }
 void CommandLine::refuse(const std::string& name, const std::string& reason) {
   throw CLI::ValidationError(name, reason);

@@ -66,6 +66,11 @@ class CommandLine {
   // --data and --vocabulary of programs that read text, see load_corpus.
   void add_corpus(std::string& data, int64_t& vocabulary);
 
+  // --dtype and --autocast of programs that compute in float32 or bfloat16; check_precision refuses
+  // the two together.
+  void add_precision(std::string& dtype, bool& autocast);
+  static void check_precision(const std::string& dtype, bool autocast);
+
   // Is called when all values are there. It may refuse() them.
   void check(std::function<void()> values);
   // The same as a value that is refused by its option.

@@ -57,21 +57,9 @@ Lines read_bible() {
   return lines;
 }
 
-// The words of the lines, the most frequent first, equally frequent ones in their order.
 std::vector<std::string> make_vocabulary(const Lines& lines, int64_t most_words) {
-  std::unordered_map<std::string, size_t> places;
-  std::vector<std::pair<int64_t, std::string>> counted;
-  for (const Line& line : lines) {
-    for (const std::string& word : line) {
-      const auto [at, is_new] = places.try_emplace(word, counted.size());
-      if (is_new) counted.emplace_back(0, word);
-      ++counted[at->second].first;
-    }
-  }
-  std::stable_sort(counted.begin(), counted.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<std::string> vocabulary{"<eos>", "<unk>"};
-  for (const auto& [count, word] : counted) {
+  for (const std::string& word : by_frequency(lines)) {
     if (static_cast<int64_t>(vocabulary.size()) >= most_words) break;
     if (word != "<eos>" && word != "<unk>") vocabulary.push_back(word);
   }
@@ -127,6 +115,23 @@ bool is_part_of_word(char c) {
 }
 
 }  // namespace
+
+std::vector<std::string> by_frequency(const Lines& lines) {
+  std::unordered_map<std::string, size_t> places;
+  std::vector<std::pair<int64_t, std::string>> counted;
+  for (const Line& line : lines) {
+    for (const std::string& word : line) {
+      const auto [at, is_new] = places.try_emplace(word, counted.size());
+      if (is_new) counted.emplace_back(0, word);
+      ++counted[at->second].first;
+    }
+  }
+  std::stable_sort(counted.begin(), counted.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::string> words;
+  for (auto& [count, word] : counted) words.push_back(std::move(word));
+  return words;
+}
 
 std::vector<std::string> cut_into_words(const std::string& line) {
   std::vector<std::string> words;

@@ -23,6 +23,9 @@ struct Corpus {
 // words.
 Corpus load_corpus(const std::string& data, int64_t most_words);
 
+// The words of the lines, the most frequent first, equally frequent ones in their order.
+std::vector<std::string> by_frequency(const std::vector<std::vector<std::string>>& lines);
+
 // Letters (bytes above 127 as well), digits and apostrophes make words, in lower case; every other
 // visible character is a word by itself.
 std::vector<std::string> cut_into_words(const std::string& line);

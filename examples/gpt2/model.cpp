@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "catena/array/creation.h"
 #include "catena/array/io.h"
 #include "catena/array/math.h"
 #include "catena/functions/math.h"
+#include "common/saved_model.h"
 
 namespace gpt2 {
 namespace {
@@ -51,12 +51,9 @@ std::vector<std::string> names_of_sizes() {
 }
 
 Sizes sizes_in(const std::string& file) {
-  CATENA_CHECK(IoError, std::filesystem::exists(file), "there is no model '", file,
-               "'; train one first, or name the folder of one with --out");
-  const catena::NpzFile arrays(file);
+  const catena::NpzFile arrays = examples::open_model(file);
   Sizes sizes;
-  sizes.layers = 0;
-  while (arrays.contains("layers/" + std::to_string(sizes.layers) + "/linear1/W")) ++sizes.layers;
+  sizes.layers = examples::count_layers(arrays, "layers/", "/linear1/W");
   CATENA_CHECK(IoError,
                sizes.layers > 0 && arrays.contains("tokens/W") && arrays.contains("places/W"), "'",
                file, "' is not a model of train_gpt2");

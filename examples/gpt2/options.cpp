@@ -28,9 +28,7 @@ void add_model_options(CommandLine& line, Options& o) {
   line.add_text("--size", o.size, "of the network").one_of(names_of_sizes());
   line.add_count("-c,--context", o.context, "tokens of a window [256, or those of --start]");
   line.add_share("--dropout", o.dropout, "share of the numbers in the layers that is dropped");
-  const auto dtype = line.add_text("--dtype", o.dtype, "of the parameters");
-  dtype.one_of({"float32", "bfloat16"});
-  line.add_flag("--autocast", o.autocast, "float32 parameters, but products in bfloat16");
+  line.add_precision(o.dtype, o.autocast);
   const auto keep =
       line.add_text("--keep", o.keep, "what layers keep for backward; the rest is computed again");
   keep.one_of({"everything", "products", "attention", "nothing"});
@@ -68,8 +66,7 @@ void check(const CommandLine& line, Options& o) {
     CommandLine::refuse("--text",
                         "name files to train on with --text or --tokens, or ask for a "
                         "--sample of a model that is trained");
-  if (o.autocast && o.dtype != "float32")
-    CommandLine::refuse("--autocast", "is for parameters of float32");
+  CommandLine::check_precision(o.dtype, o.autocast);
   if (!o.start.empty() && line.given("--size")) CommandLine::refuse("--size", "is that of --start");
   if (!o.tokens.empty() || o.bench) {
     if (o.vocabulary == 0) o.vocabulary = 50257;

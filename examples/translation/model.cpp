@@ -1,7 +1,6 @@
 #include "model.h"
 
 #include <cmath>
-#include <filesystem>
 
 #include "catena/array/creation.h"
 #include "catena/array/io.h"
@@ -10,6 +9,7 @@
 #include "catena/functions/loss/linear_cross_entropy.h"
 #include "catena/functions/math.h"
 #include "catena/functions/noise/dropout.h"
+#include "common/saved_model.h"
 #include "sentences.h"
 
 namespace translation {
@@ -44,13 +44,9 @@ Array waves(const Array& positions, int64_t width, catena::Dtype dtype) {
 }  // namespace
 
 Sizes sizes_in(const std::string& file) {
-  CATENA_CHECK(IoError, std::filesystem::exists(file), "there is no model '", file,
-               "'; train one first, or name the folder of one with --out");
-  const catena::NpzFile arrays(file);
+  const catena::NpzFile arrays = examples::open_model(file);
   Sizes sizes;
-  sizes.layers = 0;
-  while (arrays.contains("decoder/" + std::to_string(sizes.layers) + "/multihead_attn/in_proj_W"))
-    ++sizes.layers;
+  sizes.layers = examples::count_layers(arrays, "decoder/", "/multihead_attn/in_proj_W");
   CATENA_CHECK(IoError, sizes.layers > 0 && arrays.contains("tokens/W"), "'", file,
                "' is not a model of train_translation");
   const Array tokens = arrays["tokens/W"];

@@ -30,8 +30,7 @@ void add_model_options(CommandLine& line, Options& o) {
   line.add_count("--layers", o.layers, "of the encoder, and of the decoder");
   line.add_count("--width", o.width, "numbers of each piece, a multiple of 32");
   line.add_share("--dropout", o.dropout, "share of the numbers in the layers that is dropped");
-  line.add_text("--dtype", o.dtype, "of the parameters").one_of({"float32", "bfloat16"});
-  line.add_flag("--autocast", o.autocast, "float32 parameters, but products in bfloat16");
+  line.add_precision(o.dtype, o.autocast);
   line.add_text("--start", o.start, "model.npz to begin with, of the same sizes");
 }
 
@@ -53,8 +52,7 @@ void check(const Options& o) {
     CommandLine::refuse("--source",
                         "name sentences to train on with --source and --target, or make some with "
                         "--reverse, or name lines to --translate by a model that is trained");
-  if (o.autocast && o.dtype != "float32")
-    CommandLine::refuse("--autocast", "is for parameters of float32");
+  CommandLine::check_precision(o.dtype, o.autocast);
 }
 
 }  // namespace

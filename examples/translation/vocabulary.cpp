@@ -23,26 +23,6 @@ size_t letter_at(const std::string& line, size_t at) {
   return found == length ? length : 1;
 }
 
-// The pieces of all texts, the most frequent first.
-std::vector<std::string> by_frequency(const std::vector<Lines>& texts, Pieces kind) {
-  std::unordered_map<std::string, size_t> places;
-  std::vector<std::pair<int64_t, std::string>> counted;
-  for (const Lines& lines : texts) {
-    for (const std::string& line : lines) {
-      for (const std::string& piece : cut(line, kind)) {
-        const auto [at, is_new] = places.try_emplace(piece, counted.size());
-        if (is_new) counted.emplace_back(0, piece);
-        ++counted[at->second].first;
-      }
-    }
-  }
-  std::stable_sort(counted.begin(), counted.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::vector<std::string> pieces;
-  for (auto& [count, piece] : counted) pieces.push_back(std::move(piece));
-  return pieces;
-}
-
 }  // namespace
 
 std::vector<std::string> cut(const std::string& line, Pieces kind) {
@@ -62,7 +42,10 @@ Vocabulary::Vocabulary(const std::vector<Lines>& texts, Pieces kind, int64_t mos
   CATENA_CHECK(ValueError, most > size(), "--vocabulary ", most,
                " has no room for pieces: ", size(),
                " tokens are the ends of sentences and pieces that are not known");
-  for (const std::string& piece : by_frequency(texts, kind)) {
+  std::vector<std::vector<std::string>> lines;
+  for (const Lines& text : texts)
+    for (const std::string& line : text) lines.push_back(cut(line, kind));
+  for (const std::string& piece : examples::by_frequency(lines)) {
     if (size() == most) break;
     add(piece);
   }

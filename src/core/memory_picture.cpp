@@ -48,19 +48,6 @@ double step_for(double span, int about) {
 // Digits behind the point that multiples of a step need.
 int digits_for(double step) { return std::max(0, int(-std::floor(std::log10(step) + 1e-9))); }
 
-// Units of the axis of bytes.
-struct Unit {
-  const char* name;
-  double bytes;
-};
-Unit unit_for(int64_t peak) {
-  constexpr std::array kNames = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  size_t i = 0;
-  double bytes = 1;
-  for (; i + 1 < kNames.size() && double(peak) >= 1024 * bytes; ++i) bytes *= 1024;
-  return {kNames[i], bytes};
-}
-
 struct TextStyle {
   const char* anchor = "start";
   const char* style = "";
@@ -119,7 +106,7 @@ class Panel {
   }
 
   void draw_bytes_axis() {
-    const Unit unit = unit_for(shares_.peak);
+    const ByteUnit unit = byte_unit(double(shares_.peak));
     const double most = kHeadroom * double(shares_.peak) / unit.bytes;
     const double step = std::max(step_for(most, 8), unit.bytes == 1 ? 1. : 0.);
     for (int i = 0; i * step <= most; ++i) {

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <iterator>
 
 namespace catena {
 
@@ -18,13 +19,19 @@ std::string fixed_digits(double value, int digits) {
   return {text, end.ptr};
 }
 
+ByteUnit byte_unit(double bytes, double next) {
+  constexpr const char* kNames[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  size_t i = 0;
+  double unit = 1;
+  for (; i + 1 < std::size(kNames) && bytes >= next * unit; ++i) unit *= 1024;
+  return {kNames[i], unit};
+}
+
 std::string bytes_text(int64_t bytes) {
-  if (bytes < 1024) return std::to_string(bytes) + " B";
-  const char* const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  double value = double(bytes) / 1024;
-  size_t unit = 0;
-  for (; value >= 1023.95 && unit < 5; ++unit) value /= 1024;
-  return fixed_digits(double(std::llround(value * 10)) / 10, 1) + " " + units[unit];
+  const ByteUnit unit = byte_unit(double(bytes), 1023.95);  // no "1024.0"
+  if (unit.bytes == 1) return std::to_string(bytes) + " B";
+  const double value = double(bytes) / unit.bytes;
+  return fixed_digits(double(std::llround(value * 10)) / 10, 1) + " " + unit.name;
 }
 
 }  // namespace catena

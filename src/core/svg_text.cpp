@@ -1,10 +1,10 @@
 #include "core/svg_text.h"
 
 #include <cmath>
-#include <cstdint>
 #include <vector>
 
 #include "core/readable_numbers.h"
+#include "core/utf8.h"
 
 namespace catena {
 namespace {
@@ -12,29 +12,10 @@ namespace {
 constexpr const char* kReplacement = "\xef\xbf\xbd";
 constexpr const char* kEllipsis = "\xe2\x80\xa6";
 
-// Bytes of the character at the front of the text, by its first byte; 0: it begins none.
-size_t length_of(unsigned char first) {
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first < 0xe0) return 2;
-  if (first >= 0xe0 && first < 0xf0) return 3;
-  return first >= 0xf0 && first < 0xf5 ? 4 : 0;
-}
-
 // Bytes of the whole character at the front that XML allows; 0: there is none.
 size_t whole_character(std::string_view text) {
-  const size_t length = length_of(static_cast<unsigned char>(text[0]));
-  if (length == 0 || length > text.size()) return 0;
-  uint32_t code = static_cast<unsigned char>(text[0]);
-  if (length > 1) code &= 0x7fu >> length;
-  for (size_t i = 1; i < length; ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if ((byte & 0xc0) != 0x80) return 0;
-    code = code << 6 | (byte & 0x3f);
-  }
-  constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = code >= 0xd800 && code < 0xe000;
-  const bool allowed = code >= 0x20 && code < 0x110000 && (code & 0xfffe) != 0xfffe;
-  return code >= kSmallest[length] && allowed && !surrogate ? length : 0;
+  const auto [bytes, code] = first_character(text);
+  return code < 0x20 || (code & 0xfffe) == 0xfffe ? 0 : bytes;
 }
 
 std::string xml_text(std::string_view character) {

@@ -177,7 +177,7 @@ comm::Reduce BucketExchange::weighted(size_t arena, const Array& gradient) const
     gradient.fill(0);  // a mean over no samples is not a number, which no weight would remove
     return is_cuda ? comm::Reduce(comm::Reduction::kSum) : comm::weighted(0);
   }
-  if (ranks_.all().size() == 1) return comm::Reduction::kSum;
+  if (ranks_.all().size() == 1) return comm::Reduction::kSum;  // its weight is always 1
   if (!is_cuda) return comm::weighted(share_.weight());
   multiply(gradient, device_weights_[arena], gradient);
   return comm::Reduction::kSum;

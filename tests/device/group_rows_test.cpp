@@ -160,7 +160,8 @@ struct Arrays {
     args.aligned = c.offset == 0, args.centred = c.centred, args.eps = kEps, args.parts = 1;
     args.shared_memory = c.shared_memory;
     args.x = x.data(), args.gy = gy.data(), args.y = y.data();
-    args.gamma = c.gamma ? gamma.data() : nullptr, args.beta = c.beta ? beta.data() : nullptr;
+    args.gamma.data = c.gamma ? gamma.data() : nullptr;
+    args.beta.data = c.beta ? beta.data() : nullptr;
     args.statistics = statistics.data();
     return args;
   }
@@ -213,11 +214,11 @@ void check(Way way, const Case& c, Float code, double eps, double sums) {
   for (size_t i = 0; i < gsum.size(); ++i) expected.gx[i] += gsum[i];
   const auto partials = a.numbers(partials_of(way, code, args, launch));
   const bool has_partials = way == Way::kLines || c.g_gamma || c.g_beta;
-  ASSERT_TRUE(
-      launch_gradient(way, code, args,
-                      {c.g_gamma ? a.g_gamma.data() : nullptr, c.g_beta ? a.g_beta.data() : nullptr,
-                       c.accumulate, c.accumulate, has_partials ? partials.data() : nullptr},
-                      launch));
+  ASSERT_TRUE(launch_gradient(way, code, args,
+                              {{c.g_gamma ? a.g_gamma.data() : nullptr, false, c.accumulate},
+                               {c.g_beta ? a.g_beta.data() : nullptr, false, c.accumulate},
+                               has_partials ? partials.data() : nullptr},
+                              launch));
   if (c.gx) expect_near("gx", a.gx, expected.gx, eps + sums);
   const auto finish = [&](const char* what, bool wanted, const auto& found, std::vector<double>& e,
                           const std::vector<double>& before) {

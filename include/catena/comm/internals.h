@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "catena/comm/communicator.h"
+#include "catena/core/error.h"
 
 namespace catena::comm {
 
@@ -143,5 +145,15 @@ class PurposeScope {
   const char** purpose_;
   const char* before_;
 };
+
+// The communicator of a call whose backward comes later. CommError, which begins with who(), if it
+// was destroyed before.
+template <class Who>
+CommunicatorPtr alive_in_backward(const std::weak_ptr<Communicator>& comm, Who who) {
+  CommunicatorPtr alive = comm.lock();
+  CATENA_CHECK(CommError, alive, who(),
+               ": backward after the communicator was destroyed; keep it until then");
+  return alive;
+}
 
 }  // namespace catena::comm

@@ -159,15 +159,22 @@ void TransformerDecoderLayer::add_to(ResidualStream& stream, const MemoryKeys& m
              [&](const Variable& in) { return self_attn(in, cache, to_self); });
 }
 
-Variable TransformerDecoderLayer::operator()(const VariableOperand& operand,
-                                             const VariableOperand& memory,
-                                             const AttentionOptions& to_self,
-                                             const AttentionOptions& to_memory) const {
+// What add_to(stream, args...) makes of x.
+template <class... Args>
+Variable TransformerDecoderLayer::sum_with(const VariableOperand& operand,
+                                           const Args&... args) const {
   const Variable& x = operand.variable(kDecoder);
   check_positions(kDecoder, "x", x, self_attn.size());
   ResidualStream stream(x);
-  add_to(stream, memory, to_self, to_memory);
+  add_to(stream, args...);
   return stream.sum();
+}
+
+Variable TransformerDecoderLayer::operator()(const VariableOperand& x,
+                                             const VariableOperand& memory,
+                                             const AttentionOptions& to_self,
+                                             const AttentionOptions& to_memory) const {
+  return sum_with(x, memory, to_self, to_memory);
 }
 
 Variable TransformerDecoderLayer::operator()(const VariableOperand& x,
@@ -178,15 +185,11 @@ Variable TransformerDecoderLayer::operator()(const VariableOperand& x,
   return (*this)(x, multihead_attn.keys_of(memory), cache, to_self, to_memory);
 }
 
-Variable TransformerDecoderLayer::operator()(const VariableOperand& operand,
-                                             const MemoryKeys& memory, const LayerCache& cache,
+Variable TransformerDecoderLayer::operator()(const VariableOperand& x, const MemoryKeys& memory,
+                                             const LayerCache& cache,
                                              const AttentionOptions& to_self,
                                              const AttentionOptions& to_memory) const {
-  const Variable& x = operand.variable(kDecoder);
-  check_positions(kDecoder, "x", x, self_attn.size());
-  ResidualStream stream(x);
-  add_to(stream, memory, cache, to_self, to_memory);
-  return stream.sum();
+  return sum_with(x, memory, cache, to_self, to_memory);
 }
 
 }  // namespace catena::functions

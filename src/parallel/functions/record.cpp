@@ -29,9 +29,7 @@ class ExchangeNode final : public FunctionNode {
   bool splits() const override { return false; }
 
   void backward(BackwardContext& context) override {
-    const CommunicatorPtr comm = comm_.lock();
-    CATENA_CHECK(CommError, comm, how_.describe(),
-                 ": backward after the communicator was destroyed; keep it until then");
+    const CommunicatorPtr comm = comm::alive_in_backward(comm_, [&] { return how_.describe(); });
     step_->pass();
     // Calls that this pass records come behind those of forward.
     if (!context.create_graph()) tape_of(*comm)->release(*step_);

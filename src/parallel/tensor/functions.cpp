@@ -68,9 +68,7 @@ struct RankMap {
 
  private:
   Array run(Move move, const Array& x, const char* purpose) const {
-    const CommunicatorPtr alive = comm.lock();
-    CATENA_CHECK(CommError, alive, kName,
-                 ": backward after the communicator was destroyed; keep it until then");
+    const CommunicatorPtr alive = comm::alive_in_backward(comm, [] { return kName; });
     const comm::PurposeScope scope(alive.get(), purpose);
     return make(move, *alive, x, axis);
   }

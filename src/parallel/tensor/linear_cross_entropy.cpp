@@ -75,10 +75,7 @@ class ClassesOfCommunicator final : public ClassesOverRanks {
 
  private:
   CommunicatorPtr alive() const {
-    CommunicatorPtr comm = comm_.lock();
-    CATENA_CHECK(CommError, comm, kName,
-                 ": backward after the communicator was destroyed; keep it until then");
-    return comm;
+    return comm::alive_in_backward(comm_, [] { return kName; });
   }
   static Stream stream(Communicator& comm) {
     return comm.device().is_cuda() ? comm.side_stream() : Stream();

@@ -94,6 +94,8 @@ class TransformerDecoderLayer : public FunctionSet {
   CATENA_FUNCTIONS(self_attn, multihead_attn, linear1, linear2, norm1, norm2, norm3)
 
  private:
+  template <class... Args>
+  Variable sum_with(const VariableOperand& x, const Args&... args) const;
   template <class Attention, class Memory>
   void add_blocks(ResidualStream& stream, const Memory& memory, const AttentionOptions& to_memory,
                   const Attention& attention) const;

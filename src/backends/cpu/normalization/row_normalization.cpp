@@ -333,61 +333,26 @@ void normalize_grad(const RowNormalizationGradCall& call) {
 // Whether each number of a row has its own gamma, and rows begin at the same channel.
 bool are_wide(const RowLayout& l) { return l.groups == 1 && l.positions == 1 && l.inner == 1; }
 
-// A parameter in the type of computation.
-class WideParameter {
- public:
-  explicit WideParameter(const Array* own)
-      : own_(own), is_narrow_(own != nullptr && is_narrow_float(own->dtype())) {}
-  void read() {
-    if (is_narrow_) wide_ = own_->astype(Dtype::kFloat32);
-  }
-  void make() {
-    if (is_narrow_) wide_ = Array::uninitialized(own_->shape(), Dtype::kFloat32, own_->device());
-  }
-  // Where loops add to the parameter's own numbers, they need none of them.
-  bool accumulates(bool wanted) const { return wanted && !is_narrow_; }
-  void write(bool accumulate) const {
-    if (!is_narrow_) return;
-    const float* from = wide_.data<float>();
-    visit_float("row_normalization_grad", own_->dtype(), [&]<class T>(TypeTag<T>) {
-      T* to = own_->data<T>();
-      for (int64_t i = 0; i < own_->size(); ++i)
-        to[i] = static_cast<T>(accumulate ? float(to[i]) + from[i] : from[i]);
-    });
-  }
-  const Array* get() const { return is_narrow_ ? &wide_ : own_; }
-
- private:
-  const Array* own_;
-  bool is_narrow_;
-  Array wide_;
-};
+// A parameter of 16 bits in float32; undefined for others.
+Array widened(const Array* parameter) {
+  const bool is_narrow = parameter != nullptr && is_narrow_float(parameter->dtype());
+  return is_narrow ? parameter->astype(Dtype::kFloat32) : Array();
+}
 
 void row_normalization(const RowNormalizationCall& given) {
   RowNormalizationCall call = given;
-  WideParameter gamma(given.gamma), beta(given.beta);
-  gamma.read();
-  beta.read();
-  call.gamma = gamma.get(), call.beta = beta.get();
+  const Array gamma = widened(given.gamma), beta = widened(given.beta);
+  if (gamma.defined()) call.gamma = &gamma;
+  if (beta.defined()) call.beta = &beta;
   if (are_wide(call.layout)) return normalize_wide_rows(call);
   visit_compute(call.x->dtype(), [&]<class C>(TypeTag<C>) { normalize<C>(call); });
 }
-void find_gradients(const RowNormalizationGradCall& call) {
-  if (are_wide(call.layout)) return normalize_wide_rows_grad(call);
-  visit_compute(call.x->dtype(), [&]<class C>(TypeTag<C>) { normalize_grad<C>(call); });
-}
 void row_normalization_grad(const RowNormalizationGradCall& given) {
   RowNormalizationGradCall call = given;
-  WideParameter gamma(given.gamma), g_gamma(given.g_gamma), g_beta(given.g_beta);
-  gamma.read();
-  g_gamma.make();
-  g_beta.make();
-  call.gamma = gamma.get(), call.g_gamma = g_gamma.get(), call.g_beta = g_beta.get();
-  call.accumulate_gamma = g_gamma.accumulates(given.accumulate_gamma);
-  call.accumulate_beta = g_beta.accumulates(given.accumulate_beta);
-  find_gradients(call);
-  g_gamma.write(given.accumulate_gamma);
-  g_beta.write(given.accumulate_beta);
+  const Array gamma = widened(given.gamma);
+  if (gamma.defined()) call.gamma = &gamma;
+  if (are_wide(call.layout)) return normalize_wide_rows_grad(call);
+  visit_compute(call.x->dtype(), [&]<class C>(TypeTag<C>) { normalize_grad<C>(call); });
 }
 
 }  // namespace

@@ -56,22 +56,25 @@ struct RowGradient {
 };
 
 // The gradient of gamma or beta from its parts, `parts` vectors of numbers one after the other,
-// which are added in order.
+// which are added in order. It is rounded once.
 template <class C, class Part>
 void store_parameter(const std::vector<Part>& from, int64_t parts, const Array* to,
                      bool accumulate) {
   if (to == nullptr) return;
-  C* target = to->data<C>();
   const int64_t channels = to->size();
   parallel_ranges(channels, 16, threads_for(parts * channels), [&](int64_t begin, int64_t end) {
     std::vector<double> sums(size_t(end - begin));
     for (int64_t part = 0; part < parts; ++part)
       for (int64_t c = begin; c < end; ++c)
         sums[size_t(c - begin)] += double(from[size_t(part * channels + c)]);
-    for (int64_t c = begin; c < end; ++c) {
-      const C sum = C(sums[size_t(c - begin)]);
-      target[c] = accumulate ? target[c] + sum : sum;
-    }
+    visit_float("row_normalization_grad", to->dtype(), [&]<class T>(TypeTag<T>) {
+      using Wide = typename ComputeType<T>::type;
+      T* target = to->data<T>();
+      for (int64_t c = begin; c < end; ++c) {
+        const Wide sum = Wide(C(sums[size_t(c - begin)]));
+        target[c] = static_cast<T>(accumulate ? Wide(target[c]) + sum : sum);
+      }
+    });
   });
 }
 

@@ -44,7 +44,7 @@ struct ChannelSums {
     RowSums<C> sums{};
     for (int c = int(threadIdx.x) % 32; c < channels; c += 32) {
       const RowSums<C> own = of(c);
-      const C factor = gamma_at<T>(args, first_channel + c);
+      const C factor = parameter_at<T>(args.gamma, first_channel + c, C(1));
 #pragma unroll
       for (int k = 0; k < kSums; ++k) sums.v[k] = fused(factor, own.v[k], sums.v[k]);
     }
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(kKeptThreads, kResidentThreads / kKeptThreads)
     P* const gx = walk.packs(args.y, row);
     for (int round = 0; round < plan.rounds; ++round) {
       if (!walk.has_channel(round)) break;
-      const C gamma = gamma_at<T>(args, first_channel + walk.channel(round));
+      const C gamma = parameter_at<T>(args.gamma, first_channel + walk.channel(round), C(1));
       walk.each(round, [&](int place, int pack) {
         const P px = kept_x[place], pgy = kept_gy[place];
         P result;

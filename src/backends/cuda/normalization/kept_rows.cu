@@ -65,7 +65,8 @@ __global__ void __launch_bounds__(kKeptThreads, kResidentThreads / kKeptThreads)
     for (int round = 0; round < plan.rounds; ++round) {
       if (!walk.has_channel(round)) break;
       const int64_t channel = first_channel + walk.channel(round);
-      const C gamma = gamma_at<T>(args, channel), beta = beta_at<T>(args, channel);
+      const C gamma = parameter_at<T>(args.gamma, channel, C(1)),
+              beta = parameter_at<T>(args.beta, channel, C(0));
       walk.each(round, [&](int place, int pack) {
         const P p = kept[place];
         P result;

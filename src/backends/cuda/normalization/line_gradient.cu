@@ -221,7 +221,7 @@ __global__ void __launch_bounds__(kRowThreads, 2)
   for (int64_t i = threadIdx.x; i < of_group * plan.splits; i += kRowThreads) {
     const int64_t channel = first_channel + i % of_group,
                   at = (sample * plan.splits + i / of_group) * args.channels + channel;
-    const C gamma = gamma_at<T>(args, channel);
+    const C gamma = parameter_at<T>(args.gamma, channel, C(1));
     h = fused(gamma, own_sums[at], h);
     h_xhat = fused(gamma, xhat_sums[at], h_xhat);
   }
@@ -230,7 +230,7 @@ __global__ void __launch_bounds__(kRowThreads, 2)
   const C m = C(cursor.size());
   const RowGradient<C> gradient(s, C(h / m), C(h_xhat / m), args.centred);
   each_pack(kept, cursor, true, load, [&](const GradientPacks<T, N>& p, const Cursor<N>& c) {
-    const Parameters<T, N> gamma(args.gamma, args.narrow_gamma, c, C(1));
+    const Parameters<T, N> gamma(args.gamma, c, C(1));
     Pack<T, N> result;
 #pragma unroll
     for (int k = 0; k < N; ++k) {

@@ -30,8 +30,8 @@ __global__ void __launch_bounds__(kSumThreads)
   using C = Compute<T>;
   __shared__ C shared[kSumThreads / 32][kSumColumns];
   const bool beta = blockIdx.y == 1;
-  void* const to = beta ? parameters.g_beta : parameters.g_gamma;
-  if (to == nullptr) return;
+  const RowParameterGradient& gradient = beta ? parameters.beta : parameters.gamma;
+  if (gradient.data == nullptr) return;
   const int column = int(threadIdx.x) % kSumColumns, line = int(threadIdx.x) / kSumColumns;
   const int64_t channel = int64_t(blockIdx.x) * kSumColumns + column;
   const C* const from =
@@ -47,8 +47,7 @@ __global__ void __launch_bounds__(kSumThreads)
   __syncthreads();
   if (line > 0 || channel >= channels) return;
   for (int w = 1; w < kSumThreads / 32; ++w) sum += shared[w][column];
-  set_parameter<T>(to, beta ? parameters.narrow_beta : parameters.narrow_gamma, channel, sum,
-                   beta ? parameters.accumulate_beta : parameters.accumulate_gamma);
+  set_gradient<T>(gradient, channel, sum);
 }
 
 // `parameters` has partial sums in lines of numbers, one for each channel: first those for gamma,
@@ -56,7 +55,7 @@ __global__ void __launch_bounds__(kSumThreads)
 template <class T>
 void sum_partials(const RowParameterSums& parameters, int64_t channels, int64_t lines,
                   const Launch& launch) {
-  if (parameters.g_gamma == nullptr && parameters.g_beta == nullptr) return;
+  if (parameters.gamma.data == nullptr && parameters.beta.data == nullptr) return;
   const auto columns = unsigned((channels + kSumColumns - 1) / kSumColumns);
   launch_kernel<sum_lines_kernel<T>>(dim3(columns, 2), kSumThreads, launch, parameters, channels,
                                      lines);

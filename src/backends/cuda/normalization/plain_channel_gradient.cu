@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kMostThreads<T>, kPlainThreads / kMostThreads<
   for (; walk.more(); walk.next()) {
     const GradientRow<T, kPacks, false> row = next;
     next.load(args, walk, 1);
-    const C gamma = gamma_at<T>(args, walk.channel(args.channels));
+    const C gamma = parameter_at<T>(args.gamma, walk.channel(args.channels), C(1));
     RowSums<C> sums{};  // of gy, not yet of h; zeros of packs that are not there add nothing
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {

@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kPlainThreads, 1)
 #pragma unroll
   for (int i = 0; i < kPacks; ++i) {
     C of_pack[N];
-    walk.load_parameters<T>(args.gamma, args.narrow_gamma, C(1), i, of_pack);
+    walk.load_parameters<T>(args.gamma, C(1), i, of_pack);
 #pragma unroll
     for (int k = 0; k < N; ++k) gamma[i * N + k] = of_pack[k];
   }
@@ -88,8 +88,8 @@ __global__ void __launch_bounds__(kPlainThreads, 1)
     if (!kAhead) next.load(args, walk, 1);
   }
   C* const partials = static_cast<C*>(parameters.partials) + blockIdx.x * args.channels;
-  if (parameters.g_gamma != nullptr) store_block_sums(of_gamma, plan, partials, lines);
-  if (parameters.g_beta != nullptr)
+  if (parameters.gamma.data != nullptr) store_block_sums(of_gamma, plan, partials, lines);
+  if (parameters.beta.data != nullptr)
     store_block_sums(of_beta, plan, partials + plan.blocks * args.channels, lines);
 }
 

@@ -88,8 +88,7 @@ __global__ void __launch_bounds__(Forward<T>::kMostThreads,
   __shared__ typename RowTotals<C>::Memory shared;
   RowTotals<C> totals(shared, plan.members);
   PlainWalk walk(plan);
-  PlainParameter<kHeld, T, kPacks> gamma(args.gamma, args.narrow_gamma, C(1), walk),
-      beta(args.beta, args.narrow_beta, C(0), walk);
+  PlainParameter<kHeld, T, kPacks> gamma(args.gamma, C(1), walk), beta(args.beta, C(0), walk);
   // The residual takes the registers of the next row.
   constexpr bool kAhead = !kAdd;
   Words next[kPacks];

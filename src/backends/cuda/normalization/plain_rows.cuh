@@ -104,14 +104,14 @@ struct PlainWalk {
   }
   // gamma or beta of the elements of the thread's pack i.
   template <class T, int N>
-  __device__ void load_parameters(const void* base, bool narrow, Compute<T> otherwise, int i,
+  __device__ void load_parameters(const RowParameter& parameter, Compute<T> otherwise, int i,
                                   Compute<T> (&v)[N]) const {
 #pragma unroll
     for (int k = 0; k < N; ++k) v[k] = otherwise;
-    if (base == nullptr || !has_pack(i)) return;
+    if (parameter.data == nullptr || !has_pack(i)) return;
     int channel = pack(i) * N;
     asm volatile("" : "+r"(channel));  // kept addresses would cost more registers than the pack
-    gpu::load_parameters<T>(base, narrow, channel, v);
+    gpu::load_parameters<T>(parameter, channel, v);
   }
 };
 
@@ -125,21 +125,21 @@ class PlainParameter {
  public:
   using C = Compute<T>;
   static constexpr int N = kPack<T>;
-  __device__ PlainParameter(const void* base, bool narrow, C otherwise, const PlainWalk& walk)
-      : base_(base), narrow_(narrow), otherwise_(otherwise) {
+  __device__ PlainParameter(const RowParameter& parameter, C otherwise, const PlainWalk& walk)
+      : parameter_(parameter), otherwise_(otherwise) {
     if constexpr (kHeld == Held::kRegisters) {
 #pragma unroll
-      for (int i = 0; i < kPacks; ++i) walk.load_parameters<T>(base, narrow, otherwise, i, v_[i]);
+      for (int i = 0; i < kPacks; ++i) walk.load_parameters<T>(parameter, otherwise, i, v_[i]);
     }
   }
   __device__ void start_row(const PlainWalk& walk, int64_t channels) {
     if constexpr (kHeld == Held::kRow)
-      v_[0][0] = parameter_at<T>(base_, narrow_, walk.channel(channels), otherwise_);
+      v_[0][0] = parameter_at<T>(parameter_, walk.channel(channels), otherwise_);
   }
   // Those of the elements of the thread's pack i.
   __device__ void get(const PlainWalk& walk, int i, C (&v)[N]) const {
     if constexpr (kHeld == Held::kMemory) {
-      walk.load_parameters<T>(base_, narrow_, otherwise_, i, v);
+      walk.load_parameters<T>(parameter_, otherwise_, i, v);
     } else {
 #pragma unroll
       for (int k = 0; k < N; ++k) v[k] = kHeld == Held::kRow ? v_[0][0] : v_[i][k];
@@ -147,8 +147,7 @@ class PlainParameter {
   }
 
  private:
-  const void* base_;
-  bool narrow_;
+  RowParameter parameter_;
   C otherwise_;
   C v_[kHeld == Held::kRegisters ? kPacks : 1][N];
 };

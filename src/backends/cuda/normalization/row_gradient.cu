@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kRowThreads, 2)
   s.read(args, me.active ? me.row : 0);
   RowSums<C> sums{};
   each_pack(kept, cursor, me.active, load, [&](const GradientPacks<T, N>& p, const Cursor<N>& c) {
-    const Parameters<T, N> gamma(args.gamma, args.narrow_gamma, c, C(1));
+    const Parameters<T, N> gamma(args.gamma, c, C(1));
 #pragma unroll
     for (int k = 0; k < N; ++k) {
       const C h = gamma.v[k] * widen(p.gy.v[k]);
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kRowThreads, 2)
   sums = shared[me.group];
   const RowGradient<C> gradient(s, sums, C(cursor.size()), args.centred);
   each_pack(kept, cursor, me.active, load, [&](const GradientPacks<T, N>& p, const Cursor<N>& c) {
-    const Parameters<T, N> gamma(args.gamma, args.narrow_gamma, c, C(1));
+    const Parameters<T, N> gamma(args.gamma, c, C(1));
     Pack<T, N> more;
     if constexpr (kAdd) more = load_pack<T, N>(args.gsum, c.pack());
     Pack<T, N> result;

@@ -12,6 +12,12 @@ namespace {
 bool is_narrow(const Array* parameter, const Array* x) {
   return parameter != nullptr && parameter->dtype() == x->dtype();
 }
+RowParameter parameter_of(const Array* parameter, const Array* x) {
+  return {data_of(parameter), is_narrow(parameter, x)};
+}
+RowParameterGradient gradient_of(const Array* gradient, const Array* x, bool accumulate) {
+  return {data_of(gradient), is_narrow(gradient, x), accumulate};
+}
 
 template <class Call>
 RowNormalizationArgs arguments(const Call& call, const Launch& launch) {
@@ -19,8 +25,7 @@ RowNormalizationArgs arguments(const Call& call, const Launch& launch) {
   RowNormalizationArgs args{samples, positions, channels, inner, groups};
   args.centred = call.centred;
   args.x = call.x->raw_data();
-  args.gamma = data_of(call.gamma);
-  args.narrow_gamma = is_narrow(call.gamma, call.x);
+  args.gamma = parameter_of(call.gamma, call.x);
   args.statistics = call.statistics->raw_data();
   args.shared_memory = device_info(launch.device).max_shared_memory;
   return args;
@@ -40,13 +45,12 @@ void row_normalization(const RowNormalizationCall& call) {
   const Launch launch = launch_for(*call.x);
   RowNormalizationArgs args = arguments(call, launch);
   args.eps = call.eps;
-  args.beta = data_of(call.beta);
-  args.narrow_beta = is_narrow(call.beta, call.x);
+  args.beta = parameter_of(call.beta, call.x);
   args.y = call.y->raw_data();
   args.residual = data_of(call.residual);
   args.sum = data_of(call.sum);
-  args.aligned =
-      aligned16(args.x, args.gamma, args.beta, args.y) && aligned16(args.residual, args.sum);
+  args.aligned = aligned16(args.x, args.gamma.data, args.beta.data, args.y) &&
+                 aligned16(args.residual, args.sum);
   const Array partials = divide(type, args, *call.x, launch);
   launch_row_normalization(type, args, launch);
   check_launch("row_normalization");
@@ -61,12 +65,8 @@ void find_parameters(Float type, const RowNormalizationGradCall& call, const Lau
   args.gy = call.gy->raw_data();
   args.aligned = aligned16(args.x, args.gy);
   args.statistics = call.statistics->raw_data();
-  args.g_gamma = data_of(call.g_gamma);
-  args.g_beta = data_of(call.g_beta);
-  args.accumulate_gamma = call.accumulate_gamma;
-  args.accumulate_beta = call.accumulate_beta;
-  args.narrow_gamma = is_narrow(call.g_gamma, call.x);
-  args.narrow_beta = is_narrow(call.g_beta, call.x);
+  args.gamma = gradient_of(call.g_gamma, call.x, call.accumulate_gamma);
+  args.beta = gradient_of(call.g_beta, call.x, call.accumulate_beta);
   const NormalizationWalk walk =
       normalization_walk(type, args.outer, args.channels, args.inner, args.aligned, launch);
   const Array partials = scratch_for(*call.x, walk.partials);
@@ -79,13 +79,8 @@ void find_parameters(Float type, const RowNormalizationGradCall& call, const Lau
 // launch(sums). Without those two it gets none, unless it is `needed`.
 template <class F>
 void find_all(const RowNormalizationGradCall& call, int64_t numbers, bool needed, F launch) {
-  RowParameterSums sums{data_of(call.g_gamma),
-                        data_of(call.g_beta),
-                        call.accumulate_gamma,
-                        call.accumulate_beta,
-                        nullptr,
-                        is_narrow(call.g_gamma, call.x),
-                        is_narrow(call.g_beta, call.x)};
+  RowParameterSums sums{gradient_of(call.g_gamma, call.x, call.accumulate_gamma),
+                        gradient_of(call.g_beta, call.x, call.accumulate_beta), nullptr};
   Array partials;
   if (needed || call.g_gamma != nullptr || call.g_beta != nullptr) {
     partials = scratch_for(*call.x, numbers);
@@ -111,7 +106,7 @@ void row_normalization_grad(const RowNormalizationGradCall& call) {
   args.gy = call.gy->raw_data();
   args.y = data_of(call.gx);
   args.gsum = data_of(call.gsum);
-  args.aligned = aligned16(args.x, args.gy, args.gamma, args.y, args.gsum);
+  args.aligned = aligned16(args.x, args.gy, args.gamma.data, args.y, args.gsum);
   args.parts = call.gx && !args.has_sum() ? row_parts(type, args, launch) : 1;
   const int64_t samples_channels = 2 * args.samples * args.channels;
   if (has_plain_gradient(type, args)) {

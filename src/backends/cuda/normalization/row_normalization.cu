@@ -54,8 +54,7 @@ __global__ void __launch_bounds__(kRowThreads, 2)
   const RowStatistics<C> s = shared[me.group];
   const C shift = -s.rest * s.inverse;
   each_pack(kept, cursor, me.active, load, [&](const Pack<T, N>& p, const Cursor<N>& c) {
-    const Parameters<T, N> gamma(args.gamma, args.narrow_gamma, c, C(1)),
-        beta(args.beta, args.narrow_beta, c, C(0));
+    const Parameters<T, N> gamma(args.gamma, c, C(1)), beta(args.beta, c, C(0));
     Pack<T, N> result;
 #pragma unroll
     for (int k = 0; k < N; ++k) {

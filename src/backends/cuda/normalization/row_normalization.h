@@ -5,17 +5,26 @@
 
 namespace catena::gpu {
 
-// Statistics and scratch are of the compute type, as gamma, beta and their gradients are unless
-// they are narrow: of the storage type.
+// gamma or beta: of the storage type where it is narrow, else of the compute type, as statistics
+// and scratch are.
+struct RowParameter {
+  const void* data;  // null: there is none
+  bool narrow;
+};
+struct RowParameterGradient {
+  void* data;  // null: not wanted
+  bool narrow;
+  bool accumulate;
+};
+
 struct RowNormalizationArgs {
   int64_t samples, positions, channels, inner, groups;
   bool aligned;  // all addresses are multiples of 16
   bool centred;
   double eps;
   const void* x;
-  const void* gy;        // gradient only
-  const void* gamma;     // may be null
-  const void* beta;      // may be null
+  const void* gy;  // gradient only
+  RowParameter gamma, beta;
   void* y;               // y, or gx
   void* statistics;      // written by the forward kernel
   int parts;             // of a row, as row_parts() says
@@ -24,7 +33,6 @@ struct RowNormalizationArgs {
   const void* residual;  // forward: added to x before rows are normalized; may be null
   void* sum;             // x + residual
   const void* gsum;      // gradient: added to that of x; may be null
-  bool narrow_gamma, narrow_beta;
 
   // Such rows have kernels in plain_rows.cu, plain_row_gradient.cu, row_normalization.cu and
   // row_gradient.cu alone.
@@ -39,22 +47,16 @@ struct RowParameterArgs {
   const void* x;
   const void* gy;
   const void* statistics;
-  void* g_gamma;  // null: not wanted
-  void* g_beta;   // null: not wanted
-  bool accumulate_gamma, accumulate_beta;
+  RowParameterGradient gamma, beta;
   int splits;      // as normalization_walk() says
   void* partials;  // as many numbers as it says
-  bool narrow_gamma, narrow_beta;
 };
 
 // Gradients of gamma and beta that a gradient of x makes on its way.
 struct RowParameterSums {
-  void* g_gamma;  // null: not wanted
-  void* g_beta;   // null: not wanted
-  bool accumulate_gamma, accumulate_beta;
+  RowParameterGradient gamma, beta;
   void* partials;  // null: neither wanted; else as many numbers as plain_gradient_partials() says,
                    // and elsewhere two for each channel of each sample
-  bool narrow_gamma, narrow_beta;
 };
 
 void launch_row_normalization(Float type, const RowNormalizationArgs& args, const Launch& launch);

@@ -16,10 +16,8 @@ struct ParameterSums {
     v[1] += other.v[1];
   }
   __device__ void store(const RowParameterArgs& args, int64_t channel) const {
-    if (args.g_beta)
-      set_parameter<T>(args.g_beta, args.narrow_beta, channel, v[0], args.accumulate_beta);
-    if (args.g_gamma)
-      set_parameter<T>(args.g_gamma, args.narrow_gamma, channel, v[1], args.accumulate_gamma);
+    set_gradient<T>(args.beta, channel, v[0]);
+    set_gradient<T>(args.gamma, channel, v[1]);
   }
 };
 

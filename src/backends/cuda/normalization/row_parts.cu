@@ -74,8 +74,7 @@ __global__ void __launch_bounds__(kRowThreads) part_apply(RowNormalizationArgs a
   if (part.lane == 0) s.write(args, part.row);
   const C shift = -s.rest * s.inverse;
   each_pack(kept, cursor, true, load, [&](const Pack<T, N>& p, const Cursor<N>& c) {
-    const Parameters<T, N> gamma(args.gamma, args.narrow_gamma, c, C(1)),
-        beta(args.beta, args.narrow_beta, c, C(0));
+    const Parameters<T, N> gamma(args.gamma, c, C(1)), beta(args.beta, c, C(0));
     Pack<T, N> result;
 #pragma unroll
     for (int k = 0; k < N; ++k) {
@@ -108,7 +107,7 @@ __global__ void __launch_bounds__(kRowThreads) part_sums(RowNormalizationArgs ar
   s.read(args, part.row);
   RowSums<C> sums{};
   each_gradient_pack<T>(args, cursor, [&](const GradientPacks<T, N>& p, const Cursor<N>& c) {
-    const Parameters<T, N> gamma(args.gamma, args.narrow_gamma, c, C(1));
+    const Parameters<T, N> gamma(args.gamma, c, C(1));
 #pragma unroll
     for (int k = 0; k < N; ++k) {
       const C h = gamma.v[k] * widen(p.gy.v[k]);
@@ -132,7 +131,7 @@ __global__ void __launch_bounds__(kRowThreads) part_gradient(RowNormalizationArg
   const RowSums<C> sums = join_parts(args.partials, part, parts, &shared);
   const RowGradient<C> gradient(s, sums, C(cursor.size()), args.centred);
   each_gradient_pack<T>(args, cursor, [&](const GradientPacks<T, N>& p, const Cursor<N>& c) {
-    const Parameters<T, N> gamma(args.gamma, args.narrow_gamma, c, C(1));
+    const Parameters<T, N> gamma(args.gamma, c, C(1));
     Pack<T, N> result;
 #pragma unroll
     for (int k = 0; k < N; ++k) {

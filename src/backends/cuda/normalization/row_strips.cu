@@ -188,8 +188,8 @@ __global__ void __launch_bounds__(kRowThreads)
     const RowStatistics<C> s = of_group[(place.column + k) / place.of_group];
     const int64_t channel = place.first_channel() + place.column + k;
     mean[k] = s.mean;
-    scale[k] = gamma_at<T>(args, channel) * s.inverse;
-    shift[k] = fused(-s.rest, scale[k], beta_at<T>(args, channel));
+    scale[k] = parameter_at<T>(args.gamma, channel, C(1)) * s.inverse;
+    shift[k] = fused(-s.rest, scale[k], parameter_at<T>(args.beta, channel, C(0)));
   }
   place.each([&](const auto& at, int turn) {
     constexpr int U = sizeof(at) / sizeof(at[0]);
@@ -236,7 +236,8 @@ __global__ void __launch_bounds__(kRowThreads)
     if (place.positions == 0) continue;
     const RowStatistics<C> s = statistics((place.column + k) / place.of_group);
     mean[k] = s.mean;
-    of_g[k] = gamma_at<T>(args, place.first_channel() + place.column + k) * s.inverse;
+    of_g[k] =
+        parameter_at<T>(args.gamma, place.first_channel() + place.column + k, C(1)) * s.inverse;
   }
   if (kKept) wait_for_copies();
   place.each([&](const auto& at, int turn) {
@@ -270,7 +271,7 @@ __global__ void __launch_bounds__(kRowThreads)
     const int group = threadIdx.x;
     RowSums<C> all{};
     for (int c = group * place.of_group; c < (group + 1) * place.of_group; ++c) {
-      const C gamma = gamma_at<T>(args, place.first_channel() + c);
+      const C gamma = parameter_at<T>(args.gamma, place.first_channel() + c, C(1));
       const RowSums<C> own = of_channel[c];
       all.v[0] = fused(gamma, own.v[0], all.v[0]);
       all.v[1] = fused(gamma, own.v[1], all.v[1]);

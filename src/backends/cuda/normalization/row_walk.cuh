@@ -59,43 +59,36 @@ class Cursor {
       step_at_, to_next_;
 };
 
-// gamma or beta of a channel; narrow: of the storage type.
+// gamma or beta of a channel.
 template <class T>
-__device__ Compute<T> parameter_at(const void* base, bool narrow, int64_t channel,
+__device__ Compute<T> parameter_at(const RowParameter& parameter, int64_t channel,
                                    Compute<T> otherwise) {
-  if (base == nullptr) return otherwise;
-  return narrow ? widen(static_cast<const T*>(base)[channel])
-                : static_cast<const Compute<T>*>(base)[channel];
-}
-template <class T>
-__device__ Compute<T> gamma_at(const RowNormalizationArgs& args, int64_t channel) {
-  return parameter_at<T>(args.gamma, args.narrow_gamma, channel, Compute<T>(1));
-}
-template <class T>
-__device__ Compute<T> beta_at(const RowNormalizationArgs& args, int64_t channel) {
-  return parameter_at<T>(args.beta, args.narrow_beta, channel, Compute<T>(0));
+  if (parameter.data == nullptr) return otherwise;
+  return parameter.narrow ? widen(static_cast<const T*>(parameter.data)[channel])
+                          : static_cast<const Compute<T>*>(parameter.data)[channel];
 }
 
-// The gradient of gamma or beta: v is added to what is there, or replaces it.
+// Sets the gradient of gamma or beta, if it is wanted: v is added to what is there, or replaces it.
 template <class T>
-__device__ void set_parameter(void* base, bool narrow, int64_t channel, Compute<T> v,
-                              bool accumulate) {
-  if (narrow) {
-    T& target = static_cast<T*>(base)[channel];
-    target = Narrow<T>::from(accumulate ? widen(target) + v : v);
+__device__ void set_gradient(const RowParameterGradient& gradient, int64_t channel, Compute<T> v) {
+  if (gradient.data == nullptr) return;
+  if (gradient.narrow) {
+    T& target = static_cast<T*>(gradient.data)[channel];
+    target = Narrow<T>::from(gradient.accumulate ? widen(target) + v : v);
   } else {
-    Compute<T>& target = static_cast<Compute<T>*>(base)[channel];
-    target = accumulate ? target + v : v;
+    Compute<T>& target = static_cast<Compute<T>*>(gradient.data)[channel];
+    target = gradient.accumulate ? target + v : v;
   }
 }
 
 // N numbers of adjacent channels.
 template <class T, int N>
-__device__ void load_parameters(const void* base, bool narrow, int64_t channel,
+__device__ void load_parameters(const RowParameter& parameter, int64_t channel,
                                 Compute<T> (&v)[N]) {
   using C = Compute<T>;
-  if (narrow) {
-    const auto pack = *reinterpret_cast<const Pack<T, N>*>(static_cast<const T*>(base) + channel);
+  if (parameter.narrow) {
+    const auto pack =
+        *reinterpret_cast<const Pack<T, N>*>(static_cast<const T*>(parameter.data) + channel);
 #pragma unroll
     for (int k = 0; k < N; ++k) v[k] = widen(pack.v[k]);
     return;
@@ -104,7 +97,7 @@ __device__ void load_parameters(const void* base, bool narrow, int64_t channel,
 #pragma unroll
   for (int k = 0; k < N; k += M) {
     const auto pack =
-        *reinterpret_cast<const Pack<C, M>*>(static_cast<const C*>(base) + channel + k);
+        *reinterpret_cast<const Pack<C, M>*>(static_cast<const C*>(parameter.data) + channel + k);
 #pragma unroll
     for (int i = 0; i < M; ++i) v[k + i] = pack.v[i];
   }
@@ -115,17 +108,17 @@ template <class T, int N>
 struct Parameters {
   using C = Compute<T>;
   C v[N];
-  __device__ Parameters(const void* base, bool narrow, const Cursor<N>& cursor, C otherwise) {
-    if (base == nullptr) {
+  __device__ Parameters(const RowParameter& parameter, const Cursor<N>& cursor, C otherwise) {
+    if (parameter.data == nullptr) {
 #pragma unroll
       for (int k = 0; k < N; ++k) v[k] = otherwise;
       return;
     }
     if (cursor.has_channel_for_each()) {
-      load_parameters<T>(base, narrow, cursor.channel(), v);
+      load_parameters<T>(parameter, cursor.channel(), v);
       return;
     }
-    const C one = parameter_at<T>(base, narrow, cursor.channel(), otherwise);
+    const C one = parameter_at<T>(parameter, cursor.channel(), otherwise);
 #pragma unroll
     for (int k = 0; k < N; ++k) v[k] = one;
   }
