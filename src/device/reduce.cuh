@@ -15,6 +15,9 @@ namespace jit {
 
 constexpr int kReduceVector = 16 / int(sizeof(Input));
 constexpr int kInFlight = 4;
+// Vectors of a column that a thread loads before it adds them: as many as leave registers for four
+// blocks a multiprocessor, which is what plans of columns count on.
+constexpr int kColumnsInFlight = kReduceVector > 8 ? 4 : 8, kColumnBlocks = 4;
 union InputVector {
   uint4 raw;
   Input value[kReduceVector];
@@ -169,9 +172,26 @@ CATENA_KERNEL __launch_bounds__(kReduceThreads)
   if (lane == 0 && output < a.outputs) store_result(a, output, result_offset, x);
 }
 
+// Adds a batch of vectors, `height` rows apart, from row r on: all of them or, where !kAll, those
+// before `end`.
+template <bool kAll>
+CATENA_FN void add_column_vectors(Accumulator* parts, const ReduceArgs& a, const char* p, int64_t r,
+                                  int height, int64_t end) {
+  InputVector loaded[kColumnsInFlight];
+#pragma unroll
+  for (int u = 0; u < kColumnsInFlight; ++u) {
+    if (kAll || r + u * height < end)
+      loaded[u].raw = *reinterpret_cast<const uint4*>(p + reduced_offset(a, r + u * height));
+  }
+#pragma unroll
+  for (int u = 0; u < kColumnsInFlight; ++u) {
+    if (kAll || r + u * height < end) add_vector(parts, loaded[u]);
+  }
+}
+
 // The innermost kept dimension is contiguous. 2^group_shift threads are along it, a vector each,
 // and the others along the reduced elements; their partial results are combined in shared memory.
-CATENA_KERNEL __launch_bounds__(kReduceThreads)
+CATENA_KERNEL __launch_bounds__(kReduceThreads, kColumnBlocks)
     catena_reduce_columns(const __grid_constant__ ReduceArgs a) {
   wait_for_previous_kernel();
   __shared__ Accumulator shared[kReduceThreads * kReduceVector];
@@ -200,24 +220,12 @@ CATENA_KERNEL __launch_bounds__(kReduceThreads)
   if (a.vectors) {
     if (lane * kReduceVector < count) {
       p += lane * 16;
+      const int batch = kColumnsInFlight * height;
       int64_t r = begin + first;
 #pragma unroll 1
-      for (; r < end; r += kInFlight * height) {
-        InputVector loaded[kInFlight];
-#pragma unroll
-        for (int u = 0; u < kInFlight; ++u) {
-          if (r + u * height < end)
-            loaded[u].raw = *reinterpret_cast<const uint4*>(p + reduced_offset(a, r + u * height));
-        }
-#pragma unroll
-        for (int u = 0; u < kInFlight; ++u) {
-          if (r + u * height < end) {
-#pragma unroll
-            for (int v = 0; v < kReduceVector; ++v)
-              parts[v] = reduce_pair(parts[v], Reduction::map(loaded[u].value[v]));
-          }
-        }
-      }
+      for (; r + batch - height < end; r += batch)
+        add_column_vectors<true>(parts, a, p, r, height, end);
+      if (r < end) add_column_vectors<false>(parts, a, p, r, height, end);
     }
   } else {
 #pragma unroll 1
@@ -316,20 +324,27 @@ CATENA_KERNEL __launch_bounds__(kReduceThreads)
     reduce_short<1>(a);
 }
 
-// Combines the partial results of all splits, with 2^group_shift threads for each output.
+// Combines the partial results of all splits, with 2^group_shift threads for each output. Adjacent
+// threads have adjacent outputs, whose partial results are adjacent too.
 CATENA_KERNEL __launch_bounds__(kReduceThreads)
     catena_reduce_finish(const __grid_constant__ ReduceArgs a) {
   wait_for_previous_kernel();
-  const int group = 1 << a.group_shift, lane = threadIdx.x & (group - 1);
-  const int64_t output =
-      int64_t(blockIdx.x) * (kReduceThreads >> a.group_shift) + (threadIdx.x >> a.group_shift);
+  __shared__ Accumulator shared[kReduceThreads];
+  const int group = 1 << a.group_shift, width = kReduceThreads >> a.group_shift,
+            lane = threadIdx.x / width;
+  const int64_t output = int64_t(blockIdx.x) * width + threadIdx.x % width;
   Accumulator x = Reduction::identity();
   if (output < a.outputs) {
     const Accumulator* partial = static_cast<const Accumulator*>(a.partial) + output;
-#pragma unroll 4
+#pragma unroll 8
     for (int s = lane; s < a.splits; s += group) x = reduce_pair(x, partial[s * a.outputs]);
   }
-  x = reduce_group(x, a.group_shift);
+  for (int half = group / 2; half > 0; half /= 2) {
+    shared[threadIdx.x] = x;
+    __syncthreads();
+    if (lane < half) x = reduce_pair(x, shared[threadIdx.x + half * width]);
+    __syncthreads();
+  }
   if (lane == 0 && output < a.outputs) {
     int64_t offset = 0;
     uint32_t rest = uint32_t(output);

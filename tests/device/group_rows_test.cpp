@@ -58,15 +58,16 @@ void expect_near(const char* what, const Memory<T>& found, const std::vector<dou
 
 constexpr double kEps = 1e-3;
 
-enum class Way { kPlain, kKept, kStrips, kLines, kRows };
+enum class Way { kPlain, kAdded, kKept, kStrips, kLines, kRows };
 
 struct Case {
   int64_t samples = 2, channels = 4, area = 256, groups = 2;
   bool gamma = true, beta = true, gx = true, g_gamma = true, g_beta = true, accumulate = false;
   bool centred = true;
-  bool last = false;   // channels, in memory
-  bool added = false;  // x is a sum with a residual
-  int offset = 0;      // elements that x begins behind a multiple of 16 bytes
+  bool last = false;    // channels, in memory
+  bool added = false;   // x is a sum with a residual
+  bool narrow = false;  // gamma and beta are of the storage type
+  int offset = 0;       // elements that x begins behind a multiple of 16 bytes
   double mean = 0;
   int multiprocessors = 1;
   int shared_memory = 100 << 10;
@@ -78,8 +79,9 @@ struct Case {
       << (gamma ? " gamma" : "") << (beta ? " beta" : "") << (gx ? " gx" : "")
       << (g_gamma ? " g_gamma" : "") << (g_beta ? " g_beta" : "")
       << (accumulate ? " accumulate" : "") << (centred ? "" : " not centred")
-      << (last ? " last" : "") << (added ? " added" : "") << ", offset " << offset << ", mean "
-      << mean << ", " << multiprocessors << " multiprocessors, " << shared_memory << " bytes";
+      << (last ? " last" : "") << (added ? " added" : "") << (narrow ? " narrow" : "")
+      << ", offset " << offset << ", mean " << mean << ", " << multiprocessors
+      << " multiprocessors, " << shared_memory << " bytes";
     return s.str();
   }
 };
@@ -104,6 +106,11 @@ bool launch_forward(Way way, Float code, const gpu::RowNormalizationArgs& args,
     gpu::launch_row_normalization(code, args, launch);
     return true;
   }
+  if (way == Way::kAdded) {
+    if (!gpu::has_added_rows(code, args)) return false;
+    gpu::launch_added_rows(code, args, launch);
+    return true;
+  }
   if (way == Way::kPlain ? !gpu::has_plain_rows(code, args) : !gpu::has_strips(args)) return false;
   (way == Way::kPlain ? gpu::launch_plain_rows : gpu::launch_strips)(code, args, launch);
   return true;
@@ -113,6 +120,7 @@ bool launch_gradient(Way way, Float code, const gpu::RowNormalizationArgs& args,
                      const gpu::RowParameterSums& sums, const gpu::Launch& launch) {
   switch (way) {
     case Way::kPlain:
+    case Way::kAdded:
       if (!gpu::has_plain_gradient(code, args)) return false;
       gpu::launch_plain_gradient(code, args, sums, launch);
       return true;
@@ -136,7 +144,7 @@ bool launch_gradient(Way way, Float code, const gpu::RowNormalizationArgs& args,
 // Numbers for the sums of a gradient.
 int64_t partials_of(Way way, Float code, const gpu::RowNormalizationArgs& args,
                     const gpu::Launch& launch) {
-  if (way == Way::kPlain) return gpu::plain_gradient_partials(args, launch);
+  if (way == Way::kPlain || way == Way::kAdded) return gpu::plain_gradient_partials(args, launch);
   if (way == Way::kLines) return gpu::line_gradient_partials(code, args, launch);
   return 2 * args.samples * args.channels;
 }
@@ -152,6 +160,8 @@ struct Arrays {
             g_beta = numbers(c.channels),
             statistics = numbers((c.centred ? 3 : 1) * c.samples * c.groups);
 
+  Memory<T> narrow_gamma{1, c.channels, 1, false, 0}, narrow_beta{1, c.channels, 1, false, 0};
+
   Memory<T> batch() const { return {c.samples, c.channels, c.area, c.last, c.offset}; }
   static Memory<C> numbers(int64_t n) { return {1, n, 1, false, 0}; }
   gpu::RowNormalizationArgs args() const {
@@ -160,8 +170,9 @@ struct Arrays {
     args.aligned = c.offset == 0, args.centred = c.centred, args.eps = kEps, args.parts = 1;
     args.shared_memory = c.shared_memory;
     args.x = x.data(), args.gy = gy.data(), args.y = y.data();
-    args.gamma.data = c.gamma ? gamma.data() : nullptr;
-    args.beta.data = c.beta ? beta.data() : nullptr;
+    if (c.gamma)
+      args.gamma = {c.narrow ? (const void*)narrow_gamma.data() : gamma.data(), c.narrow};
+    if (c.beta) args.beta = {c.narrow ? (const void*)narrow_beta.data() : beta.data(), c.narrow};
     args.statistics = statistics.data();
     return args;
   }
@@ -181,6 +192,10 @@ void check(Way way, const Case& c, Float code, double eps, double sums) {
   auto x = fill(a.x, c.mean - 2, c.mean + 2, random);
   const auto gy = fill(a.gy, -1, 1.5, random);
   auto gamma = fill(a.gamma, -2, 2, random), beta = fill(a.beta, -1, 1, random);
+  if (c.narrow) {
+    gamma = fill(a.narrow_gamma, -2, 2, random);
+    beta = fill(a.narrow_beta, -1, 1, random);
+  }
   const auto before_gamma = fill(a.g_gamma, -1, 1, random),
              before_beta = fill(a.g_beta, -1, 1, random);
   if (!c.gamma) gamma.assign(gamma.size(), 1);
@@ -300,6 +315,52 @@ TEST(PlainRowsOnHost, SumsWithAResidual) {
   check_float32(Way::kPlain, c);
   c.channels = 1000, c.centred = c.beta = c.g_beta = false;
   check_float32(Way::kPlain, c), check_float16(Way::kPlain, c), check_bfloat16(Way::kPlain, c);
+}
+
+// One to four packs for each thread of a warp, some or all of which they have.
+TEST(AddedRowsOnHost, OneToFourPacks) {
+  for (const int64_t channels : {8, 256, 264, 512, 768, 776, 1024}) {
+    Case c{.samples = 5, .channels = channels, .area = 1, .groups = 1, .added = true};
+    c.narrow = channels % 3 != 0;
+    check_bfloat16(Way::kAdded, c);
+    c.narrow = !c.narrow, c.centred = c.g_beta = false;
+    check_float16(Way::kAdded, c);
+  }
+}
+
+TEST(AddedRowsOnHost, EverythingIsOptional) {
+  Case c{.samples = 3, .channels = 512, .area = 1, .groups = 1, .added = true};
+  c.gamma = false, c.narrow = true;
+  check_bfloat16(Way::kAdded, c);
+  c.gamma = true, c.beta = c.g_gamma = false, c.accumulate = true;
+  check_bfloat16(Way::kAdded, c);
+  c.gx = false, c.g_gamma = true;
+  check_bfloat16(Way::kAdded, c);
+  c.mean = 100;
+  check_float16(Way::kAdded, c);
+}
+
+TEST(AddedRowsOnHost, OthersAreNot) {
+  gpu::RowNormalizationArgs args{3, 1, 64, 1, 1};
+  args.aligned = true, args.parts = 1;
+  EXPECT_FALSE(gpu::has_added_rows(Float::kBf16, args));
+  args.residual = &args;
+  EXPECT_TRUE(gpu::has_added_rows(Float::kBf16, args));
+  EXPECT_FALSE(gpu::has_added_rows(Float::kF32, args));
+  args.channels = 1032;
+  EXPECT_FALSE(gpu::has_added_rows(Float::kBf16, args));
+}
+
+// Whole warps, two rows or one at a time in a block, and more rows than blocks take at once.
+TEST(PlainRowsOnHost, GradientsOfRowsThatFillWarps) {
+  for (const int64_t channels : {256, 512}) {
+    Case c{.samples = 7, .channels = channels, .area = 1, .groups = 1};
+    check_bfloat16(Way::kPlain, c);
+    c.narrow = true, c.accumulate = true, c.centred = false;
+    check_float16(Way::kPlain, c);
+    c.gx = false, c.multiprocessors = 2;
+    check_bfloat16(Way::kPlain, c);
+  }
 }
 
 // Numbers of rows in registers, and more of them than fit.

@@ -6,7 +6,7 @@
 
 #define CATENA_FN inline
 #define CATENA_KERNEL static void
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define __grid_constant__
 #define __shared__ static
 

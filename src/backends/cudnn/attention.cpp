@@ -20,6 +20,7 @@ namespace {
 
 constexpr int64_t kHeadUnit = 8;       // head sizes are multiples of it: 16 bytes
 constexpr int64_t kMostColumns = 128;  // of the gradient's kernels
+constexpr int64_t kKeyTile = 128;
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
 // Of fewer products the host's time for the call is longer than the kernel's: measured on an H200.
@@ -96,6 +97,15 @@ AttentionProblem problem_of(const AttentionCall& c) {
   return p;
 }
 
+// Gradients become NaN where a tile goes past the last key and all scores of a query are below -88
+// (github.com/NVIDIA/cudnn-frontend/issues/628). Kernels that know the lengths of the sequences
+// leave such keys alone. Causal queries never attend to them, but older kernels read them.
+bool needs_lengths(const AttentionShape& s) {
+  constexpr size_t kFirstWithCausalTails = 91501, kFirstWithTails = 92600;
+  const size_t version = cudnnGetVersion();
+  return s.keys % kKeyTile != 0 && version < (s.causal ? kFirstWithCausalTails : kFirstWithTails);
+}
+
 // The plan of a call, or null.
 std::shared_ptr<const Plan> usable_plan(const AttentionProblem& p, Device device, Handle*& handle) {
   gpu::companion_stream(device);
@@ -126,16 +136,25 @@ bool forward(const AttentionCall& c) {
 // Arrays of float32 beside the plan's workspace.
 struct GradientScratch {
   Array log_sums, row_sums, query_sums;
+  Array query_lengths, key_lengths;  // int32, where they are needed
 };
 
+const void* data_of(const Array& a) { return a.defined() ? a.raw_data() : nullptr; }
+
 // None where there is no memory for them.
-std::optional<GradientScratch> scratch_of(const AttentionCall& c) {
+std::optional<GradientScratch> scratch_of(const AttentionCall& c, const AttentionShape& s) {
   const Device device = c.q->device();
   try {
-    const Array log_sums = (*c.norms)(0) + (*c.norms)(1);
-    return GradientScratch{log_sums,
-                           Array::uninitialized(log_sums.shape(), log_sums.dtype(), device),
-                           Array::uninitialized(c.q->shape(), log_sums.dtype(), device)};
+    GradientScratch scratch;
+    scratch.log_sums = (*c.norms)(0) + (*c.norms)(1);
+    scratch.row_sums = Array::uninitialized(scratch.log_sums.shape(), Dtype::kFloat32, device);
+    scratch.query_sums = Array::uninitialized(c.q->shape(), Dtype::kFloat32, device);
+    if (!s.bounded) return scratch;
+    const ArrayOptions of_lengths(Dtype::kInt32, device);
+    scratch.query_lengths = full(s.batch, s.queries, of_lengths);
+    scratch.key_lengths =
+        s.keys == s.queries ? scratch.query_lengths : full(s.batch, s.keys, of_lengths);
+    return scratch;
   } catch (const OutOfMemoryError&) {
     return {};
   }
@@ -153,10 +172,11 @@ bool gradient(const AttentionGradCall& c) {
   p.shape.gq = strides_of(*c.gq);
   p.shape.gk = strides_of(*c.gk);
   p.shape.gv = strides_of(*c.gv);
+  p.shape.bounded = needs_lengths(p.shape);
   Handle* handle = nullptr;
   const auto plan = usable_plan(p, device, handle);
   if (!plan) return false;
-  std::optional<GradientScratch> scratch = scratch_of(f);
+  std::optional<GradientScratch> scratch = scratch_of(f, p.shape);
   if (!scratch) return false;
   const auto scale = static_cast<float>(f.scale);
   const float one = 1;
@@ -173,8 +193,12 @@ bool gradient(const AttentionGradCall& c) {
                               {kGradValue, c.gv->raw_data()},
                               {kRowSum, scratch->row_sums.raw_data()},
                               {kGradQuerySum, scratch->query_sums.raw_data()},
-                              {kForbidden, &kNothing}};
-  const std::span<const Binding> used(bindings, f.rules.causal ? 14 : 13);
+                              {kForbidden, &kNothing},
+                              {kQueryLengths, data_of(scratch->query_lengths)},
+                              {kKeyLengths, data_of(scratch->key_lengths)}};
+  const size_t of_every_call = 13, masked = p.shape.bounded || p.shape.causal ? 1 : 0,
+               of_lengths = p.shape.bounded ? 2 : 0;
+  const std::span<const Binding> used(bindings, of_every_call + masked + of_lengths);
   return run_plan(*plan, used, device, *handle);
 }
 

@@ -18,6 +18,11 @@ struct Tensor {
   Four extents;
 };
 
+// How many rows, columns and terms of a product count, for each sequence; null: all.
+struct Counts {
+  const Tensor *rows = nullptr, *columns = nullptr, *terms = nullptr;
+};
+
 // Builds a graph operation by operation.
 class Builder {
  public:
@@ -34,6 +39,10 @@ class Builder {
   Tensor floats(int64_t id, const Four& extents) {
     return add(id, CUDNN_DATA_FLOAT, extents, packed(extents));
   }
+  // A number of each sequence.
+  Tensor lengths(int64_t id, int64_t batch) {
+    return add(id, CUDNN_DATA_INT32, {batch, 1, 1, 1}, {1, 1, 1, 1});
+  }
   Tensor scalar(int64_t id) { return add(id, CUDNN_DATA_FLOAT, {1, 1, 1, 1}, {1, 1, 1, 1}); }
 
   void pointwise(cudnnPointwiseMode_t mode, const Tensor& x, const Tensor* b, const Tensor& y) {
@@ -48,11 +57,14 @@ class Builder {
   // Scores that a causal query may not attend to become `forbidden`.
   Tensor without_later_keys(const Tensor& scores, const Tensor& forbidden) {
     const Tensor row = index(scores, 2), column = index(scores, 3);
-    const Tensor allowed = inner(CUDNN_DATA_BOOLEAN, scores.extents);
-    operate(CUDNN_POINTWISE_CMP_GE, CUDNN_DATA_BOOLEAN, row, &column, nullptr, allowed, {});
-    const Tensor y = inner(CUDNN_DATA_FLOAT, scores.extents);
-    operate(CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, scores, &forbidden, &allowed, y, {});
-    return y;
+    return select(truth(CUDNN_POINTWISE_CMP_GE, row, column), scores, forbidden);
+  }
+  // The same for scores behind the last query or key of a sequence.
+  Tensor within(const Tensor& scores, const Tensor& queries, const Tensor& keys,
+                const Tensor& forbidden) {
+    const Tensor row = truth(CUDNN_POINTWISE_CMP_LT, index(scores, 2), queries),
+                 column = truth(CUDNN_POINTWISE_CMP_LT, index(scores, 3), keys);
+    return select(truth(CUDNN_POINTWISE_LOGICAL_AND, row, column), scores, forbidden);
   }
 
   void reduce(cudnnReduceTensorOp_t how, const Tensor& x, const Tensor& y) {
@@ -74,7 +86,7 @@ class Builder {
     return y;
   }
 
-  void multiply(const Tensor& a, const Tensor& b, const Tensor& c) {
+  void multiply(const Tensor& a, const Tensor& b, const Tensor& c, const Counts& counts) {
     Descriptor d(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
     d.set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT);
     d.finalize();
@@ -82,14 +94,17 @@ class Builder {
     refer(o, CUDNN_ATTR_OPERATION_MATMUL_ADESC, a);
     refer(o, CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
     refer(o, CUDNN_ATTR_OPERATION_MATMUL_CDESC, c);
+    if (counts.rows) refer(o, CUDNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC, *counts.rows);
+    if (counts.columns) refer(o, CUDNN_ATTR_OPERATION_MATMUL_GEMM_N_OVERRIDE_DESC, *counts.columns);
+    if (counts.terms) refer(o, CUDNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC, *counts.terms);
     o.set(CUDNN_ATTR_OPERATION_MATMUL_DESC, d);
     finish(o);
     graph_.parts.push_back(std::move(d));
   }
-  Tensor multiply(const Tensor& a, const Tensor& b) {
+  Tensor multiply(const Tensor& a, const Tensor& b, const Counts& counts = {}) {
     const Tensor c =
         inner(CUDNN_DATA_FLOAT, {a.extents[0], a.extents[1], a.extents[2], b.extents[3]});
-    multiply(a, b, c);
+    multiply(a, b, c, counts);
     return c;
   }
 
@@ -144,7 +159,18 @@ class Builder {
   // The number of each element's row (axis 2) or column (axis 3).
   Tensor index(const Tensor& scores, int64_t axis) {
     const Tensor y = inner(CUDNN_DATA_INT32, scores.extents);
-    operate(CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_FLOAT, scores, nullptr, nullptr, y, axis);
+    operate(CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_INT32, scores, nullptr, nullptr, y, axis);
+    return y;
+  }
+  // Extents are those of a.
+  Tensor truth(cudnnPointwiseMode_t mode, const Tensor& a, const Tensor& b) {
+    const Tensor y = inner(CUDNN_DATA_BOOLEAN, a.extents);
+    operate(mode, CUDNN_DATA_BOOLEAN, a, &b, nullptr, y, {});
+    return y;
+  }
+  Tensor select(const Tensor& condition, const Tensor& scores, const Tensor& otherwise) {
+    const Tensor y = inner(CUDNN_DATA_FLOAT, scores.extents);
+    operate(CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, scores, &otherwise, &condition, y, {});
     return y;
   }
 
@@ -212,7 +238,7 @@ Graph attention_graph(const AttentionShape& s, cudnnHandle_t handle) {
   g.pointwise(CUDNN_POINTWISE_ADD, largest, &log_sum, g.floats(kLogSum, row_extents(s)));
   const Tensor weights = g.inner_of_dtype(scores.extents);
   g.pointwise(CUDNN_POINTWISE_DIV, exponentials, &sum, weights);
-  g.multiply(weights, v, g.heads(kOut, out_extents(s), s.out));
+  g.multiply(weights, v, g.heads(kOut, out_extents(s), s.out), {});
   return g.whole(handle);
 }
 
@@ -220,14 +246,22 @@ namespace {
 
 // gradient = a b, summed over the heads of a group where several share one.
 void multiply_for_group(Builder& g, const AttentionShape& s, const Tensor& a, const Tensor& b,
-                        const Tensor& gradient) {
+                        const Tensor& gradient, const Counts& counts) {
   if (s.heads == s.groups) {
-    g.multiply(a, b, gradient);
+    g.multiply(a, b, gradient, counts);
   } else {
     const Tensor all = g.inner_of_dtype({s.batch, s.heads, s.keys, gradient.extents[3]});
-    g.multiply(a, b, all);
+    g.multiply(a, b, all, counts);
     g.reduce(CUDNN_REDUCE_TENSOR_ADD, all, gradient);
   }
+}
+
+struct Lengths {
+  Tensor queries, keys;
+};
+std::optional<Lengths> lengths_of(Builder& g, const AttentionShape& s) {
+  if (!s.bounded) return {};
+  return Lengths{g.lengths(kQueryLengths, s.batch), g.lengths(kKeyLengths, s.batch)};
 }
 
 }  // namespace
@@ -247,19 +281,27 @@ Graph attention_grad_graph(const AttentionShape& s, cudnnHandle_t handle) {
               row_sum);
   // The weights, from their logarithms.
   const Tensor log_sum = g.floats(kLogSum, row_extents(s));
-  const Tensor scores = g.pointwise(CUDNN_POINTWISE_MUL, g.multiply(q, k), &scale);
+  const std::optional<Lengths> lengths = lengths_of(g, s);
+  const Tensor* const queries = lengths ? &lengths->queries : nullptr;
+  const Tensor* const keys = lengths ? &lengths->keys : nullptr;
+  const Tensor forbidden = g.scalar(kForbidden);
+  Tensor scores = g.pointwise(CUDNN_POINTWISE_MUL, g.multiply(q, k, {queries, keys}), &scale);
+  if (lengths) scores = g.within(scores, *queries, *keys, forbidden);
   Tensor logarithms = g.pointwise(CUDNN_POINTWISE_SUB, scores, &log_sum);
-  if (s.causal) logarithms = g.without_later_keys(logarithms, g.scalar(kForbidden));
+  if (s.causal) logarithms = g.without_later_keys(logarithms, forbidden);
   const Tensor weights = g.pointwise(CUDNN_POINTWISE_EXP, logarithms);
-  multiply_for_group(g, s, g.transposed(weights), gout, g.heads(kGradValue, v_extents(s), s.gv));
+  const Counts of_keys = {.rows = keys, .terms = queries};
+  multiply_for_group(g, s, g.transposed(weights), gout, g.heads(kGradValue, v_extents(s), s.gv),
+                     of_keys);
   // The gradients of q k^T.
-  const Tensor of_weights = g.multiply(gout, v);
+  const Tensor of_weights = g.multiply(gout, v, {queries, keys});
   const Tensor centered = g.pointwise(CUDNN_POINTWISE_SUB, of_weights, &row_sum);
   const Tensor of_scores = g.pointwise(CUDNN_POINTWISE_MUL, centered, &weights);
   const Tensor of_products = g.pointwise(CUDNN_POINTWISE_MUL, of_scores, &scale);
-  multiply_for_group(g, s, g.transposed(of_products), q, g.heads(kGradKey, k_extents(s), s.gk));
+  multiply_for_group(g, s, g.transposed(of_products), q, g.heads(kGradKey, k_extents(s), s.gk),
+                     of_keys);
   const Tensor sum = g.floats(kGradQuerySum, q_extents(s));
-  g.multiply(of_products, g.rows_of(k, s.k), sum);
+  g.multiply(of_products, g.rows_of(k, s.k), sum, {.rows = queries, .terms = keys});
   g.pointwise(CUDNN_POINTWISE_IDENTITY, sum, nullptr, g.heads(kGradQuery, q_extents(s), s.gq));
   return g.whole(handle);
 }

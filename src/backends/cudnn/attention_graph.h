@@ -25,6 +25,8 @@ enum AttentionTensor : int64_t {
   kOne,           // float32, by value
   kRowSum,        // float32 scratch like kLogSum
   kGradQuerySum,  // float32 scratch (batch, heads, queries, depth), packed
+  kQueryLengths,  // int32 (batch, 1, 1, 1), packed: queries of each sequence, with `bounded` only
+  kKeyLengths,    // the same of keys
   kFirstInner,    // of the tensors between operations, which are not in memory
 };
 
@@ -40,6 +42,7 @@ struct AttentionShape {
   bool causal;  // query i attends to keys j <= i
   HeadStrides q, k, v, out;
   HeadStrides gout = {}, gq = {}, gk = {}, gv = {};  // of the gradient only
+  bool bounded = false;  // of the gradient only: it reads the lengths of sequences from memory
 };
 
 // Both throw NotSupported if cuDNN does not take the graph.

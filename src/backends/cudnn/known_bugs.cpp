@@ -29,15 +29,7 @@ constexpr KnownBug<Problem> kBugs[] = {
      &loses_digits},
 };
 
-constexpr int64_t kKeyTile = 128;
-constexpr size_t kFirstWithCausalTails = 91501;
 constexpr size_t kFirstTried = 91400;
-
-// Causal queries never attend to what is behind the last key, but older kernels read it.
-bool has_tail(const AttentionProblem& p) {
-  if (!p.gradient || p.shape.keys % kKeyTile == 0) return false;
-  return !p.shape.causal || cudnnGetVersion() < kFirstWithCausalTails;
-}
 
 bool is_untried(const AttentionProblem&) { return cudnnGetVersion() < kFirstTried; }
 
@@ -46,9 +38,6 @@ bool is_one_row(const AttentionProblem& p) { return p.shape.queries == 1 || p.sh
 constexpr KnownBug<AttentionProblem> kAttentionBugs[] = {
     {"cuDNN before 9.14 was not tried; before 9.6 it adds to sums that it has not cleared",
      &is_untried},
-    {"cuDNN before 9.26: gradients are NaN where a tile goes past the last key and all scores of a "
-     "query are below -88 (github.com/NVIDIA/cudnn-frontend/issues/628)",
-     &has_tail},
     {"cuDNN before 9.27: gradients of one query are NaN where all its scores are below -88, and "
      "one causal query of grouped heads is wrong (github.com/NVIDIA/cudnn-frontend/issues/1072)",
      &is_one_row},

@@ -49,6 +49,9 @@ int log2_ceil(int64_t n, int most) {
 }
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+// Whether blocks that end make room for others, or all run at once.
+enum class Waves { kSeveral, kOne };
+
 struct Planner {
   const ReduceShape& shape;
   DimList kept, reduced;
@@ -98,10 +101,12 @@ struct Planner {
     if (a.reduced_dims == 0) a.reduced_dims = 1;  // one element (or none) at offset 0
   }
 
-  // Splits the reduced elements over gridDim.y. There are as many splits as fill the device with
-  // `resident` blocks a multiprocessor, with at least `least` elements each.
-  void split(int64_t blocks, int64_t least, int64_t multiple, int resident = 16) {
-    const int64_t wanted = ceil_div(int64_t(shape.multiprocessors) * resident, blocks);
+  // Splits the reduced elements over gridDim.y. There are as many splits as fill the device,
+  // with at least `least` elements each.
+  void split(int64_t blocks, int64_t least, int64_t multiple, Waves waves = Waves::kSeveral) {
+    const bool one = waves == Waves::kOne;
+    const int64_t places = int64_t(shape.multiprocessors) * (one ? 4 : 16);
+    const int64_t wanted = one && blocks < places ? places / blocks : ceil_div(places, blocks);
     const int64_t possible = plan.args.reduced / least;
     int64_t splits = std::min(wanted, possible);
     // If that gives few waves of blocks, long ranges are divided further, so that the last wave is
@@ -116,7 +121,9 @@ struct Planner {
     if (plan.args.splits == 1) return;
     plan.partial_bytes = uint64_t(plan.args.splits) * uint64_t(plan.args.outputs) *
                          uint64_t(shape.accumulator_bytes);
-    plan.finish_shift = plan.args.outputs >= 4096 ? 0 : log2_ceil(ceil_div(plan.args.splits, 4), 8);
+    // Threads of 16 outputs read 64 bytes at once.
+    const int most = plan.args.outputs >= 4096 ? 0 : plan.args.outputs >= 16 ? 4 : 8;
+    plan.finish_shift = log2_ceil(ceil_div(plan.args.splits, 4), most);
     plan.finish_blocks = uint64_t(ceil_div(plan.args.outputs, kReduceThreads >> plan.finish_shift));
   }
 
@@ -137,7 +144,7 @@ struct Planner {
     plan.args.blocks = make_divider(uint32_t(ceil_div(lanes, int64_t(1) << shift)));
     plan.blocks = uint64_t(blocks());
     const int64_t height = kReduceThreads >> shift;
-    split(blocks(), height * 16, 1);
+    split(blocks(), height * 16, 1, Waves::kOne);
   }
 
   // Few elements for each output, and so many outputs that one thread for each fills the device.
@@ -211,7 +218,8 @@ struct Planner {
     // done.
     const bool in_turn =
         plan.args.vectors && !shape.positions && int64_t(plan.blocks) * 8 <= shape.multiprocessors;
-    split(int64_t(plan.blocks), (int64_t(1) << shift) * per_step * 16, per_step, in_turn ? 4 : 16);
+    split(int64_t(plan.blocks), (int64_t(1) << shift) * per_step * 16, per_step,
+          in_turn ? Waves::kOne : Waves::kSeveral);
   }
 
   ReducePlan run() {

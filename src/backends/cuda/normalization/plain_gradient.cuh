@@ -21,9 +21,9 @@ struct GradientRow {
     walk.load(args.gy, ahead, gy);
     s = load_statistics<C>(args, walk, ahead);
   }
-  // Of this row, early enough to be there when the row's sums are.
-  __device__ void load_sum(const RowNormalizationArgs& args, const PlainWalk& walk) {
-    if constexpr (kAdd) walk.load(args.gsum, 0, gsum);
+  // Early enough to be there when the row's sums are.
+  __device__ void load_sum(const RowNormalizationArgs& args, const PlainWalk& walk, int ahead) {
+    if constexpr (kAdd) walk.load(args.gsum, ahead, gsum);
   }
   // Writes the gradient of x; gamma(e) is that of the thread's element e.
   template <class Gamma>

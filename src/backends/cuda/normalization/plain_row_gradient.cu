@@ -1,6 +1,7 @@
 // Normalization of plain rows: the gradients of x, gamma and beta. Those of gamma and beta are
 // summed in registers over the rows of a thread, then over the block; a second kernel sums over the
 // blocks. The order is fixed, so that equal launches give equal bits.
+#include "backends/cuda/common/named_barrier.cuh"
 #include "backends/cuda/normalization/plain_gradient.cuh"
 
 namespace catena::gpu {
@@ -63,7 +64,7 @@ __global__ void __launch_bounds__(kPlainThreads, 1)
   next.load(args, walk, 0);
   for (; walk.more(); walk.next()) {
     GradientRow<T, kPacks, kAdd> row = next;
-    row.load_sum(args, walk);
+    row.load_sum(args, walk, 0);
     if (kAhead) next.load(args, walk, 1);
     const C shift = -row.s.rest * row.s.inverse;
     RowSums<C> sums{};  // zeros of packs that are not there add nothing
@@ -91,6 +92,117 @@ __global__ void __launch_bounds__(kPlainThreads, 1)
   if (parameters.gamma.data != nullptr) store_block_sums(of_gamma, plan, partials, lines);
   if (parameters.beta.data != nullptr)
     store_block_sums(of_beta, plan, partials + plan.blocks * args.channels, lines);
+}
+
+constexpr int kWarp = 32, kBlocksOfWarpRows = 2;  // of a multiprocessor
+constexpr int kWarpRowThreads = kPlainThreads < 384 ? kPlainThreads : 384;
+
+// Sums over the threads of a row of whole warps, which do not wait for those of other rows.
+template <class C>
+struct WarpRowTotals {
+  using Memory = C[2][2][kWarpRowThreads / kWarp];
+  Memory& shared;
+  int members;
+  int turn = 0;  // as in RowTotals
+  __device__ WarpRowTotals(Memory& shared, int members) : shared(shared), members(members) {}
+
+  __device__ void sum(C (&v)[2]) {
+#pragma unroll
+    for (int offset = kWarp / 2; offset > 0; offset /= 2)
+#pragma unroll
+      for (int k = 0; k < 2; ++k) v[k] += __shfl_xor_sync(kAllLanes, v[k], offset);
+    if (members == kWarp) return;
+    auto& numbers = shared[turn];
+    turn ^= 1;
+    const int warp = int(threadIdx.x) / kWarp, warps = members / kWarp, row = warp / warps;
+    if (threadIdx.x % kWarp == 0)
+#pragma unroll
+      for (int k = 0; k < 2; ++k) numbers[k][warp] = v[k];
+    meet(1 + row, members);
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+      v[k] = numbers[k][row * warps];
+      for (int w = 1; w < warps; ++w) v[k] += numbers[k][row * warps + w];
+    }
+  }
+};
+
+// Rows of 16-bit elements that fill whole warps, a pack for each thread: no thread is idle, and so
+// few registers are needed that two blocks fit.
+template <class T, Held kHeld, bool kAdd>
+__global__ void __launch_bounds__(kWarpRowThreads, kBlocksOfWarpRows)
+    warp_gradient_kernel(RowNormalizationArgs args, RowParameterSums parameters, PlainPlan plan) {
+  wait_for_previous_kernel();
+  using C = Compute<T>;
+  constexpr int N = kPack<T>;
+  __shared__ typename WarpRowTotals<C>::Memory shared;
+  __shared__ ElementLines<C, N, N> lines;
+  WarpRowTotals<C> totals(shared, plan.members);
+  PlainWalk walk(plan);
+  const PlainParameter<kHeld, T, 1> gamma(args.gamma, C(1), walk);
+  C of_gamma[N] = {}, of_beta[N] = {};
+  GradientRow<T, 1, kAdd> next;
+  next.load(args, walk, 0);
+  next.load_sum(args, walk, 0);
+  for (; walk.more(); walk.next()) {
+    const GradientRow<T, 1, kAdd> row = next;
+    next.load(args, walk, 1);
+    next.load_sum(args, walk, 1);
+    const C shift = -row.s.rest * row.s.inverse;
+    RowSums<C> sums{};
+    C scale[N];
+    gamma.get(walk, 0, scale);
+    const auto px = elements<T>(row.x[0]), pgy = elements<T>(row.gy[0]);
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      const C g = widen(pgy.v[k]), h = scale[k] * g, centred = widen(px.v[k]) - row.s.mean;
+      sums.v[0] += h;
+      sums.v[1] = fused(h, centred, sums.v[1]);
+      of_beta[k] += g;
+      of_gamma[k] = fused(g, fused(centred, row.s.inverse, shift), of_gamma[k]);
+    }
+    if (args.y == nullptr) continue;
+    totals.sum(sums.v);
+    const RowGradient<C> gradient(row.s, sums, C(args.channels), args.centred);
+    gamma.get(walk, 0, scale);
+    row.store(args, walk, gradient, [&](int e) { return scale[e]; });
+  }
+  C* const partials = static_cast<C*>(parameters.partials) + blockIdx.x * args.channels;
+  if (parameters.gamma.data != nullptr) store_block_sums(of_gamma, plan, partials, lines);
+  if (parameters.beta.data != nullptr)
+    store_block_sums(of_beta, plan, partials + plan.blocks * args.channels, lines);
+}
+
+// Blocks have two rows at least.
+bool has_warp_rows(Float type, const RowNormalizationArgs& args) {
+  constexpr int64_t kPackSize = kPack<__half>, kMostMembers = kWarpRowThreads / 2;
+  return type != Float::kF32 && args.channels % (kWarp * kPackSize) == 0 &&
+         args.channels <= kMostMembers * kPackSize;
+}
+
+template <class T, Held kHeld>
+void run_warps(const RowNormalizationArgs& args, const RowParameterSums& parameters,
+               const PlainPlan& plan, const Launch& launch) {
+  const unsigned blocks = plan.blocks, block = unsigned(plan.block);
+  if (args.has_sum())
+    launch_kernel<warp_gradient_kernel<T, kHeld, true>>(blocks, block, launch, args, parameters,
+                                                        plan);
+  else
+    launch_kernel<warp_gradient_kernel<T, kHeld, false>>(blocks, block, launch, args, parameters,
+                                                         plan);
+  sum_partials<T>(parameters, args.channels, blocks, launch);
+}
+
+template <class T>
+void run_warps(const RowNormalizationArgs& args, const RowParameterSums& parameters,
+               const Launch& launch) {
+  const int members = int(args.channels) / kPack<T>;
+  const PlainPlan plan = plan_rows(args, kPack<T>, members, kWarpRowThreads / members * members,
+                                   launch.multiprocessors * kBlocksOfWarpRows);
+  if (is_narrow(args.gamma))
+    run_warps<T, Held::kPacks>(args, parameters, plan, launch);
+  else
+    run_warps<T, Held::kMemory>(args, parameters, plan, launch);
 }
 
 // Packs that a thread takes of such a row; 0: of a row that is too long.
@@ -122,16 +234,22 @@ bool has_plain_gradient(Float type, const RowNormalizationArgs& args) {
 }
 
 int64_t plain_gradient_partials(const RowNormalizationArgs& args, const Launch& launch) {
-  const int64_t lines = has_channel_rows(args) ? args.samples : launch.multiprocessors;
+  const int64_t lines =
+      has_channel_rows(args) ? args.samples : launch.multiprocessors * kBlocksOfWarpRows;
   return 2 * lines * args.channels;
 }
 
 void launch_plain_gradient(Float type, const RowNormalizationArgs& args,
                            const RowParameterSums& parameters, const Launch& launch) {
   if (has_channel_rows(args)) return launch_channel_gradient(type, args, parameters, launch);
+  const bool warps = has_warp_rows(type, args);
   switch (type) {
-    case Float::kF16: return run<__half, 2>(args, parameters, launch);
-    case Float::kBf16: return run<__nv_bfloat16, 2>(args, parameters, launch);
+    case Float::kF16:
+      return warps ? run_warps<__half>(args, parameters, launch)
+                   : run<__half, 2>(args, parameters, launch);
+    case Float::kBf16:
+      return warps ? run_warps<__nv_bfloat16>(args, parameters, launch)
+                   : run<__nv_bfloat16, 2>(args, parameters, launch);
     default:
       return packs_of_thread(type, args) == 2 ? run<float, 2>(args, parameters, launch)
                                               : run<float, 4>(args, parameters, launch);

@@ -1,7 +1,7 @@
 // Plain rows: contiguous, short enough for the registers of a block, and with a gamma for each
-// element or one for the row, which then is a channel of a sample. A power of two of threads takes
-// a row, each some of its packs of 16 bytes, and goes on to a next one, which is on its way while
-// this one is summed.
+// element or one for the row, which then is a channel of a sample. Some threads take a row, each
+// some of its packs of 16 bytes, and go on to a next one, which is on its way while this one is
+// summed.
 #pragma once
 
 #include "backends/cuda/common/early_launch.cuh"
@@ -30,20 +30,29 @@ struct PlainPlan {
   int turns;  // rows that a thread goes through
 };
 
-// `packs`: of a thread. `threads`: of a block, unless a row needs more; `resident`: of a
-// multiprocessor. As many blocks as run at a time take all rows.
-inline PlainPlan plan_plain_rows(const RowNormalizationArgs& args, int pack, int packs, int threads,
-                                 int resident, const Launch& launch) {
+// `members` threads for a row in blocks of `block`, of which as many as run at a time take all
+// rows.
+inline PlainPlan plan_rows(const RowNormalizationArgs& args, int pack, int members, int block,
+                           int64_t at_a_time) {
   PlainPlan p{};
   p.rows = int(args.samples * args.groups);
   p.row_packs = int((has_channel_rows(args) ? args.inner : args.channels) / pack);
-  p.members = power_of_two_from((p.row_packs + packs - 1) / packs, kPlainThreads);
-  p.block = p.members > threads ? p.members : threads;
-  const int groups = p.block / p.members, wanted = (p.rows + groups - 1) / groups;
-  const int most = launch.multiprocessors * (resident / p.block);
-  p.blocks = unsigned(wanted < most ? wanted : most);
+  p.members = members;
+  p.block = block;
+  const int groups = block / members, wanted = (p.rows + groups - 1) / groups;
+  p.blocks = unsigned(wanted < at_a_time ? wanted : at_a_time);
   p.turns = (wanted - 1) / int(p.blocks) + 1;
   return p;
+}
+
+// `packs`: of a thread. `threads`: of a block, unless a row needs more; `resident`: of a
+// multiprocessor.
+inline PlainPlan plan_plain_rows(const RowNormalizationArgs& args, int pack, int packs, int threads,
+                                 int resident, const Launch& launch) {
+  const int row_packs = int((has_channel_rows(args) ? args.inner : args.channels) / pack);
+  const int members = power_of_two_from((row_packs + packs - 1) / packs, kPlainThreads);
+  const int block = members > threads ? members : threads;
+  return plan_rows(args, pack, members, block, launch.multiprocessors * (resident / block));
 }
 
 // A pack as it is in memory. 16-bit elements take a register each.
@@ -65,7 +74,7 @@ struct PlainWalk {
   int members, lane, row_packs, turns, rows, row, step;
   __device__ explicit PlainWalk(const PlainPlan& p)
       : members(p.members),
-        lane(int(threadIdx.x) & (p.members - 1)),
+        lane(int(threadIdx.x) % p.members),
         row_packs(p.row_packs),
         turns(p.turns),
         rows(p.rows),
@@ -97,6 +106,15 @@ struct PlainWalk {
       if (active && has_pack(i)) packs[i] = from[i * members];
     }
   }
+  // Those of numbers that all rows share.
+  template <int kPacks>
+  __device__ void load_shared(const void* base, Words (&packs)[kPacks]) const {
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+      packs[i] = {};
+      if (has_pack(i)) packs[i] = static_cast<const Words*>(base)[pack(i)];
+    }
+  }
   template <class T, int N>
   __device__ void store(void* base, int i, const Pack<T, N>& pack) const {
     if (!has_row() || !has_pack(i)) return;
@@ -115,9 +133,10 @@ struct PlainWalk {
   }
 };
 
-// Where a thread has gamma and beta: those of its elements in registers, or read for every row
-// again, which leaves the registers to more threads; or the row's.
-enum class Held { kRegisters, kMemory, kRow };
+// Where a thread has gamma and beta: those of its elements in registers, in half as many registers
+// where they are narrow, or read for every row again, which leaves the registers to more threads;
+// or the row's.
+enum class Held { kRegisters, kPacks, kMemory, kRow };
 
 // gamma or beta.
 template <Held kHeld, class T, int kPacks>
@@ -131,6 +150,7 @@ class PlainParameter {
 #pragma unroll
       for (int i = 0; i < kPacks; ++i) walk.load_parameters<T>(parameter, otherwise, i, v_[i]);
     }
+    if constexpr (kHeld == Held::kPacks) walk.load_shared(parameter.data, packs_);
   }
   __device__ void start_row(const PlainWalk& walk, int64_t channels) {
     if constexpr (kHeld == Held::kRow)
@@ -140,6 +160,10 @@ class PlainParameter {
   __device__ void get(const PlainWalk& walk, int i, C (&v)[N]) const {
     if constexpr (kHeld == Held::kMemory) {
       walk.load_parameters<T>(parameter_, otherwise_, i, v);
+    } else if constexpr (kHeld == Held::kPacks) {
+      const auto pack = elements<T>(packs_[i]);
+#pragma unroll
+      for (int k = 0; k < N; ++k) v[k] = widen(pack.v[k]);
     } else {
 #pragma unroll
       for (int k = 0; k < N; ++k) v[k] = kHeld == Held::kRow ? v_[0][0] : v_[i][k];
@@ -150,7 +174,12 @@ class PlainParameter {
   RowParameter parameter_;
   C otherwise_;
   C v_[kHeld == Held::kRegisters ? kPacks : 1][N];
+  Words packs_[kHeld == Held::kPacks ? kPacks : 1];
 };
+
+inline bool is_narrow(const RowParameter& parameter) {
+  return parameter.narrow && parameter.data != nullptr;
+}
 
 // Statistics of the row that is so many steps ahead. Without one they are zeros, which add nothing.
 template <class C>

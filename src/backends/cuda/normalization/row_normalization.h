@@ -77,6 +77,9 @@ void launch_strip_gradient(Float type, const RowNormalizationArgs& args,
 // The same for rows that fit the registers of a block, for which has_plain_rows() holds.
 bool has_plain_rows(Float type, const RowNormalizationArgs& args);
 void launch_plain_rows(Float type, const RowNormalizationArgs& args, const Launch& launch);
+// The same in 16 bits for short rows behind an addition, for which has_added_rows() holds.
+bool has_added_rows(Float type, const RowNormalizationArgs& args);
+void launch_added_rows(Float type, const RowNormalizationArgs& args, const Launch& launch);
 // Computes gx, unless args.y is null, and g_gamma and g_beta.
 bool has_plain_gradient(Float type, const RowNormalizationArgs& args);
 int64_t plain_gradient_partials(const RowNormalizationArgs& args, const Launch& launch);

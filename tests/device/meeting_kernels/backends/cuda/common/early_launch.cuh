@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -40,6 +41,7 @@ inline dim3 gridDim, blockDim;
 // Where the threads of the running block meet.
 inline std::optional<fibers::Meeting> meeting_of_block;
 inline std::vector<fibers::Meeting> meetings_of_warps;
+inline std::map<int, fibers::Meeting> named_meetings;
 inline char exchanged[1024][16];
 inline int said_yes;
 
@@ -103,6 +105,7 @@ void launch_kernel(dim3 grid, dim3 block, const Launch&, const Args&... args) {
   gridDim = grid, blockDim = block;
   meeting_of_block.emplace(block.x);
   meetings_of_warps.clear();
+  named_meetings.clear();
   for (unsigned w = 0; w < block.x / 32; ++w) meetings_of_warps.emplace_back(32);
   const auto run_thread = [&](unsigned t) {
     threadIdx.x = t;
