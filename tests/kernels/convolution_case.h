@@ -7,6 +7,7 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "catena/array/array.h"
@@ -86,6 +87,35 @@ inline ConvolutionCase random_convolution(std::mt19937& random) {
     c.filters_last = c.channels_last && pick(0, 1);
     if (c.possible()) return c;
   }
+}
+
+// Windows that do not overlap, in all layouts: odd numbers of positions, images that are no
+// multiple of the window, distances between windows, padding, positions left out and added, groups.
+inline std::vector<ConvolutionCase> patch_cases() {
+  ConvolutionCase plain;
+  plain.batch = 3, plain.channels = 3, plain.filters = 8, plain.height = 20, plain.width = 28;
+  plain.window = {{4, 4}, {4, 4}, {0, 0}, {1, 1}};
+  plain.bias = true;
+  std::vector<ConvolutionCase> kinds(10, plain);
+  kinds[1].height = 23, kinds[1].width = 30;
+  kinds[2].window = {{3, 4}, {7, 5}, {0, 0}, {1, 1}};
+  kinds[3].groups = 2, kinds[3].channels = 6, kinds[3].filters = 10;
+  kinds[4].window = {{16, 16}, {16, 16}, {0, 0}, {1, 1}};
+  kinds[4].height = 32, kinds[4].width = 48, kinds[4].filters = 24;
+  kinds[5].window = {{3, 2}, {5, 4}, {0, 0}, {2, 3}};
+  kinds[6].more[0] = kinds[6].more[1] = 1, kinds[6].height = 22, kinds[6].width = 29;
+  kinds[7].fewer[0] = 1, kinds[7].fewer[1] = 2;
+  kinds[8].window.pad[0] = 4, kinds[8].window.pad[1] = 2;
+  kinds[9].window = {{20, 28}, {1, 1}, {0, 0}, {1, 1}};
+  std::vector<ConvolutionCase> cases;
+  for (ConvolutionCase c : kinds)
+    for (const auto& [last, filters_last] :
+         {std::pair(false, false), std::pair(true, false), std::pair(true, true)})
+      for (const bool accumulate : {false, true}) {
+        c.channels_last = last, c.filters_last = filters_last, c.accumulate = accumulate;
+        cases.push_back(c);
+      }
+  return cases;
 }
 
 // An array of the dtype and layout, and its values as they are after rounding to it.

@@ -4,6 +4,7 @@
 #include "backends/common/family.h"
 #include "backends/cuda/runtime/glue.h"
 #include "catena/kernels/convolution.h"
+#include "catena/kernels/copy.h"
 
 namespace catena::gpu {
 namespace {
@@ -23,19 +24,26 @@ PatchArgs arguments(const Array& image, const Array& patches, const Window& wind
 }
 
 void patches(const PatchesCall& call) {
-  PatchArgs args = arguments(*call.image, *call.patches, call.window);
-  args.from = call.image->raw_data(), args.to = call.patches->raw_data();
-  args.channels_last = args.channels > 1 && args.patches[1] == 1;
-  launch_patches(float_code("patches", call.image->dtype()), args, launch_for(*call.image));
+  const Array& image = *call.image;
+  float_code("patches", image.dtype());
+  PatchArgs args = arguments(image, *call.patches, call.window);
+  args.from = image.raw_data(), args.to = call.patches->raw_data();
+  launch_patches(image.itemsize(), args, launch_for(image));
   check_launch("patches");
 }
 
 void patch_sums(const PatchSumsCall& call) {
-  PatchArgs args = arguments(*call.image, *call.patches, call.window);
-  args.from = call.patches->raw_data(), args.to = call.image->raw_data();
-  args.channels_last = args.channels > 1 && args.image[1] == 1;
-  args.accumulate = call.accumulate;
-  launch_patch_sums(float_code("patch_sums", call.image->dtype()), args, launch_for(*call.image));
+  const Array& image = *call.image;
+  const Float type = float_code("patch_sums", image.dtype());
+  PatchArgs args = arguments(image, *call.patches, call.window);
+  args.from = call.patches->raw_data(), args.to = image.raw_data();
+  const Launch launch = launch_for(image);
+  if (args.has_windows_apart() && !call.accumulate) {
+    if (!args.covers_image()) kernels::fill(image.device(), {image, 0});
+    launch_patches_back(image.itemsize(), args, launch);
+  } else {
+    launch_patch_sums(type, args, call.accumulate, launch);
+  }
   check_launch("patch_sums");
 }
 
