@@ -166,6 +166,22 @@ TEST(Convolution, TakesWideOnesInAllLayouts) {
   });
 }
 
+void check_patch_cases(const PassName& pass, const std::string& provider, Device device) {
+  for (const Dtype dtype : {Dtype::kFloat32, Dtype::kBFloat16, Dtype::kFloat16})
+    for (ConvolutionCase c : testing::patch_cases()) {
+      c.dtype = dtype;
+      std::string why;
+      const Outcome outcome = check_convolution(pass.pass, provider, device, c, 4, &why);
+      EXPECT_NE(outcome, Outcome::kWrong) << pass.slot.name() << '/' << provider << ": " << why;
+      EXPECT_TRUE(provider != "products" || outcome == Outcome::kTaken) << c.text();
+    }
+}
+
+TEST(Convolution, CutsImagesIntoPatches) {
+  const EveryCallScope always;
+  for_each_provider(check_patch_cases);
+}
+
 // float32 is exact unless config().matmul_precision allows less: errors stay at a few roundings of
 // the largest element. Engines that transform the image are off by a thousand times as much, in
 // windows and images of these sizes.
@@ -457,6 +473,42 @@ TEST(Convolution, CudnnLeavesLargeExactProductsToTheBuiltInProvider) {
   });
 }
 
+// As the first layer of a vision transformer.
+TEST(Convolution, CudnnLeavesPatchesOfFewChannelsToTheBuiltInProvider) {
+  CATENA_NEEDS_CUDNN();
+  ConvolutionCase patches;
+  patches.batch = 64, patches.channels = 3, patches.filters = 32;
+  patches.height = patches.width = 64;
+  patches.window = {{8, 8}, {8, 8}, {0, 0}, {1, 1}};
+  std::vector<ConvolutionCase> others(5, patches);
+  others[0].batch = 63;
+  others[1].channels = 16;
+  others[2].filters = 30;
+  others[3].window = {{8, 8}, {7, 7}, {0, 0}, {1, 1}};
+  others[4].window = {{3, 8}, {8, 8}, {0, 0}, {1, 1}}, others[4].channels = 1;
+  for_each_provider([&](const PassName& pass, const std::string& provider, Device device) {
+    if (provider != "cudnn") return;
+    std::string why;
+    const auto outcome = [&](ConvolutionCase c, Dtype dtype) {
+      c.dtype = dtype;
+      return check_convolution(pass.pass, provider, device, c, 8, &why);
+    };
+    for (const Dtype dtype : {Dtype::kFloat32, Dtype::kFloat16, Dtype::kBFloat16})
+      for (const bool last : {false, true}) {
+        patches.channels_last = last;
+        EXPECT_EQ(outcome(patches, dtype), Outcome::kDeclined) << why;
+        EXPECT_EQ(check_convolution(pass.pass, "products", device, patches, 8, &why),
+                  Outcome::kTaken)
+            << why;
+      }
+    patches.channels_last = false;
+    for (const ConvolutionCase& c : others)
+      EXPECT_EQ(outcome(c, Dtype::kFloat16), Outcome::kTaken) << why << c.text();
+    const EveryCallScope always;
+    EXPECT_EQ(outcome(patches, Dtype::kFloat16), Outcome::kTaken) << why;
+  });
+}
+
 // The buffers of patches hold hundreds of the small images of other tests.
 TEST(Convolution, BuiltInProvidersTakeOneImageAtATime) {
   const Config before = config();
@@ -465,6 +517,7 @@ TEST(Convolution, BuiltInProvidersTakeOneImageAtATime) {
     if (provider != "products") return;
     check_random_cases(pass, provider, device, Dtype::kFloat32, case_count(), 11);
     check_random_cases(pass, provider, device, Dtype::kBFloat16, case_count() / 3, 12);
+    check_patch_cases(pass, provider, device);
     ConvolutionCase product;
     product.window = {{1, 1}, {1, 1}, {0, 0}, {1, 1}};
     product.groups = 2;

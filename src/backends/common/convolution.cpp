@@ -1,9 +1,13 @@
 // Convolutions as matrix products: y = W @ patches. Any layout, window and number of groups.
 //
-// With channels first, a position of the result is a column of the product, and the patches of an
-// image are (channels * taps, positions). With channels last it is a row, and the patches of many
-// images are one matrix (images * positions, taps * channels). Patches are made for as many images
-// at a time as fit into a buffer of kCpuBufferBytes or kGpuBufferBytes. A 1 x 1 window needs none.
+// A patch is what a position sees. With channels first, patches are columns: those of an image are
+// (channels * taps, positions), and the products write y as it is. With channels last they are
+// rows, and those of many images are one matrix (images * positions, taps * channels). On a GPU
+// windows that do not overlap make rows with channels first too, (images * positions, channels *
+// taps): these are copied a line of a window at a time, and are one product whose lines have many
+// elements, while lines of an image's positions, as 14 x 14, are thin and badly aligned. Only y is
+// copied once more. Patches are made for as many images at a time as fit into a buffer. A 1 x 1
+// window needs none.
 #include <algorithm>
 
 #include "backends/common/convolution_problem.h"
@@ -24,7 +28,8 @@ namespace {
 
 // Larger buffers do not fit the caches of a CPU, and gain nothing on a GPU.
 constexpr int64_t kCpuBufferBytes = int64_t{1} << 20, kGpuBufferBytes = int64_t{64} << 20;
-// Images that are copied into another layout alone are read and written once whatever their number.
+// Patches that are no larger than the images, and moved images, cost the same however many are made
+// at a time, but the products of more images are fewer.
 constexpr int64_t kMovedBytes = int64_t{256} << 20;
 
 // A view with strides counted in elements.
@@ -36,19 +41,26 @@ Array view(const Array& a, const Shape& shape, std::initializer_list<int64_t> st
   return Array::from_storage(a.storage(), first + offset * a.itemsize(), shape, strides, a.dtype());
 }
 
-bool has_channels_last(const Array& a) {
-  return !a.is_contiguous() && a.strides()[1] == a.itemsize();
-}
-
 // One group of a convolution: `channels` and `filters` are the numbers of one group.
 struct Group : ConvolutionProblem {
+  bool rows;  // whether patches are rows, not columns
+
   int64_t taps() const { return window.taps(); }
   int64_t depth() const { return channels * taps(); }
+  // Whether images are copied to have a row of channels for each position.
+  bool moves() const { return rows && !channels_last; }
 };
 
+// Weight gradients on a GPU sum over the positions of many images at once, which are rows.
+bool makes_rows(const ConvolutionProblem& p, Device device) {
+  if (p.channels_last || device.is_cpu()) return p.channels_last;
+  return p.pass == ConvolutionPass::kGradW || (p.window.taps() > 1 && p.has_windows_apart());
+}
+
 template <class Call>
-Group group_of(const Call& call) {
-  Group z{problem_of(call)};
+Group group_of(const Call& call, Device device) {
+  Group z{problem_of(call), false};
+  z.rows = makes_rows(z, device);
   z.channels /= z.groups;
   z.filters /= z.groups;
   return z;
@@ -68,16 +80,21 @@ Array part_of(const Array& a, int64_t first, int64_t count, int64_t channels, in
               first * (s[0] / item) + g * channels * (s[1] / item));
 }
 
-// (images, channels, positions), or with `last` (images * positions, channels).
-Array as_matrix(const Array& part, bool last) {
+// (images, channels, positions), or as rows (images * positions, channels).
+Array as_matrix(const Array& part, bool rows) {
   const Shape& s = part.shape();
   const int64_t item = part.itemsize(), image = part.strides()[0] / item,
                 channel = part.strides()[1] / item, positions = s[2] * s[3];
   // The stride of an axis with one element has no meaning.
   const size_t axis = s[3] > 1 ? 3 : s[2] > 1 ? 2 : 0;
-  const int64_t position = last ? part.strides()[axis] / item : 1;
-  if (last) return view(part, {s[0] * positions, s[1]}, {position, channel});
+  const int64_t position = rows ? part.strides()[axis] / item : 1;
+  if (rows) return view(part, {s[0] * positions, s[1]}, {position, channel});
   return view(part, {s[0], s[1], positions}, {image, channel, position});
+}
+
+// The same as the products need it.
+Array matrix_of(const Group& z, const Array& part) {
+  return as_matrix(z.moves() ? with_channels_last(part) : part, z.rows);
 }
 
 // One group of W as (outputs, depth) without a copy, with the depth in W's order in memory.
@@ -85,15 +102,15 @@ Array weight_rows(const Array& W, const Group& z, int g) {
   return view(W, {z.filters, z.depth()}, {z.depth(), 1}, g * z.filters * z.depth());
 }
 
-// Whether the rows of W have the order of the patches as they are.
-bool has_order_of_patches(const Group& z, bool last) {
-  return last == z.weights_last || z.taps() == 1 || z.channels == 1;
+// Whether the rows of W have the order of the patches as they are: the layout of the images.
+bool has_order_of_patches(const Group& z) {
+  return z.channels_last == z.weights_last || z.taps() == 1 || z.channels == 1;
 }
 
 // The rows in the order of the patches.
-Array weight_matrix(const Array& W, const Group& z, int g, bool last) {
+Array weight_matrix(const Array& W, const Group& z, int g) {
   const Array rows = weight_rows(W, z, g);
-  if (has_order_of_patches(z, last)) return rows;
+  if (has_order_of_patches(z)) return rows;
   return rows.reshape({z.filters, z.channels, z.window.kernel[0], z.window.kernel[1]})
       .transpose({0, 2, 3, 1})
       .contiguous()
@@ -103,33 +120,31 @@ Array weight_matrix(const Array& W, const Group& z, int g, bool last) {
 // The patches of some images in separate memory, in the order that the products need.
 class Patches {
  public:
-  // `moves`: the caller copies the images as well, and the same limit applies to the copies.
-  Patches(const Group& z, const Array& like, bool last, bool moves = false)
-      : z_(z), last_(last), pointwise_(z.is_pointwise()) {
-    const int64_t usual = like.device().is_cpu() ? kCpuBufferBytes
-                          : pointwise_           ? kMovedBytes
-                                                 : kGpuBufferBytes;
+  Patches(const Group& z, const Array& like) : z_(z), pointwise_(z.is_pointwise()) {
+    const int64_t usual = like.device().is_cpu()                ? kCpuBufferBytes
+                          : pointwise_ || z.has_windows_apart() ? kMovedBytes
+                                                                : kGpuBufferBytes;
     const int64_t limit =
         std::min<uint64_t>(static_cast<uint64_t>(usual), config().max_workspace_size);
-    const int64_t widest = std::max(z.depth(), moves ? z.filters : 0);
-    const int64_t bytes = std::max<int64_t>(widest * z.positions() * like.itemsize(), 1);
-    at_once_ = pointwise_ && !moves ? z.batch : std::clamp<int64_t>(limit / bytes, 1, z.batch);
+    const int64_t copied = (pointwise_ && !z.moves() ? 0 : z.depth()) + (z.moves() ? z.filters : 0);
+    const int64_t bytes = copied * z.positions() * like.itemsize();
+    at_once_ = bytes == 0 ? z.batch : std::clamp<int64_t>(limit / bytes, 1, z.batch);
     if (!pointwise_)
       memory_ =
           Array::uninitialized({at_once_, z.depth() * z.positions()}, like.dtype(), like.device());
   }
   int64_t at_once() const { return at_once_; }
 
-  // The patches of an image part: (images, depth, positions), or (images * positions, depth).
+  // The patches of an image part: (images, depth, positions), or rows (images * positions, depth).
   Array of(const Array& part) const {
-    if (pointwise_) return as_matrix(part, last_);
+    if (pointwise_) return matrix_of(z_, part);
     const Array windows = as_windows(part.shape()[0]);
     kernels::patches(part.device(), {&part, &windows, z_.window});
     return matrix(part.shape()[0]);
   }
   // Memory for the patches of a gradient; `add_to` sums them into the image part.
   Array room_for(const Array& part) const {
-    return pointwise_ ? as_matrix(part, last_) : matrix(part.shape()[0]);
+    return pointwise_ ? as_matrix(part, z_.rows) : matrix(part.shape()[0]);
   }
   void add_to(const Array& part, bool accumulate) const {
     if (pointwise_) return;
@@ -141,19 +156,21 @@ class Patches {
 
  private:
   Array as_windows(int64_t images) const {
-    const int64_t P = z_.positions(), K = z_.depth(), c = z_.channels, kw = z_.window.kernel[1];
-    const Shape shape{images, c, z_.window.kernel[0], kw, z_.out[0], z_.out[1]};
-    if (last_) return view(memory_, shape, {P * K, 1, kw * c, c, z_.out[1] * K, K});
-    return view(memory_, shape, {P * K, z_.taps() * P, kw * P, P, z_.out[1], 1});
+    const int64_t P = z_.positions(), K = z_.depth(), c = z_.channels;
+    const int64_t kw = z_.window.kernel[1], ow = z_.out[1];
+    const Shape shape{images, c, z_.window.kernel[0], kw, z_.out[0], ow};
+    if (z_.channels_last) return view(memory_, shape, {P * K, 1, kw * c, c, ow * K, K});
+    if (z_.rows) return view(memory_, shape, {P * K, z_.taps(), kw, 1, ow * K, K});
+    return view(memory_, shape, {P * K, z_.taps() * P, kw * P, P, ow, 1});
   }
   Array matrix(int64_t images) const {
     const int64_t P = z_.positions(), K = z_.depth();
-    if (last_) return view(memory_, {images * P, K}, {K, 1});
+    if (z_.rows) return view(memory_, {images * P, K}, {K, 1});
     return view(memory_, {images, K, P}, {K * P, P, 1});
   }
 
   const Group& z_;
-  bool last_, pointwise_;
+  bool pointwise_;
   int64_t at_once_ = 0;
   Array memory_;
 };
@@ -169,38 +186,52 @@ Array for_each_image(const Array& m, int64_t images) {
               {0, m.strides()[0] / item, m.strides()[1] / item});
 }
 
+// y = patches @ W.T + b of one group, with the patches as rows.
+void multiply_rows(const Group& z, const Array& patches, const Array& W, const Array* b, int g,
+                   const Array& y) {
+  const Array to =
+      z.moves() ? Array::uninitialized(y.shape(), y.dtype(), y.device(), MemoryOrder({0, 2, 3, 1}))
+                : y;
+  const Array Wt = W.T(), output = as_matrix(to, true);
+  const Array bias = b ? view(*b, {z.filters}, {1}, g * z.filters) : Array();
+  kernels::matmul(y.device(),
+                  {.a = &patches, .b = &Wt, .output = &output, .bias = b ? &bias : nullptr});
+  if (z.moves()) kernels::copy(y.device(), {to, y});
+}
+
 void convolve(const ConvolutionCall& call) {
-  const Group z = group_of(call);
-  const bool last = z.channels_last;
-  const Patches patches(z, *call.x, last);
+  const Group z = group_of(call, call.x->device());
+  const Patches patches(z, *call.x);
   for (int g = 0; g < call.groups; ++g) {
-    const Array W = weight_matrix(*call.W, z, g, last);
+    const Array W = weight_matrix(*call.W, z, g);
     for (int64_t first = 0; first < z.batch; first += patches.at_once()) {
       const int64_t count = std::min(patches.at_once(), z.batch - first);
       const Array x = patches.of(part_of(*call.x, first, count, z.channels, g));
-      const Array y = as_matrix(part_of(*call.y, first, count, z.filters, g), last);
-      last ? multiply(x, W.T(), y) : multiply(for_each_image(W, count), x, y);
+      const Array y = part_of(*call.y, first, count, z.filters, g);
+      if (z.rows)
+        multiply_rows(z, x, W, call.b, g, y);
+      else
+        multiply(for_each_image(W, count), x, as_matrix(y, false));
     }
   }
-  if (call.b == nullptr) return;
+  if (call.b == nullptr || z.rows) return;
   const Array b = call.b->reshape({1, call.y->shape()[1], 1, 1});
   add(*call.y, b, *call.y);
 }
 
 void convolve_grad_x(const ConvolutionGradXCall& call) {
-  const Group z = group_of(call);
-  const bool last = z.channels_last;
-  const Patches patches(z, *call.gx, last);
+  const Group z = group_of(call, call.gx->device());
+  const Patches patches(z, *call.gx);
   for (int g = 0; g < call.groups; ++g) {
-    const Array W = weight_matrix(*call.W, z, g, last);
+    const Array W = weight_matrix(*call.W, z, g);
     for (int64_t first = 0; first < z.batch; first += patches.at_once()) {
       const int64_t count = std::min(patches.at_once(), z.batch - first);
       const Array gx = part_of(*call.gx, first, count, z.channels, g);
-      const Array gy = as_matrix(part_of(*call.gy, first, count, z.filters, g), last);
+      const Array gy = matrix_of(z, part_of(*call.gy, first, count, z.filters, g));
       const Array room = patches.room_for(gx);
       const bool add_now = patches.is_image() && call.accumulate;
-      last ? multiply(gy, W, room, add_now)
-           : multiply(for_each_image(W.T(), count), gy, room, add_now);
+      z.rows ? multiply(gy, W, room, add_now)
+             : multiply(for_each_image(W.T(), count), gy, room, add_now);
       patches.add_to(gx, call.accumulate);
     }
   }
@@ -243,30 +274,23 @@ void store_reordered(const Group& z, const Array& rows, const Array& target, boo
 }
 
 // The products of the images are added one image at a time, so the order of the sum does not depend
-// on the number of threads. A GPU multiplies the positions of many images at once, which needs the
-// channels of gy last.
+// on the number of threads. Rows are multiplied for many images at once.
 void convolve_grad_w(const ConvolutionGradWCall& call) {
-  const Group z = group_of(call);
-  const bool last =
-      has_channels_last(*call.x) || has_channels_last(*call.gy) || !call.x->device().is_cpu();
-  const bool move_x = last && z.is_pointwise() && !has_channels_last(*call.x);
-  const bool move_gy = last && !has_channels_last(*call.gy);
-  const Patches patches(z, *call.x, last, move_x || move_gy);
+  const Group z = group_of(call, call.x->device());
+  const Patches patches(z, *call.x);
+  const bool direct = has_order_of_patches(z);
+  const int64_t products = z.rows ? (z.batch + patches.at_once() - 1) / patches.at_once() : z.batch;
   for (int g = 0; g < call.groups; ++g) {
     const Array target = weight_rows(*call.gW, z, g);
-    const bool direct = has_order_of_patches(z, last);
     const Array gW =
         direct ? target
                : Array::uninitialized({z.filters, z.depth()}, target.dtype(), target.device());
-    const int64_t products = last ? (z.batch + patches.at_once() - 1) / patches.at_once() : z.batch;
     WeightSum sum(gW, direct && call.accumulate, products > 1);
     for (int64_t first = 0; first < z.batch; first += patches.at_once()) {
       const int64_t count = std::min(patches.at_once(), z.batch - first);
-      const Array x_part = part_of(*call.x, first, count, z.channels, g);
-      const Array gy_part = part_of(*call.gy, first, count, z.filters, g);
-      const Array x = patches.of(move_x ? with_channels_last(x_part) : x_part);
-      const Array gy = as_matrix(move_gy ? with_channels_last(gy_part) : gy_part, last);
-      if (last) {
+      const Array x = patches.of(part_of(*call.x, first, count, z.channels, g));
+      const Array gy = matrix_of(z, part_of(*call.gy, first, count, z.filters, g));
+      if (z.rows) {
         sum.add_product(gy.T(), x);
         continue;
       }

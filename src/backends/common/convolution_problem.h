@@ -46,6 +46,13 @@ struct ConvolutionProblem {
         return false;
     return true;
   }
+  // Whether no two positions see the same element: the patches of all positions are then no larger
+  // than the padded image.
+  bool has_windows_apart() const {
+    for (int k = 0; k < window.axes; ++k)
+      if (out[k] > 1 && window.range(k) > window.stride[k]) return false;
+    return true;
+  }
   // Whether all sizes are numbers that libraries count in 32 bits.
   bool fits_32_bits() const {
     const auto fits = [](int64_t n) { return n <= INT32_MAX; };

@@ -55,16 +55,34 @@ constexpr int64_t kWideImage = 1024;
 // Of fewer positions in all cuDNN's one launch costs the host less than the launches of a product.
 constexpr int64_t kManyPositions = 4096;
 
-// Whether the convolution is one matrix product that the built-in provider computes faster. In
-// exact float32 its products reach 1.1 to 3 times the rate of cuDNN's engines, except in the
-// forward pass of small images with channels first (docs/benchmarks.md, "Convolutions on a GPU").
-bool better_as_product(const Problem& p, const SlotBase& slot) {
+// Whether the convolution is one matrix product of the images as they are. In exact float32 such
+// products reach 1.1 to 3 times the rate of cuDNN's engines, except in the forward pass of small
+// images with channels first (docs/benchmarks.md, "Convolutions on a GPU").
+bool is_fast_product(const Problem& p) {
   const bool exact = p.dtype == Dtype::kFloat32 && p.precision == Precision::kFloat32;
-  if (!exact || p.groups != 1 || !p.is_pointwise()) return false;
-  const int64_t positions = p.image_size();
   const bool thin =
-      p.pass == ConvolutionPass::kForward && !p.channels_last && positions < kWideImage;
-  return !thin && p.batch * positions >= kManyPositions &&
+      p.pass == ConvolutionPass::kForward && !p.channels_last && p.image_size() < kWideImage;
+  return exact && p.is_pointwise() && !thin;
+}
+
+// Products of fewer numbers for each element are bound by memory, and patches are more of it.
+constexpr int64_t kDeepPatch = 32;
+
+// Whether windows cut images of few channels into patches, as the first layer of a vision
+// transformer does. Pixels of fewer than 16 bytes are read by cuDNN's slow kernels alone, after
+// images with channels first were copied; patches that do not overlap are no larger than that copy,
+// and make one product. The lines of its factors must be whole vectors of 16 bytes.
+bool cuts_patches(const Problem& p) {
+  const int64_t item = int64_t(itemsize(p.dtype)), depth = p.channels * p.window.taps();
+  return p.channels * item < 16 && p.window.taps() > 1 && p.has_windows_apart() &&
+         depth >= kDeepPatch && p.filters >= kDeepPatch && depth * item % 16 == 0 &&
+         p.filters * item % 16 == 0;
+}
+
+// Whether the built-in provider, which multiplies patches, is faster.
+bool better_as_product(const Problem& p, const SlotBase& slot) {
+  return p.groups == 1 && p.batch * p.positions() >= kManyPositions &&
+         (is_fast_product(p) || cuts_patches(p)) &&
          config().providers.use(slot.name(), "cudnn") == ProviderUse::kOn;
 }
 
