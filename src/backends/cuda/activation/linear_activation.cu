@@ -16,7 +16,6 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kAcross = 32;  // threads side by side, at most
 constexpr int kAhead = 2;    // rows that a thread loads before it stores one
-constexpr int kBlocks = 8;   // of a multiprocessor
 // Blocks of a multiprocessor that run together, at least.
 template <class T>
 constexpr int kResident = sizeof(T) == 2 ? 4 : 1;
@@ -148,6 +147,19 @@ void run_packs(const ActivationGradArgs& args, const Launch& launch) {
 
 }  // namespace
 
+namespace {
+
+// Blocks of 16-bit numbers all run at once; of others, whose registers leave room for fewer, those
+// that end make room.
+int64_t parts_that_fit(int64_t itemsize, int64_t strips, const Launch& launch) {
+  constexpr int64_t kSeveralWaves = 8;
+  if (itemsize > 2) return (launch.multiprocessors * kSeveralWaves + strips - 1) / strips;
+  const int64_t at_once = int64_t(launch.multiprocessors) * kResident<__half>;
+  return at_once > strips ? at_once / strips : 1;
+}
+
+}  // namespace
+
 void plan_activation_grad(ActivationGradArgs& args, int64_t itemsize, const Launch& launch) {
   const int64_t packs = args.packed ? args.columns * itemsize / 16 : args.columns;
   args.across = 1;
@@ -155,7 +167,7 @@ void plan_activation_grad(ActivationGradArgs& args, int64_t itemsize, const Laun
   const int64_t strips = (packs + args.across - 1) / args.across,
                 of_line = kThreads / args.across * kLeastRows,
                 useful = (args.rows + of_line - 1) / of_line,
-                fitting = (int64_t(launch.multiprocessors) * kBlocks + strips - 1) / strips;
+                fitting = parts_that_fit(itemsize, strips, launch);
   const int64_t parts = useful < fitting ? useful : fitting;
   args.of_part = (args.rows + parts - 1) / parts;
   args.parts = (args.rows + args.of_part - 1) / args.of_part;

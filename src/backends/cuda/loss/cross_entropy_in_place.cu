@@ -200,8 +200,8 @@ struct NextRow {
   }
 };
 
-// A block for each row; the blocks take turns. kKeeps: a row is read once and kept in shared
-// memory.
+// A block for each row; the blocks take turns, from the last row on: what a product wrote last may
+// still be in the cache. kKeeps: a row is read once and kept in shared memory.
 template <class T, int N, bool kSpread, bool kKeeps>
 __global__ void __launch_bounds__(kMostThreads) rows_kernel(InPlaceArgs args) {
   wait_for_previous_kernel();
@@ -211,18 +211,18 @@ __global__ void __launch_bounds__(kMostThreads) rows_kernel(InPlaceArgs args) {
   P* const kept = reinterpret_cast<P*>(dynamic_shared());
   Row<T, N, kSpread> row{kept, int(args.classes / N), static_cast<const C*>(args.spread)};
   const auto scores_of = [&](int64_t sample) {
-    return sample < args.outer
-               ? reinterpret_cast<P*>(static_cast<T*>(args.x) + sample * args.classes)
-               : nullptr;
+    return sample >= 0 ? reinterpret_cast<P*>(static_cast<T*>(args.x) + sample * args.classes)
+                       : nullptr;
   };
+  const int64_t last = args.outer - 1 - blockIdx.x;
   LogSum<C> seen;
   if constexpr (kKeeps) {
-    NextRow<T, N, kSpread> first{kept, scores_of(blockIdx.x)};
+    NextRow<T, N, kSpread> first{kept, scores_of(last)};
     for (int i = threadIdx.x; i < row.packs; i += blockDim.x) first.copy(i);
     first.finish(row.packs);
     seen = first.sum;
   }
-  for (int64_t sample = blockIdx.x; sample < args.outer; sample += gridDim.x) {
+  for (int64_t sample = last; sample >= 0; sample -= gridDim.x) {
     P* const x = scores_of(sample);
     if constexpr (!kKeeps) {
       row.scores = x;
@@ -247,7 +247,7 @@ __global__ void __launch_bounds__(kMostThreads) rows_kernel(InPlaceArgs args) {
     } else if (threadIdx.x == 0) {
       static_cast<C*>(args.losses)[sample] = C(0);
     }
-    NextRow<T, N, kSpread> next{kept, kKeeps ? scores_of(sample + gridDim.x) : nullptr};
+    NextRow<T, N, kSpread> next{kept, kKeeps ? scores_of(sample - gridDim.x) : nullptr};
 #pragma unroll 2
     for (int i = threadIdx.x; i < row.packs; i += blockDim.x) {
       if (!args.losses_only) {

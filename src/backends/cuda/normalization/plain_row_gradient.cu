@@ -97,33 +97,48 @@ __global__ void __launch_bounds__(kPlainThreads, 1)
 constexpr int kWarp = 32, kBlocksOfWarpRows = 2;  // of a multiprocessor
 constexpr int kWarpRowThreads = kPlainThreads < 384 ? kPlainThreads : 384;
 
+constexpr int kMostWarpsOfRow = 8;
+
 // Sums over the threads of a row of whole warps, which do not wait for those of other rows.
 template <class C>
 struct WarpRowTotals {
   using Memory = C[2][2][kWarpRowThreads / kWarp];
   Memory& shared;
-  int members;
+  int members, row, warp,
+      other;  // numbers of the row, of the thread's warp, and of one that it reads
+  bool reads;
   int turn = 0;  // as in RowTotals
-  __device__ WarpRowTotals(Memory& shared, int members) : shared(shared), members(members) {}
+  __device__ WarpRowTotals(Memory& shared, int members)
+      : shared(shared),
+        members(members),
+        row(int(threadIdx.x) / members),
+        warp(int(threadIdx.x) / kWarp) {
+    const int warps = members / kWarp, place = int(threadIdx.x) % kMostWarpsOfRow;
+    other = row * warps + place;
+    reads = place < warps;
+  }
 
   __device__ void sum(C (&v)[2]) {
-#pragma unroll
-    for (int offset = kWarp / 2; offset > 0; offset /= 2)
-#pragma unroll
-      for (int k = 0; k < 2; ++k) v[k] += __shfl_xor_sync(kAllLanes, v[k], offset);
+    add_lanes<kWarp>(v);
     if (members == kWarp) return;
     auto& numbers = shared[turn];
     turn ^= 1;
-    const int warp = int(threadIdx.x) / kWarp, warps = members / kWarp, row = warp / warps;
     if (threadIdx.x % kWarp == 0)
 #pragma unroll
       for (int k = 0; k < 2; ++k) numbers[k][warp] = v[k];
     meet(1 + row, members);
 #pragma unroll
-    for (int k = 0; k < 2; ++k) {
-      v[k] = numbers[k][row * warps];
-      for (int w = 1; w < warps; ++w) v[k] += numbers[k][row * warps + w];
-    }
+    for (int k = 0; k < 2; ++k) v[k] = reads ? numbers[k][other] : C(0);
+    add_lanes<kMostWarpsOfRow>(v);
+  }
+
+ private:
+  template <int kLanes>
+  static __device__ void add_lanes(C (&v)[2]) {
+#pragma unroll
+    for (int offset = kLanes / 2; offset > 0; offset /= 2)
+#pragma unroll
+      for (int k = 0; k < 2; ++k) v[k] += __shfl_xor_sync(kAllLanes, v[k], offset);
   }
 };
 
@@ -176,6 +191,7 @@ __global__ void __launch_bounds__(kWarpRowThreads, kBlocksOfWarpRows)
 // Blocks have two rows at least.
 bool has_warp_rows(Float type, const RowNormalizationArgs& args) {
   constexpr int64_t kPackSize = kPack<__half>, kMostMembers = kWarpRowThreads / 2;
+  static_assert(kMostMembers <= kMostWarpsOfRow * kWarp);
   return type != Float::kF32 && args.channels % (kWarp * kPackSize) == 0 &&
          args.channels <= kMostMembers * kPackSize;
 }
