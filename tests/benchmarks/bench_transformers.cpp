@@ -164,6 +164,7 @@ class Training {
   }
   void step() {
     optimizer.zero_grads();
+    loss = Variable();  // and with it what the last step kept
     loss = model.loss();
     loss.backward();
     optimizer.update();
