@@ -16,6 +16,7 @@ import argparse
 import json
 import math
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -132,17 +133,15 @@ def tokens_of_pytorch(model, trained, prompt, options):
 
 
 def tokens_of_catena(trained, prompt, options):
-    """What the program prints, escapes of bytes that are not text included."""
     written = subprocess.run([options.program, "--device=cpu", f"--start={trained}", "--temperature=0",
                               f"--sample={options.sample}", "--prompt", prompt.decode()],
                              check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
-    return written.decode().removesuffix("\n")
+    return written.removesuffix(b"\n")
 
 
-def printable(tokens):
-    text = tokens.decode(errors="backslashreplace")
-    return "".join(f"\\x{ord(c):02x}" if ord(c) < 32 and c not in "\t\n" or ord(c) == 127 else c
-                   for c in text)
+def without_escapes(text):
+    """The program prints bytes that do not belong on a terminal as \\x1b, by rules of its own."""
+    return re.sub(rb"\\x([0-9a-f]{2})", lambda found: bytes([int(found[1], 16)]), text)
 
 
 def equal_count(a, b):
@@ -228,8 +227,8 @@ def main(arguments):
         ours = losses_of_catena(start, folder / "result", options)
         theirs = losses_of_pytorch(model, options)
         trained, prompt = folder / "result/model.npz", first_letters(options)
-        text = tokens_of_catena(trained, prompt, options)
-        expected = printable(tokens_of_pytorch(model, trained, prompt, options))
+        text = without_escapes(tokens_of_catena(trained, prompt, options))
+        expected = without_escapes(tokens_of_pytorch(model, trained, prompt, options))
     print("update    catena   PyTorch  difference")
     for step, (a, b) in enumerate(zip(ours, theirs), 1):
         print(f"{step:6} {a:9.6f} {b:9.6f}  {abs(a - b):.1e}")
@@ -237,7 +236,7 @@ def main(arguments):
     if text == expected:
         print(f"equal tokens: {options.sample}")
     else:
-        print(f"the tokens differ from letter {equal_count(text, expected)} on:\n{text}\n{expected}")
+        print(f"the tokens differ from letter {equal_count(text, expected)} on:\n{text!a}\n{expected!a}")
     print(f"largest difference {largest:.1e}")
     if options.svg:
         pathlib.Path(options.svg).write_text(drawing(ours, theirs))
