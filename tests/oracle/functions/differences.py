@@ -15,8 +15,8 @@ Values
 - Adam's eps is added before the bias correction of v unless corrected_eps is set; PyTorch's behind it.
 - NesterovAG reads the new velocity, as Chainer's does.
 - clipping by a norm has no 1e-6 in the divisor.
-- cumprod: PyTorch's gradients are divided by elements, so that second ones lose digits where those
-  are small.
+- prod, cumprod: PyTorch's gradients are divided by elements, so that second ones lose digits where
+  those are small, and are not 0 where the product is of one element.
 
 Forms
 - bilinear and embed_id flatten as Chainer's; weights of bilinear are (left, right, out).
@@ -35,6 +35,8 @@ Gradients
 - clip passes it on its bounds; PyTorch's clamp does not.
 - norm, std, hypot: 0 at 0; PyTorch's std and hypot have NaN.
 """
+import functools
+
 import torch
 
 
@@ -95,6 +97,16 @@ def cumprod(x, axis):
     for k in range(1, len(parts)):
         parts[k] = parts[k - 1] * parts[k]
     return torch.stack(parts, axis)
+
+
+def product(x, axes, keepdims):
+    """One factor after the other. catena multiplies halves."""
+    if not axes:
+        return x
+    kept = [k for k in range(x.ndim) if k not in axes]
+    factors = x.permute(*axes, *kept).flatten(0, len(axes) - 1).unbind()
+    y = functools.reduce(torch.mul, factors)
+    return functools.reduce(torch.unsqueeze, sorted(axes), y) if keepdims else y
 
 
 def safe(x, function):

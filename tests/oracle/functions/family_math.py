@@ -6,7 +6,7 @@ import torch.nn.functional as T
 from differences import clip as clip_of
 from differences import cumprod as cumprod_of
 from differences import hypot as hypot_of
-from differences import extreme, maximum, minimum, norm, sign, std
+from differences import extreme, maximum, minimum, norm, product, sign, std
 from values import promote
 
 AWAY_FROM_0 = "positive"
@@ -96,12 +96,6 @@ def reduction(function, profile="any", empty=False, **options):
                **options)
 
     return generate
-
-
-def product(x, axes, keepdims):
-    for k in sorted(axes, reverse=True):
-        x = x.prod(k, keepdim=True)
-    return x if keepdims else x.squeeze(axes) if axes else x
 
 
 def prod(g):
