@@ -158,6 +158,7 @@ std::string report_culprit(const JobOutcome& job, const Verdict& verdict) {
                        outcome.end->signal == job.findings.killed_signal);
     text += describe_end(*outcome.end, said);
     text += advise_new_start(job, *outcome.end);
+    text += describe_transports(job);
     if (verdict.cause == Cause::ended && outcome.end->last_lines.empty())
       text += describe_words(job);
   } else if (!outcome.operation_then.empty()) {
@@ -180,7 +181,7 @@ std::string report_unknown(const JobOutcome& job, const Verdict& verdict) {
   const std::string noticed = one_line(outcome_of(job, verdict.noticed_by).end->peer_error);
   return "catena-run: no rank is known to be at fault: " + noticed + " (noticed by " +
          rank_and_host(job, verdict.noticed_by) + ")\n" + describe_others(job, -1) +
-         describe_network(job);
+         describe_transports(job) + describe_network(job);
 }
 
 std::string report_unaccounted_host(const JobOutcome& job, const Verdict& verdict) {
@@ -200,6 +201,7 @@ std::string report_starter_failure(const JobOutcome& job, const Verdict& verdict
                          : job.withheld + "catena-run: " + ended;
   if (verdict.ending != Ending::hosts_unreached && job.findings.no_connection)
     text += "  " + job.terms.no_connection + "\n";
+  text += describe_transports(job);
   if (verdict.ending != Ending::hosts_unreached || job.findings.unreached_reason.empty())
     text += describe_words(job);
   const auto missing = ranks_not_started(job);

@@ -23,6 +23,22 @@ std::vector<int> ranks_on(const JobOutcome& job, const std::string& host) {
   return ranks;
 }
 
+// By an exit code, as Open MPI ends programs in MPI_Init, and without a word of the program. Where
+// /dev/shm has no room even for the status board, nobody knows how far the program came.
+bool failed_while_joining(const RankOutcome& rank) {
+  if (!rank.end || rank.end->exit_code == 0 || !failed_unasked(*rank.end)) return false;
+  const bool no_board = rank.end->phase == comm::Phase::empty && !rank.end->shared_memory.empty();
+  return (no_board || rank.end->phase == comm::Phase::joining) && rank.end->error.empty() &&
+         rank.end->peer_error.empty();
+}
+
+std::string describe_shared_memory(const JobOutcome& job) {
+  for (const RankOutcome& rank : job.ranks)
+    if (rank.end && !rank.end->shared_memory.empty())
+      return "  on " + rank.end->host + ", " + rank.end->shared_memory + "\n";
+  return "";
+}
+
 }  // namespace
 
 std::string name_host(const JobOutcome& job, const std::string& host) {
@@ -105,6 +121,12 @@ std::string describe_network(const JobOutcome& job) {
   });
   if (!joining || job.network.empty()) return "";
   return "  network: " + job.network + "\n";
+}
+
+std::string describe_transports(const JobOutcome& job) {
+  const bool failed = job.findings.mpi_init_failed ||
+                      std::any_of(job.ranks.begin(), job.ranks.end(), failed_while_joining);
+  return failed ? describe_shared_memory(job) : "";
 }
 
 }  // namespace catena::launch

@@ -30,6 +30,9 @@ std::string describe_difference(const FileDifference& difference);
 // "".
 std::string describe_network(const JobOutcome& job);
 
+// When MPI did not connect the ranks: what is wrong with /dev/shm, as a line; else "".
+std::string describe_transports(const JobOutcome& job);
+
 // A line for each rank whose log is not complete.
 std::string describe_logs(const JobOutcome& job);
 

@@ -24,6 +24,7 @@
 #include "rank/program_process.h"
 #include "rank/rank_channel.h"
 #include "rank/rank_identity.h"
+#include "rank/shared_memory.h"
 #include "status/status_board.h"
 #include "wire/board_name.h"
 #include "wire/job_words.h"
@@ -80,6 +81,7 @@ class RankProcess {
   void terminate();
   void reap();
   void note_silent_leave();
+  void note_shared_memory();
   void end_group();
   bool is_urgent() const;
   void hand_in();
@@ -131,6 +133,7 @@ int RankProcess::run() {
   while (!(ended_ && program_.is_silent())) pump();
   end_group();
   if (end_.signal != 0 || end_.exit_code != 0) remove_shared_memory(identity_.local_rank);
+  note_shared_memory();
   log_.finish();
   end_.log_problem = log_.problem();
   channel_.send(Stream::report, to_line(end_));
@@ -427,6 +430,14 @@ void RankProcess::hand_in() {
     if (is_urgent()) deadline = std::min(deadline, monotonic_seconds() + most);
     if (monotonic_seconds() >= deadline) return;
   }
+}
+
+// What the program itself held there is free again by now.
+void RankProcess::note_shared_memory() {
+  const bool connected =
+      end_.phase != Phase::empty && end_.phase != Phase::launched && end_.phase != Phase::joining;
+  if (end_.exit_code == 0 || connected) return;
+  end_.shared_memory = shared_memory_problem(identity_.local_size);
 }
 
 // Copies from the board what the report will need.

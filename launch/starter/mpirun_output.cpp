@@ -50,6 +50,9 @@ constexpr std::array kUnreached = {"Could not resolve hostname",
 constexpr std::array kForNow = {"No route to host", "Connection refused", "Connection timed out",
                                 "Connection reset", "Connection closed"};
 
+// Of a program that MPI has not connected: the function is MPI_Init or MPI_Init_thread.
+constexpr std::array kInitFailed = {"MPI_INIT has failed", "An error occurred in MPI_Init"};
+
 // As a whole word: "h1" is not in "h12".
 bool contains_name(const std::string& text, const std::string& name) {
   const auto belongs = [](char c) {
@@ -103,6 +106,13 @@ void MpirunOutput::finish() {
   if (in_block_) close_block();
 }
 
+// Each rank says this itself; mpirun's notices may come too late.
+void MpirunOutput::see_error_of_rank(int, std::string_view bytes) {
+  const std::size_t pml = bytes.find("PML ");
+  if (pml != bytes.npos && bytes.find(" cannot be selected", pml) != bytes.npos)
+    findings_.mpi_init_failed = true;
+}
+
 void MpirunOutput::take_line(const std::string& line) {
   if (is_rule(line)) {
     if (in_block_)
@@ -120,6 +130,7 @@ void MpirunOutput::take_line(const std::string& line) {
 
 void MpirunOutput::pass_on(const std::string& line) {
   learn_of_hosts(line);
+  learn_of_mpi(line);
   on_line_(line);
 }
 
@@ -135,6 +146,10 @@ void MpirunOutput::learn_of_hosts(const std::string& line) {
   findings_.unreached_reason = line;
   findings_.unreached_for_now = contains_any(line, kForNow);
   if (named != hosts_.end()) findings_.unreached_host = *named;
+}
+
+void MpirunOutput::learn_of_mpi(const std::string& line) {
+  findings_.mpi_init_failed = findings_.mpi_init_failed || contains_any(line, kInitFailed);
 }
 
 void MpirunOutput::close_block() {

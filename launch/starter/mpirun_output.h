@@ -21,6 +21,7 @@ class MpirunOutput : public StarterOutput {
       : on_line_(std::move(on_line)), hosts_(std::move(hosts)) {}
   void feed(std::string_view bytes) override;
   void finish() override;
+  void see_error_of_rank(int rank, std::string_view bytes) override;
   const StarterFindings& findings() const override { return findings_; }
   const std::string& withheld() const override { return withheld_; }
 
@@ -30,6 +31,7 @@ class MpirunOutput : public StarterOutput {
   void learn(const std::string& text);
   void pass_on(const std::string& line);
   void learn_of_hosts(const std::string& line);
+  void learn_of_mpi(const std::string& line);
 
   OnLine on_line_;
   std::vector<std::string> hosts_;

@@ -48,6 +48,7 @@ struct StarterFindings {
   std::string broken_host;         // where catena-run itself could not be started
   bool daemons_failed = false;     // some were not started, or were lost; it does not say which
   bool no_connection = false;      // there is no ssh to reach other hosts with
+  bool mpi_init_failed = false;    // of the program, in any rank
   std::string ended_for;           // why the batch system ended the ranks: "TIME LIMIT"
 };
 

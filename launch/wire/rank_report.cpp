@@ -78,6 +78,7 @@ void each_field(const EndReport*, Visit&& visit) {
   visit("last_call", &EndReport::last_call);
   visit("last_lines", &EndReport::last_lines);
   visit("log_problem", &EndReport::log_problem);
+  visit("shared_memory", &EndReport::shared_memory);
 }
 
 std::string to_line(const AliveReport&) { return std::string(kAlive) + "\n"; }

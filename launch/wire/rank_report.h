@@ -49,6 +49,8 @@ struct EndReport {
   std::string last_call;
   std::string last_lines;   // end of its stderr
   std::string log_problem;  // why its log is not complete
+  // Why /dev/shm had no room for the ranks of the host, where it failed before MPI connected it.
+  std::string shared_memory;
 };
 
 // Sent at once when a signal of somebody other than catena-run and its starter asks the rank

@@ -353,5 +353,26 @@ TEST(FaultsMpi, WhatMpiSaysThroughMpirunIsRepeated) {
 
 #endif
 
+// A program that uses catena: the status board knows that it is in MPI_Init, whenever mpirun
+// speaks.
+#ifdef STEPS_PROGRAM
+// mpirun and the ranks see another /dev/shm than this process.
+TEST(FaultsMpi, SharedMemoryThatIsTooSmallIsNamed) {
+  if (std::system("unshare -m mount -t tmpfs tmpfs /dev/shm 2>/dev/null") != 0)
+    GTEST_SKIP() << "no mount namespaces here";
+  for (const std::string size : {"64k", "1m"}) {
+    const Script mpirun("small-mpirun",
+                        "#!/bin/sh\nexec unshare -m sh -c 'mount -t tmpfs -o size=" + size +
+                            " tmpfs /dev/shm && exec mpirun \"$@\"' sh \"$@\"\n");
+    const Result result = run({"-n", "3", "--cpu", "--mpirun", mpirun.path(), STEPS_PROGRAM, "2"});
+    EXPECT_EQ(result.status, 1);
+    expect_contains(report_of(result),
+                    {"/dev/shm is too small: ", size == "1m" ? "1.0 MiB" : "64 KiB",
+                     "each of 3 ranks needs 4.0 MiB", "--shm-size=1g"});
+  }
+}
+
+#endif
+
 }  // namespace
 }  // namespace catena::launch::test

@@ -493,6 +493,32 @@ TEST(Report, RanksThatDidNotMeetAreToldOfTheNetwork) {
   EXPECT_NE(make_report(job).text.find("  network: 10.1.0.0/24\n"), std::string::npos);
 }
 
+TEST(Report, CausesOfAFailedMpiInitComeBeforeItsWords) {
+  JobOutcome job = good_job(2);
+  end_of(job, 0).exit_code = 1;
+  end_of(job, 1).shared_memory = "/dev/shm is too small";
+  job.words.add("long words");
+  const std::string other = make_report(job).text;
+  EXPECT_EQ(other.find("shm"), std::string::npos) << "not in MPI_Init: " << other;
+  end_of(job, 0).phase = comm::Phase::joining;
+  const std::string joining = make_report(job).text;
+  EXPECT_NE(joining.find("exit code 1\n  on h, /dev/shm is too small\n"), std::string::npos)
+      << joining;
+  EXPECT_LT(joining.find("/dev/shm"), joining.find("long words"));
+  end_of(job, 0).phase = comm::Phase::launched;
+  job.findings.mpi_init_failed = true;  // of a program that does not use catena
+  EXPECT_EQ(make_report(job).text, joining);
+}
+
+TEST(Report, SharedMemoryWithoutRoomForTheStatusBoardIsNamed) {
+  JobOutcome job = good_job(1);
+  end_of(job, 0).exit_code = 1;
+  end_of(job, 0).shared_memory = "/dev/shm is too small";
+  EXPECT_NE(make_report(job).text.find("  on h, /dev/shm is too small\n"), std::string::npos);
+  end_of(job, 0).phase = comm::Phase::launched;
+  EXPECT_EQ(make_report(job).text.find("/dev/shm"), std::string::npos);
+}
+
 TEST(Report, WhatRanksSayMovesNoCursor) {
   JobOutcome job = good_job(1);
   end_of(job, 0).exit_code = 1;

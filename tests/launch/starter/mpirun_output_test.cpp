@@ -43,6 +43,21 @@ TEST(MpirunOutputTest, OtherMessagesPass) {
             "cut off\nno line end\n");
 }
 
+TEST(MpirunOutputTest, LearnsThatMpiInitFailed) {
+  EXPECT_FALSE(findings_of("[h1:7] *** An error occurred in MPI_Allreduce\n").mpi_init_failed);
+  EXPECT_TRUE(findings_of("[h1:7] *** An error occurred in MPI_Init_thread\n").mpi_init_failed);
+  EXPECT_TRUE(findings_of(kRule +
+                          "MPI_INIT has failed because at least one MPI process is unreachable\n"
+                          "from another.\n" +
+                          kRule)
+                  .mpi_init_failed);
+  MpirunOutput output([](std::string_view) {});
+  output.see_error_of_rank(1, "the card cannot be selected\n");
+  EXPECT_FALSE(output.findings().mpi_init_failed);
+  output.see_error_of_rank(1, "[h1:7] PML ucx cannot be selected\n");
+  EXPECT_TRUE(output.findings().mpi_init_failed);
+}
+
 TEST(MpirunOutputTest, LearnsOfAborts) {
   Heard heard;
   heard.output.feed(kRule +

@@ -20,6 +20,7 @@ TEST(RankReport, ComesBackWhole) {
   end.culprit_rank = 2;
   end.phase = comm::Phase::joining;
   end.last_lines = "a\nb\n\xff";
+  end.shared_memory = "too small";
   const auto again = std::get<EndReport>(parse_rank_report(to_line(end)));
   EXPECT_EQ(to_line(again), to_line(end));
   EXPECT_EQ(again.error, end.error);
@@ -27,6 +28,7 @@ TEST(RankReport, ComesBackWhole) {
   EXPECT_EQ(again.culprit_rank, 2);
   EXPECT_EQ(again.phase, end.phase);
   EXPECT_EQ(again.last_lines, end.last_lines);
+  EXPECT_EQ(again.shared_memory, end.shared_memory);
   EXPECT_TRUE(again.core_dumped && again.not_started);
 }
 

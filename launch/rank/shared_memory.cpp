@@ -1,0 +1,45 @@
+#include "rank/shared_memory.h"
+
+#include <sys/statvfs.h>
+
+#include <cstdio>
+
+namespace catena::launch {
+namespace {
+
+constexpr double kKibibyte = 1024, kMebibyte = 1024 * kKibibyte;
+// Open MPI's segment of a rank (btl_vader_segment_size, in version 5 btl_sm_segment_size).
+constexpr double kPerRank = 4 * kMebibyte;
+// For what is behind the segments, and the status board.
+constexpr double kBesides = kMebibyte;
+
+std::string size_text(double bytes) {
+  const bool small = bytes < kMebibyte;
+  char text[40];
+  std::snprintf(text, sizeof(text), small ? "%.0f KiB" : "%.1f MiB",
+                bytes / (small ? kKibibyte : kMebibyte));
+  return text;
+}
+
+}  // namespace
+
+std::string shared_memory_problem(int ranks) {
+  struct statvfs status {};
+  if (statvfs("/dev/shm", &status) != 0) return "";
+  const auto block = static_cast<double>(status.f_frsize);
+  return shared_memory_problem(static_cast<double>(status.f_blocks) * block,
+                               static_cast<double>(status.f_bavail) * block, ranks);
+}
+
+std::string shared_memory_problem(double size, double free, int ranks) {
+  const bool is_small = size < ranks * kPerRank + kBesides;
+  if (!is_small && free >= kPerRank) return "";
+  const std::string enlarge =
+      "start containers with --shm-size=1g, elsewhere mount -o remount,size=1g /dev/shm";
+  return std::string("/dev/shm is ") + (is_small ? "too small" : "full") + ": " + size_text(size) +
+         ", " + size_text(free) + " free, where each of " + std::to_string(ranks) +
+         " ranks needs " + size_text(kPerRank) + "; " +
+         (is_small ? enlarge : "remove what is left there of other programs, or " + enlarge);
+}
+
+}  // namespace catena::launch
