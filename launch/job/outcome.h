@@ -105,7 +105,8 @@ struct JobOutcome {
   // The starter, which was killed because it did not end after all ranks had.
   std::optional<Hang> stayed;
   std::optional<GivenUp> given_up;
-  std::string network;  // of a job of several hosts: what they use, and how to choose another
+  std::string network;     // of a job of several hosts: what they use, and how to choose another
+  std::string transports;  // the user's settings that choose how MPI connects ranks
 };
 
 // A rank that an outsider asked to end has failed the job, however well it ended.

@@ -126,7 +126,11 @@ std::string describe_network(const JobOutcome& job) {
 std::string describe_transports(const JobOutcome& job) {
   const bool failed = job.findings.mpi_init_failed ||
                       std::any_of(job.ranks.begin(), job.ranks.end(), failed_while_joining);
-  return failed ? describe_shared_memory(job) : "";
+  if (!failed) return "";
+  const std::string memory = describe_shared_memory(job);
+  if (job.transports.empty()) return memory;
+  return memory + "  set for Open MPI: " + job.transports +
+         "; MPI_Init fails where ranks cannot reach each other by what this allows: try without\n";
 }
 
 }  // namespace catena::launch

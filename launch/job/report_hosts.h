@@ -30,7 +30,8 @@ std::string describe_difference(const FileDifference& difference);
 // "".
 std::string describe_network(const JobOutcome& job);
 
-// When MPI did not connect the ranks: what is wrong with /dev/shm, as a line; else "".
+// When MPI did not connect the ranks: what is wrong with /dev/shm, and the user's settings that
+// choose how ranks reach each other, as lines; else "".
 std::string describe_transports(const JobOutcome& job);
 
 // A line for each rank whose log is not complete.

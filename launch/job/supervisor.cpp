@@ -139,6 +139,7 @@ Supervisor::Supervisor(JobSpec spec, const Starter& starter, SignalQueue& signal
   outcome_.terms = starter.terms();
   outcome_.start_timeout = spec_.start_timeout;
   outcome_.network = starter.describe_network(spec_);
+  outcome_.transports = starter.describe_transports(spec_);
   outcome_.ranks.resize(static_cast<std::size_t>(spec_.ranks));
   outcome_.planned_hosts = host_of_each_rank(spec_.hosts, spec_.ranks);
   if (!outcome_.planned_hosts.empty()) lines_.hold();

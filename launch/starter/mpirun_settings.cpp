@@ -37,6 +37,11 @@ void leave_tcp_out(std::vector<McaSetting>& settings, const McaParameters& set) 
     settings.push_back({false, "btl", site + ",tcp"});
 }
 
+bool is_of_transports(const std::string& parameter) {
+  const std::string framework = parameter.substr(0, parameter.find('_'));
+  return framework == "pml" || framework == "mtl" || framework == "btl";
+}
+
 void add_unless_set(std::vector<McaSetting>& settings, const McaParameters& set, bool runtime,
                     const std::string& family, const std::string& kind, const std::string& value) {
   // The two exclude each other.
@@ -113,6 +118,21 @@ std::vector<McaSetting> host_name_settings(const std::vector<Host>& hosts, const
   });
   if (!cut || set.has(setting)) return {};
   return {{true, setting, "1"}};
+}
+
+std::vector<std::string> chosen_transports(const std::vector<std::string>& mpi_args,
+                                           const std::vector<std::string>& environment) {
+  const std::string prefix = kPrefixes.front();  // the others are of daemons
+  std::vector<std::string> chosen;
+  for (const std::string& entry : environment) {
+    const std::string name = entry.substr(0, entry.find('='));
+    if (name.starts_with(prefix) && is_of_transports(name.substr(prefix.size())))
+      chosen.push_back(entry);
+  }
+  for (std::size_t i = 0; i + 2 < mpi_args.size(); ++i)
+    if (names_parameter(option_name(mpi_args[i])) && is_of_transports(mpi_args[i + 1]))
+      chosen.push_back(join({mpi_args[i], mpi_args[i + 1], mpi_args[i + 2]}, " "));
+  return chosen;
 }
 
 std::string problem_of_host_name(const std::string& name) {

@@ -46,6 +46,11 @@ std::vector<McaSetting> network_settings(const Network& network, const McaParame
 std::vector<McaSetting> host_name_settings(const std::vector<Host>& hosts, const McaParameters& set,
                                            int major);
 
+// What the user has set about the ways by which ranks reach each other (the frameworks pml, mtl and
+// btl), as it was set: "OMPI_MCA_btl=self", "--mca pml ucx".
+std::vector<std::string> chosen_transports(const std::vector<std::string>& mpi_args,
+                                           const std::vector<std::string>& environment);
+
 // Why Open MPI 4 cannot start ranks on a host of this name; "" when it can.
 std::string problem_of_host_name(const std::string& name);
 

@@ -356,6 +356,15 @@ TEST(FaultsMpi, WhatMpiSaysThroughMpirunIsRepeated) {
 // A program that uses catena: the status board knows that it is in MPI_Init, whenever mpirun
 // speaks.
 #ifdef STEPS_PROGRAM
+TEST(FaultsMpi, VariablesThatLeaveOutWhatRanksNeedAreNamed) {
+  for (const std::string name : {"btl", "pml"}) {
+    const Setting setting(("OMPI_MCA_" + name).c_str(), name == "btl" ? "self" : "cm");
+    const std::string report = report_of(run({"-n", "3", "--cpu", STEPS_PROGRAM, "2"}));
+    expect_contains(report, {"\n  set for Open MPI: OMPI_MCA_" + name + "="});
+    EXPECT_EQ(report.find("/dev/shm is"), std::string::npos) << report;
+  }
+}
+
 // mpirun and the ranks see another /dev/shm than this process.
 TEST(FaultsMpi, SharedMemoryThatIsTooSmallIsNamed) {
   if (std::system("unshare -m mount -t tmpfs tmpfs /dev/shm 2>/dev/null") != 0)

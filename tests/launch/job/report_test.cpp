@@ -495,16 +495,20 @@ TEST(Report, RanksThatDidNotMeetAreToldOfTheNetwork) {
 
 TEST(Report, CausesOfAFailedMpiInitComeBeforeItsWords) {
   JobOutcome job = good_job(2);
+  job.transports = "OMPI_MCA_btl=self";
   end_of(job, 0).exit_code = 1;
   end_of(job, 1).shared_memory = "/dev/shm is too small";
   job.words.add("long words");
   const std::string other = make_report(job).text;
   EXPECT_EQ(other.find("shm"), std::string::npos) << "not in MPI_Init: " << other;
+  EXPECT_EQ(other.find("OMPI"), std::string::npos) << "not in MPI_Init: " << other;
   end_of(job, 0).phase = comm::Phase::joining;
   const std::string joining = make_report(job).text;
-  EXPECT_NE(joining.find("exit code 1\n  on h, /dev/shm is too small\n"), std::string::npos)
+  EXPECT_NE(joining.find("exit code 1\n  on h, /dev/shm is too small\n"
+                         "  set for Open MPI: OMPI_MCA_btl=self; "),
+            std::string::npos)
       << joining;
-  EXPECT_LT(joining.find("/dev/shm"), joining.find("long words"));
+  EXPECT_LT(joining.find("OMPI_MCA_btl"), joining.find("long words"));
   end_of(job, 0).phase = comm::Phase::launched;
   job.findings.mpi_init_failed = true;  // of a program that does not use catena
   EXPECT_EQ(make_report(job).text, joining);
@@ -517,6 +521,17 @@ TEST(Report, SharedMemoryWithoutRoomForTheStatusBoardIsNamed) {
   EXPECT_NE(make_report(job).text.find("  on h, /dev/shm is too small\n"), std::string::npos);
   end_of(job, 0).phase = comm::Phase::launched;
   EXPECT_EQ(make_report(job).text.find("/dev/shm"), std::string::npos);
+}
+
+// Its own error says more.
+TEST(Report, RanksThatFailByThemselvesWhileJoiningAreNotToldOfTransports) {
+  JobOutcome job = good_job(1);
+  job.transports = "OMPI_MCA_btl=self";
+  end_of(job, 0).exit_code = 1;
+  end_of(job, 0).phase = comm::Phase::joining;
+  end_of(job, 0).error = "no such device";
+  end_of(job, 0).error_time = 5;
+  EXPECT_EQ(make_report(job).text.find("OMPI"), std::string::npos);
 }
 
 TEST(Report, WhatRanksSayMovesNoCursor) {

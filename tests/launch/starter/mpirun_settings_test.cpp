@@ -80,6 +80,20 @@ TEST(MpirunSettings, OneHostUsesNone) {
   }
 }
 
+TEST(MpirunSettings, WhatTheUserHasSetAboutTransportsIsKnown) {
+  const std::vector<std::string> environment = {"OMPI_MCA_btl=self",
+                                                "OMPI_MCA_pml=ucx",
+                                                "OMPI_MCA_btl_tcp_if_include=eth9",
+                                                "OMPI_MCA_orte_tmpdir_base=/t",
+                                                "btl=self",
+                                                "PATH"};
+  EXPECT_EQ(join(chosen_transports({}, environment), "; "),
+            "OMPI_MCA_btl=self; OMPI_MCA_pml=ucx; OMPI_MCA_btl_tcp_if_include=eth9");
+  EXPECT_EQ(join(chosen_transports({"--bind-to", "none", "--mca", "btl", "tcp,self"}, {}), "; "),
+            "--mca btl tcp,self");
+  EXPECT_TRUE(chosen_transports({"--mca", "plm", "rsh"}, {}).empty());
+}
+
 TEST(MpirunSettings, NamesOfHostsKeepTheirDomains) {
   const std::vector<Host> named = {{"h1", 1}, {"h2.example.org", 1}};
   EXPECT_EQ(text_of(host_name_settings(named, none(), 4)), "R orte_keep_fqdn_hostnames=1");
