@@ -338,13 +338,18 @@ TEST(FaultsMpi, Killed) {
 }
 
 // MPI_Init fails, which MPI says through mpirun and not in the rank. It has two notices for it,
-// whose order differs from run to run.
+// whose order differs from run to run. One time in twenty mpirun ends before they reach it.
 TEST(FaultsMpi, WhatMpiSaysThroughMpirunIsRepeated) {
   const Setting btl("OMPI_MCA_btl", "tcp");
-  const Result result = run_mpi("none");
-  EXPECT_EQ(result.status, 1);
-  const std::string report = report_of(result);
-  const size_t words = report.find("  mpirun said:\n    ");
+  Result result;
+  std::string report;
+  size_t words = std::string::npos;
+  for (int attempt = 0; attempt < 3 && words == std::string::npos; ++attempt) {
+    result = run_mpi("none");
+    EXPECT_EQ(result.status, 1);
+    report = report_of(result);
+    words = report.find("  mpirun said:\n    ");
+  }
   ASSERT_NE(words, std::string::npos) << result.err;
   EXPECT_TRUE(report.find("At least one pair of MPI processes", words) != std::string::npos ||
               report.find("MPI_INIT has failed because", words) != std::string::npos)
