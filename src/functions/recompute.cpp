@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "autograd/backward_pass.h"
+#include "autograd/first_run.h"
 #include "catena/array/random_log.h"
 #include "catena/autograd/backward.h"
 #include "catena/autograd/function_call.h"
@@ -251,7 +252,7 @@ Variables recompute(RecomputedFunction f, const RecomputeOptions& options,
   const Surroundings surroundings;
   Results results;
   {
-    const NoBackprop off;
+    const FirstRun not_recorded;
     const FunctionHookScope hook(used);
     const RandomLogScope numbers(log, RandomLogScope::Mode::kNote);
     const KeptResultsScope keeping(kept, KeptResultsScope::Mode::kNote);

@@ -4,6 +4,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "autograd/first_run.h"
 #include "catena/array/creation.h"
 #include "catena/array/random_source.h"
 #include "catena/autograd/function_call.h"
@@ -21,8 +22,7 @@ class Stage::ParameterCheck : public FunctionHook {
     for (const Parameter& p : stage.units_.parameters()) own_.insert(p.state());
   }
   void forward_begins(const FunctionCall& call) override {
-    // The first run of a stage that recomputes records nothing.
-    if (!is_recording() && stage_.keep_ == Keep::kEverything) return;
+    if (!is_recorded_in_the_end()) return;
     for (const Variable* v : call.inputs())
       if (v->requires_grad() && v->node()->parameter) check(*v->node()->parameter, call);
   }

@@ -1,4 +1,10 @@
 // Models whose input reaches a border between stages, and steps whose gradients are not used.
+#include <atomic>
+#include <optional>
+
+#include "catena/autograd/grad_mode.h"
+#include "catena/functions/recompute.h"
+
 #include "error_text.h"
 #include "parallel/pipeline/model.h"
 #include "parallel/pipeline/rank_errors.h"
@@ -189,22 +195,24 @@ TEST(PipelineWithoutUpdates, SumsTheGradientsOfTiedWeights) {
   });
 }
 
-// A head that is a lambda with the weight of the embedding.
-void fill_tied_lambda(Sequence& model, bool gives) {
-  const DeviceScope scope(cpu(0));
-  const Parameter W(wave({kInputs, kInputs}, 2, dtype::float32, 0.6));
+// A model whose third unit uses the weight of its first one. All is made on the device of the rank,
+// so that a weight that no pipeline has moved is there, too.
+void fill_tied_lambda(Sequence& model,
+                      const std::function<void(Sequence&, const Parameter&)>& add) {
+  const Parameter W(wave({kInputs, kInputs}, 2, dtype::float32, 0.6).to(current_device()));
   model.add("in", [](const Variable& x, const Parameters& p) { return F::matmul(x, p[0]); }, {W});
   model.add("squash", [](const Variable& h) { return F::tanh(h); });
-  if (gives)
-    model.add("again", [](const Variable& h, const Parameters& p) { return F::matmul(h, p[0]); },
-              {W});
-  else
-    model.add("again", [W](const Variable& h) { return F::matmul(h, W); });
+  add(model, W);
   model.add("head", layer(kInputs, kClasses, dtype::float32, 4));
 }
 
 TEST(PipelineTies, OfLambdasEqualOneStage) {
-  const auto fill_model = [](Sequence& model) { fill_tied_lambda(model, true); };
+  const auto fill_model = [](Sequence& model) {
+    fill_tied_lambda(model, [](Sequence& rest, const Parameter& W) {
+      rest.add("again", [](const Variable& h, const Parameters& p) { return F::matmul(h, p[0]); },
+               {W});
+    });
+  };
   const Trained whole = train(fill_model, {{0}}, false);
   for (const bool on_ranks : {false, true}) {
     const Trained cut = train(fill_model, {{0, 2}}, on_ranks);
@@ -214,14 +222,137 @@ TEST(PipelineTies, OfLambdasEqualOneStage) {
   }
 }
 
+// How a lambda uses a parameter that it captures.
+using Use = std::function<Variable(const Variable&, const Parameter&)>;
+
+Variable product(const Variable& h, const Parameter& W) { return F::matmul(h, W); }
+
+Use recomputed(const Use& use, const F::RecomputeOptions& options) {
+  return [=](const Variable& h, const Parameter& W) {
+    return F::recompute([=](const Variable& x) { return use(x, W); }, options, h);
+  };
+}
+
+// Ways to hide the use, each of which is recorded.
+std::map<std::string, Use> hidden_uses() {
+  std::map<std::string, Use> uses{{"plain", product},
+                                  {"budget", recomputed(product, {.budget = 1 << 20})}};
+  const std::map<std::string, Keep> keeps{{"nothing", Keep::kNothing},
+                                          {"attention", Keep::kAttention},
+                                          {"products", Keep::kProducts},
+                                          {"everything", Keep::kEverything}};
+  for (const auto& [name, keep] : keeps) {
+    uses[name] = recomputed(product, {.keep = keep});
+    uses[name + ", nested"] = recomputed(uses[name], {.keep = Keep::kNothing});
+  }
+  uses["forced"] = recomputed(
+      [](const Variable& h, const Parameter& W) {
+        const NoBackprop off;
+        const ForceBackprop on;
+        return recomputed(product, {})(h, W);
+      },
+      {});
+  return uses;
+}
+
+// What runs before the step.
+using Before = std::function<void(Sequence&, Pipeline&)>;
+
+// A step in two stages, the second of which hides a parameter of the first.
+void step_with_hidden(const Use& use, const std::vector<int>& recompute, Communicator* comm,
+                      const std::vector<Device>& devices, const Before& before) {
+  Sequence model;
+  fill_tied_lambda(model, [&](Sequence& rest, const Parameter& W) {
+    rest.add("again", [use, W](const Variable& h) { return use(h, W); });
+  });
+  const Schedule schedule = all_forwards_first(2, 2);
+  const PipelineOptions options{.recompute = recompute};
+  const Cut cut{{0, 2}};
+  std::optional<Pipeline> pipeline;
+  if (comm != nullptr)
+    pipeline.emplace(model, cut, schedule, *comm, options);
+  else
+    pipeline.emplace(model, cut, schedule, devices, options);
+  pipeline->setup([] { return optimizers::SGD(0.1); });
+  if (before) before(model, *pipeline);
+  const Batch batch = batch_of(0, 9, dtype::float32);
+  pipeline->step(batch.x, batch.t, cross_entropy);
+}
+
+// Its error on two devices, twice on one device, and over two ranks.
+std::vector<std::string> errors_of_hidden(const Use& use, const std::vector<int>& recompute = {},
+                                          const Before& before = {}) {
+  std::vector<std::string> texts;
+  for (const Device second : {cpu(1), cpu(0)})
+    texts.push_back(error_of<Error>([&] {
+      step_with_hidden(use, recompute, nullptr, {cpu(0), second}, before);
+    }));
+  texts.push_back(error_of<Error>([&] {
+    comm::run_threads(
+        2, [&](Communicator& comm) { step_with_hidden(use, recompute, &comm, {}, before); });
+  }));
+  return texts;
+}
+
 TEST(PipelineTies, WhatALambdaHidesIsAnError) {
-  const auto fill_model = [](Sequence& model) { fill_tied_lambda(model, false); };
-  EXPECT_NO_THROW(train(fill_model, {{0}}, false)) << "one stage owns it";
-  for (const bool on_ranks : {false, true})
-    expect_contains(error_of<Error>([&] {
-                      train(fill_model, {{0, 2}}, on_ranks);
-                    }),
-                    {"unit 2 ('again') of stage 1 uses parameter 'in/0'", "{parameter}"});
+  EXPECT_NO_THROW(train(
+      [](Sequence& model) {
+        fill_tied_lambda(model, [](Sequence& rest, const Parameter& W) {
+          rest.add("again", [W](const Variable& h) { return recomputed(product, {})(h, W); });
+        });
+      },
+      {{0}}, false))
+      << "one stage owns it";
+  for (const auto& [name, use] : hidden_uses())
+    for (const std::vector<int>& recompute : {std::vector<int>{}, {1}})
+      for (const std::string& text : errors_of_hidden(use, recompute)) {
+        SCOPED_TRACE(name + (recompute.empty() ? "" : ", in a stage that recomputes"));
+        expect_contains(text, {"unit 2 ('again') of stage 1 uses parameter 'in/0'", "{parameter}"});
+      }
+}
+
+// On one device of one process, and over ranks: on another device it is an error of the product.
+TEST(PipelineTies, WhatIsHiddenAndNotTrainedIsNoError) {
+  const auto expect_none = [](const Use& use) {
+    for (const std::vector<int>& recompute : {std::vector<int>{}, {1}}) {
+      const std::vector<std::string> texts = errors_of_hidden(use, recompute);
+      EXPECT_EQ(texts[1], "no error");
+      EXPECT_EQ(texts[2], "no error");
+    }
+  };
+  const Use constant = [](const Variable& h, const Parameter& W) {
+    return F::matmul(h, Variable::constant(W.data()));
+  };
+  const Use off = [](const Variable& h, const Parameter& W) {
+    const NoBackprop scope;
+    const Variable y = F::matmul(h, W);
+    return h + recomputed(product, {})(y, W).data();
+  };
+  for (const Use& use : {constant, off}) {
+    expect_none(use);
+    expect_none(recomputed(use, {}));
+    expect_none(recomputed(recomputed(use, {}), {.keep = Keep::kProducts}));
+  }
+}
+
+TEST(PipelineTies, WhatIsHiddenAndFrozenIsNoErrorInOneProcess) {
+  const auto freeze = [](Sequence& model, Pipeline& pipeline) {
+    if (pipeline.has_stage(0)) pipeline.optimizer(0).freeze(*model.layer(0));
+  };
+  for (const Use& use : {Use(product), recomputed(product, {})})
+    EXPECT_EQ(errors_of_hidden(use, {}, freeze)[1], "no error");
+}
+
+TEST(PipelineTies, WhatIsHiddenMayPredict) {
+  for (const Use& use : {Use(product), recomputed(product, {})})
+    for (const std::vector<int>& recompute : {std::vector<int>{}, {1}}) {
+      std::atomic<int> predictions = 0;
+      errors_of_hidden(use, recompute, [&](Sequence&, Pipeline& pipeline) {
+        pipeline.predict(batch_of(0, 9, dtype::float32).x);
+        ++predictions;
+      });
+      EXPECT_EQ(predictions, 3) << "on one device, and on both ranks";
+    }
 }
 
 // A variable that fans out, at once or over several units, is summed in one order.
