@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "autograd/free_list.h"
 #include "catena/autograd/function_node.h"
@@ -12,7 +13,13 @@ void MeanRecord::destroy(MeanRecord* record) { FreeList<MeanRecord>::destroy(rec
 
 const Mean* mean_of(const Variable& variable) {
   const VariableNode* node = variable.defined() ? variable.body()->node.get() : nullptr;
-  return node != nullptr && node->mean ? &node->mean->mean : nullptr;
+  return detail::is_mean(node) ? &node->mean->mean : nullptr;
+}
+
+const std::vector<MeanTerm>& mean_terms_of(const Variable& variable) {
+  static const std::vector<MeanTerm> none;
+  const VariableNode* node = variable.defined() ? variable.body()->node.get() : nullptr;
+  return node != nullptr && node->mean ? node->mean->terms : none;
 }
 
 void declare_mean(const Variable& variable, const Mean& mean) {
@@ -41,7 +48,7 @@ std::vector<VariableNode*> means_behind(const Variable& variable) {
     VariableNode* v = pending.back();
     pending.pop_back();
     const auto same = [&](const VariableNode* other) { return other->mean == v->mean; };
-    if (v->mean && std::none_of(means.begin(), means.end(), same)) means.push_back(v);
+    if (detail::is_mean(v) && std::none_of(means.begin(), means.end(), same)) means.push_back(v);
     if (!v->creator || !seen.insert(v->creator.get()).second) continue;
     for (const auto& input : v->creator->inputs()) pending.push_back(input.get());
   }
@@ -63,6 +70,48 @@ void detail::require_all_counted(const char* who, const std::vector<VariableNode
                  "end only. Let the loss be one mean (F::mean_over of the sums), or do not divide "
                  "the batch");
   }
+}
+
+namespace {
+
+// Appends what the variable is made of.
+void add_terms(std::vector<MeanTerm>& terms, const Variable& v, double factor, double offset = 0) {
+  const std::vector<MeanTerm>& own = mean_terms_of(v);
+  for (const MeanTerm& t : own)
+    terms.push_back({t.value, factor * t.factor, factor * t.offset, t.counted});
+  if (own.empty()) {
+    const Mean* mean = mean_of(v);
+    terms.push_back({v.data(), factor, 0, mean ? mean->counted : Array()});
+  }
+  terms.back().offset += offset;  // a number is its own mean, whatever it is weighed by
+}
+
+// A variable that a loop adds to would get more and more.
+constexpr size_t kMostTerms = 16;
+
+void set_terms(const Variable& sum, std::vector<MeanTerm> terms) {
+  if (terms.size() > kMostTerms) return;
+  IntrusivePtr<MeanRecord> record(FreeList<MeanRecord>::create());
+  record->terms = std::move(terms);
+  sum.node()->mean = std::move(record);
+}
+
+}  // namespace
+
+void detail::note_sum_of_means(const Variable& a, const Variable& b, double sign,
+                               const Variable& sum) {
+  std::vector<MeanTerm> terms;
+  add_terms(terms, a, 1);
+  add_terms(terms, b, sign);
+  set_terms(sum, std::move(terms));
+}
+
+void detail::hand_on_scaled_means(const Variable& from, double factor, double offset,
+                                  const Variable& to) {
+  if (mean_of(from) != nullptr) return hand_on_known_mean(from, to);
+  std::vector<MeanTerm> terms;
+  add_terms(terms, from, factor, offset);
+  set_terms(to, std::move(terms));
 }
 
 void detail::hand_on_known_mean(const Variable& from, const Variable& to) {

@@ -24,7 +24,7 @@ const Mean* PassStart::mean() const {
     return pass_.rest_->mean ? &pass_.rest_->mean->mean : nullptr;
   }
   const VariableNode* start = pass_.single_start();
-  return start != nullptr && start->mean ? &start->mean->mean : nullptr;
+  return detail::is_mean(start) ? &start->mean->mean : nullptr;
 }
 
 // Nodes lie in descending order of creation.
@@ -32,7 +32,7 @@ const std::vector<VariableNode*>& PassStart::means() {
   if (std::exchange(knows_means_, true)) return means_;
   for (auto node = pass_.nodes_.rbegin(); node != pass_.nodes_.rend(); ++node)
     for (VariableNode* v : (*node)->outputs()) {
-      if (v == nullptr || !v->mean) continue;
+      if (!detail::is_mean(v)) continue;
       const auto same = [&](const VariableNode* other) { return other->mean == v->mean; };
       if (std::none_of(means_.begin(), means_.end(), same)) means_.push_back(v);
     }
@@ -95,11 +95,10 @@ void BackwardPass::scale_start(VariableNode& v, const Array& factor) {
 // A pass that leaves the gradients of weights for later is weighed then, when observers hear of it.
 void BackwardPass::note_start() {
   const VariableNode* start = single_start();
-  const bool is_mean = start != nullptr && start->mean;
-  const auto has_mean = [](const VariableNode* v) { return v != nullptr && v->mean; };
-  later_->note(is_mean ? start->mean : IntrusivePtr<MeanRecord>(),
+  later_->note(detail::is_mean(start) ? start->mean : IntrusivePtr<MeanRecord>(),
                std::any_of(nodes_.begin(), nodes_.end(), [&](FunctionNode* node) {
-                 return std::any_of(node->outputs().begin(), node->outputs().end(), has_mean);
+                 return std::any_of(node->outputs().begin(), node->outputs().end(),
+                                    detail::is_mean);
                }));
 }
 

@@ -83,7 +83,7 @@ Variable DynamicLossScale::scaled(const Variable& loss) {
   const Variable wide = is_wide ? loss : functions::cast(loss, Dtype::kFloat32);
   const Variable result =
       functions::multiply(wide, Variable::constant(is_wide ? state.scale : state.scale32));
-  catena::detail::hand_on_mean(loss, result);
+  if (mean_of(loss) != nullptr) catena::detail::hand_on_mean(loss, result);
   return result;
 }
 

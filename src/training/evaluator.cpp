@@ -3,25 +3,53 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "catena/array/manipulation.h"
+#include "catena/array/math.h"
 #include "catena/autograd/grad_mode.h"
 #include "catena/autograd/test_scope.h"
 #include "catena/comm/internals.h"
 #include "catena/parallel/persistents.h"
-#include "catena/parallel/sum_over_ranks.h"
 #include "comm/agreement.h"
 
 namespace catena::training {
 
+namespace {
+
+// A term may be an element of something large, which is not to be kept until somebody asks.
+Array own(const Array& value) {
+  constexpr size_t kMuch = 4096;
+  return value.storage()->bytes > kMuch ? value.copy() : value;
+}
+
+Numbers numbers_of(const std::vector<MeanTerm>& terms) {
+  Numbers numbers;
+  for (const MeanTerm& term : terms) {
+    Array value = own(term.value);
+    if (term.factor != 1) value = value * term.factor;
+    if (term.offset != 0) value = value + term.offset;
+    numbers.push_back(value);
+    numbers.counted.push_back(term.counted);
+  }
+  return numbers;
+}
+
+}  // namespace
+
 Numbers::Numbers(const Variables& values) {
   for (size_t i = 0; i < values.size(); ++i) {
     push_back(values[i].data());
-    const Mean* mean = mean_of(values[i]);
-    if (mean == nullptr) continue;
-    counted.resize(values.size());
-    counted[i] = mean->counted;
+    if (const Mean* mean = mean_of(values[i])) {
+      counted.resize(values.size());
+      counted[i] = mean->counted;
+    }
+    const std::vector<MeanTerm>& added = mean_terms_of(values[i]);
+    if (added.empty()) continue;
+    terms.resize(values.size());
+    terms[i] = numbers_of(added);
   }
 }
 
@@ -46,11 +74,36 @@ void Means::check_not_reduced(const char* who, const std::string& name) const {
   CATENA_CHECK(ValueError, !reduced_, who, ": '", name, "' after reduce(); call clear() first");
 }
 
+double Means::Sum::mean() const {
+  if (terms.empty()) return count > 0 ? sum / count : std::nan("");
+  double total = 0;
+  bool counts = false;
+  for (const Sum& term : terms) {
+    if (!(term.count > 0)) continue;
+    total += term.sum / term.count;
+    counts = true;
+  }
+  return counts ? total : std::nan("");
+}
+
+void Means::Sum::add(const Sum& other) {
+  if (other.count == 0) return;
+  if (count == 0) terms.assign(other.terms.size(), {});
+  sum += other.sum;
+  count += other.count;
+  if (terms.size() != other.terms.size()) return terms.clear();
+  for (size_t i = 0; i < terms.size(); ++i) {
+    terms[i].sum += other.terms[i].sum;
+    terms[i].count += other.terms[i].count;
+  }
+}
+
 void Means::add(const std::string& name, double mean, double count) {
   check_not_reduced("Means::add", name);
   CATENA_CHECK(ValueError, count >= 0, "Means::add: '", name, "' with count ", count);
   Metric& m = metric(name);
   if (count == 0) return;
+  takes_terms(m, 0);
   m.sum += mean * count;
   m.count += count;
 }
@@ -60,19 +113,65 @@ void Means::add(const std::string& name, const Array& mean, double count) {
 }
 
 void Means::add(const std::string& name, const Variable& mean, double count) {
-  const Mean* known = mean_of(mean);
-  add(name, mean.data(), known ? known->counted : Array(), count);
+  add_number(name, Numbers(Variables{mean}), 0, count);
 }
+
+namespace {
+
+// The count, where the host knows it.
+std::optional<double> known_count(const Array& counted, double count) {
+  if (!counted.defined()) return count;
+  if (counted.device().is_cpu()) return counted.item<double>();
+  return {};
+}
+
+}  // namespace
 
 void Means::add(const std::string& name, const Array& mean, const Array& counted, double count) {
   CATENA_CHECK(ShapeError, mean.size() == 1, "Means::add: '", name, "' has shape ", mean.shape(),
                ", expected one element");
-  const bool counts_here = !counted.defined() || counted.device().is_cpu();
-  if (counts_here && counted.defined()) count = counted.item<double>();
-  if (mean.device().is_cpu() && counts_here) return add(name, mean.item<double>(), count);
+  const std::optional<double> known = known_count(counted, count);
+  if (known && mean.device().is_cpu()) return add(name, mean.item<double>(), *known);
   add(name, 0.0, 0);  // the checks
-  if (count > 0 || !counts_here)
-    metric(name).pending.push_back({mean.reshape({1}), count, counts_here ? Array() : counted});
+  if (known && !(*known > 0)) return;
+  takes_terms(metric(name), 0);
+  add_to(metric(name), 0, mean, counted, count);
+}
+
+// A number, or a term of it: 0 is the number.
+void Means::add_to(Metric& m, size_t term, const Array& mean, const Array& counted, double count) {
+  const std::optional<double> known = known_count(counted, count);
+  if (known && !(*known > 0)) return;
+  if (!known || !mean.device().is_cpu()) {
+    m.pending.push_back({mean.reshape({1}), known.value_or(0), known ? Array() : counted, term});
+    return;
+  }
+  Sum& to = term == 0 ? m : m.terms[term - 1];
+  to.sum += mean.item<double>() * *known;
+  to.count += *known;
+}
+
+// Whether all that was added had as many terms (0: it was no sum). If not, the terms are dropped,
+// and the whole counts by samples.
+bool Means::takes_terms(Metric& m, size_t terms) {
+  if (m.count == 0 && m.pending.empty()) m.terms.assign(terms, {});
+  if (m.terms.size() == terms) return true;
+  m.terms.clear();
+  return false;
+}
+
+// The whole as well, for the case that others have other terms.
+void Means::add_number(const std::string& name, const Numbers& numbers, size_t i, double samples) {
+  if (numbers.terms.empty() || numbers.terms[i].empty())
+    return add(name, numbers[i], numbers.counted.empty() ? Array() : numbers.counted[i], samples);
+  add(name, 0.0, 0);  // the checks
+  if (!(samples > 0)) return;
+  Metric& m = metric(name);
+  const Numbers& terms = numbers.terms[i];
+  const bool takes = takes_terms(m, terms.size());
+  add_to(m, 0, numbers[i], Array(), samples);
+  for (size_t t = 0; t < terms.size() && takes; ++t)
+    add_to(m, t + 1, terms[t], terms.counted[t], samples);
 }
 
 // One transfer to the host for all results that wait on devices, added in the order in which they
@@ -92,8 +191,11 @@ void Means::add_pending(Metric& m) {
   for (size_t i = 0; i < m.pending.size(); ++i) {
     const bool counts = m.pending[i].counted.defined();
     const double count = counts ? values[next++] : m.pending[i].count;
-    if (count > 0) m.sum += values[i] * count;
-    m.count += count;
+    const size_t term = m.pending[i].term;
+    if (term > m.terms.size()) continue;  // dropped since
+    Sum& to = term == 0 ? m : m.terms[term - 1];
+    if (count > 0) to.sum += values[i] * count;
+    to.count += count;
   }
   m.pending.clear();
 }
@@ -104,8 +206,7 @@ void Means::add_counted(const Numbers& numbers, double samples) {
   CATENA_CHECK(ValueError, numbers.size() == names_.size(), "Means::add: got ", numbers.size(),
                " numbers for ", names_.size(), " names, the first of which is '",
                names_.empty() ? std::string() : names_[0], "'");
-  for (size_t i = 0; i < numbers.size(); ++i)
-    add(names_[i], numbers[i], numbers.counted.empty() ? Array() : numbers.counted[i], samples);
+  for (size_t i = 0; i < numbers.size(); ++i) add_number(names_[i], numbers, i, samples);
 }
 
 Means::Sum Means::sum(const std::string& name) {
@@ -118,32 +219,48 @@ Means::Sum Means::sum(const std::string& name) {
 void Means::add(const std::string& name, const Sum& sum) {
   check_not_reduced("Means::add", name);
   Metric& m = metric(name);
-  m.sum += sum.sum;
-  m.count += sum.count;
+  add_pending(m);
+  m.Sum::add(sum);
 }
 
 namespace {
 
-// Adds up the numbers of all ranks, in their order, if all have the same names. The names go along
-// as a hash, so that it is one exchange.
-void sum_by_names(std::vector<double>& numbers, const std::vector<std::string>& names,
-                  Communicator& comm) {
+void pack(const Means::Sum& sum, std::vector<double>& numbers) {
+  numbers.insert(numbers.end(), {sum.sum, sum.count, double(sum.terms.size())});
+  for (const Means::Sum& term : sum.terms) numbers.insert(numbers.end(), {term.sum, term.count});
+}
+
+// Moves on behind it.
+Means::Sum unpack(std::vector<double>::const_iterator& at) {
+  Means::Sum sum{at[0], at[1]};
+  sum.terms.resize(size_t(at[2]));
+  at += 3;
+  for (Means::Sum& term : sum.terms) {
+    term = {at[0], at[1]};
+    at += 2;
+  }
+  return sum;
+}
+
+// The numbers of all ranks, if all have the same names. These go along as a hash, so that it is one
+// exchange.
+std::vector<std::vector<double>> gather_by_names(std::vector<double> numbers,
+                                                 const std::vector<std::string>& names,
+                                                 Communicator& comm) {
   comm::Agreement agreement;
   for (size_t i = 0; i < names.size(); ++i)
     agreement.add(message("name ", i + 1), "'" + names[i] + "'");
   numbers.push_back(double(agreement.hash() >> 11));  // as many bits as a double holds
-  const auto all = comm.all_gather_object(numbers);
+  auto all = comm.all_gather_object(numbers);
   const auto has_other_names = [&](const std::vector<double>& one) {
-    return one.size() != all[0].size() || one.back() != all[0].back();
+    return one.back() != all[0].back();
   };
   if (std::any_of(all.begin(), all.end(), has_other_names))
     if (const auto difference = agreement.exchange(comm))
       fail<ValueError>("Means::reduce: the names differ between ranks: ", difference->text(),
                        "; give the same names in the same order on all ranks, also on those "
                        "without samples");
-  numbers.assign(2 * names.size(), 0.0);
-  for (const std::vector<double>& one : all)
-    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] += one[i];
+  return all;
 }
 
 }  // namespace
@@ -153,22 +270,22 @@ void Means::reduce(Communicator* comm) {
   std::vector<double> numbers;
   for (Metric& m : metrics_) {
     add_pending(m);
-    numbers.push_back(m.sum);
-    numbers.push_back(m.count);
+    pack(m, numbers);
   }
   reduced_ = true;
   if (comm == nullptr) return;
-  sum_by_names(numbers, names_, *comm);
-  for (size_t i = 0; i < metrics_.size(); ++i) {
-    metrics_[i].sum = numbers[2 * i];
-    metrics_[i].count = numbers[2 * i + 1];
+  const auto all = gather_by_names(std::move(numbers), names_, *comm);
+  metrics_.assign(names_.size(), {});
+  for (const std::vector<double>& one : all) {
+    auto at = one.begin();
+    for (Metric& m : metrics_) m.Sum::add(unpack(at));
   }
 }
 
 double Means::value(const std::string& name) {
   Metric& m = metric(name);
   add_pending(m);
-  return m.count > 0 ? m.sum / m.count : std::nan("");
+  return m.mean();
 }
 
 std::map<std::string, double> Means::values() {
@@ -181,7 +298,8 @@ double Means::count(const std::string& name) const {
   const Metric& m = metric(name);
   double count = m.count;
   for (const Pending& pending : m.pending)
-    count += pending.counted.defined() ? pending.counted.item<double>() : pending.count;
+    if (pending.term == 0)
+      count += pending.counted.defined() ? pending.counted.item<double>() : pending.count;
   return count;
 }
 
@@ -309,10 +427,16 @@ std::function<double()> mean_over_ranks(std::function<Means::Sum()> value, Commu
   CATENA_CHECK(ValueError, value != nullptr, "mean_over_ranks: the value is an empty function");
   return [value = std::move(value), comm = std::move(comm)] {
     const Means::Sum own = value();
-    double numbers[] = {own.sum, own.count};
+    if (comm == nullptr) return own.mean();
+    std::vector<double> numbers;
+    pack(own, numbers);
     const comm::PurposeScope purpose(comm.get(), "mean_over_ranks");
-    parallel::sum_over_ranks(numbers, comm.get());
-    return numbers[1] > 0 ? numbers[0] / numbers[1] : std::nan("");
+    Means::Sum of_all;
+    for (const std::vector<double>& one : comm->all_gather_object(numbers)) {
+      auto at = one.begin();
+      of_all.add(unpack(at));
+    }
+    return of_all.mean();
   };
 }
 

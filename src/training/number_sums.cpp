@@ -13,6 +13,9 @@ void NumberSums::begin(const Numbers& like) {
     sums_.push_back(zeros(number.shape(), options));
     sums_.counted.push_back(counts ? zeros(number.shape(), options) : Array());
   }
+  terms_.resize(like.size());
+  for (size_t k = 0; k < like.terms.size(); ++k)
+    if (!like.terms[k].empty()) terms_[k].begin(like.terms[k]);
 }
 
 void NumberSums::add_to(Array& sum, const Array& part) const {
@@ -22,13 +25,28 @@ void NumberSums::add_to(Array& sum, const Array& part) const {
     sum = sum.defined() ? sum + part : part;
 }
 
+// Of a number whose parts have different terms these are dropped.
+void NumberSums::add_terms(const Numbers& numbers, double share, bool is_first) {
+  static const Numbers none;
+  for (size_t k = 0; k < numbers.size(); ++k) {
+    const Numbers& terms = numbers.terms.empty() ? none : numbers.terms[k];
+    if (terms.empty() || (!is_first && terms_[k].sums_.size() != terms.size()))
+      terms_[k] = NumberSums();
+    else
+      terms_[k].add(terms, share);
+  }
+}
+
 void NumberSums::add(const Numbers& numbers, double share) {
-  if (empty()) {
+  const bool is_first = empty();
+  if (is_first) {
     sums_.resize(numbers.size());
     sums_.counted.resize(numbers.size());
+    terms_.resize(numbers.size());
   }
   CATENA_CHECK(ValueError, numbers.size() == sums_.size(), "training: the score of a slice gave ",
                numbers.size(), " numbers, that of the slices before it ", sums_.size());
+  add_terms(numbers, share, is_first);
   for (size_t k = 0; k < numbers.size(); ++k) {
     const Array counted = numbers.counted.empty() ? Array() : numbers.counted[k];
     if (!counted.defined()) {
@@ -53,6 +71,9 @@ Numbers NumberSums::means(double shares) const {
     means[k] = means[k] / maximum(counted, kNone);
     if (stays_) counted = counted.copy();
   }
+  means.terms.resize(means.size());
+  for (size_t k = 0; k < means.size(); ++k)
+    if (!terms_[k].empty()) means.terms[k] = terms_[k].means(shares);
   return means;
 }
 
@@ -60,6 +81,7 @@ void NumberSums::clear() {
   for (const Array& sum : sums_) sum.fill(0);
   for (const Array& counted : sums_.counted)
     if (counted.defined()) counted.fill(0);
+  for (NumberSums& terms : terms_) terms.clear();
 }
 
 }  // namespace catena::training

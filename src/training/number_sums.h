@@ -5,7 +5,8 @@
 
 namespace catena::training {
 
-// Each number counts by what it declares to have divided by (mean.h), else by its share.
+// Each number counts by what it declares to have divided by (mean.h), else by its share, and so do
+// the terms of sums of several means.
 class NumberSums {
  public:
   // Zeros, in memory that stays, as graphs want it: of numbers like these, in float64 if they
@@ -21,9 +22,11 @@ class NumberSums {
 
  private:
   void add_to(Array& sum, const Array& part) const;
+  void add_terms(const Numbers& numbers, double share, bool is_first);
 
   Numbers sums_;
-  bool stays_ = false;  // the memory
+  std::vector<NumberSums> terms_;  // of each number, empty for those that are no sums of means
+  bool stays_ = false;             // the memory
 };
 
 }  // namespace catena::training

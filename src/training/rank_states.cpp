@@ -12,6 +12,9 @@ using States = std::map<std::string, Array>;
 
 std::string entry(int rank, const std::string& what) { return message(rank, "/", what); }
 std::string entry_of_mean(const std::string& name) { return "means/" + name; }
+std::string entry_of_term(const std::string& name, size_t i) {
+  return message("terms/", i, "/", name);
+}
 std::string entry_of_array(const std::string& path) { return "model/" + path; }
 
 NamedArrays to_arrays(const RankState& own, int rank) {
@@ -20,6 +23,9 @@ NamedArrays to_arrays(const RankState& own, int rank) {
   for (const std::string& name : own.names) {
     const Means::Sum sum = own.means.sum(name);
     arrays.emplace_back(entry_of_mean(name), array<double>({sum.sum, sum.count}, cpu(0)));
+    for (size_t i = 0; i < sum.terms.size(); ++i)
+      arrays.emplace_back(entry_of_term(name, i),
+                          array<double>({sum.terms[i].sum, sum.terms[i].count}, cpu(0)));
   }
   if (rank == 0) return arrays;  // its arrays are those of the model in the checkpoint
   for (const auto& [path, p] : own.model.named_persistents())
@@ -45,6 +51,16 @@ std::vector<RandomState::State> generators(const States& saved) {
   while (const auto pair = pair_of<uint64_t>(saved, entry(int(states.size()), "random")))
     states.push_back({pair->at(0), pair->at(1)});
   return states;
+}
+
+std::optional<Means::Sum> mean_of_rank(const States& saved, int rank, const std::string& name) {
+  const auto whole = pair_of<double>(saved, entry(rank, entry_of_mean(name)));
+  if (!whole) return {};
+  Means::Sum sum{whole->at(0), whole->at(1)};
+  while (const auto term =
+             pair_of<double>(saved, entry(rank, entry_of_term(name, sum.terms.size()))))
+    sum.terms.push_back({term->at(0), term->at(1)});
+  return sum;
 }
 
 bool all_equal(const std::vector<RandomState::State>& states) {
@@ -78,8 +94,7 @@ void restore_rank_state(const std::map<std::string, Array>& saved, const RankSta
   if (!own.draws_alike) restore_generator(random, own.random, rank);
   for (int from = rank; from < int(random.size()); from += ranks)
     for (const std::string& name : own.names)
-      if (const auto sum = pair_of<double>(saved, entry(from, entry_of_mean(name))))
-        own.means.add(name, Means::Sum{sum->at(0), sum->at(1)});
+      if (const auto sum = mean_of_rank(saved, from, name)) own.means.add(name, *sum);
   for (const auto& [path, p] : own.model.named_persistents()) {
     const auto found = saved.find(entry(rank, entry_of_array(path)));
     if (p.over_ranks() == OverRanks::kPerRank && found != saved.end()) p.copy_from(found->second);

@@ -2,11 +2,14 @@
 // of one pass over all samples, however they are divided.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "catena/array/creation.h"
 #include "catena/array/random.h"
 #include "catena/array/reduction.h"
 #include "catena/comm/factory.h"
 #include "catena/datasets/prefetch.h"
+#include "catena/functions/array.h"
 #include "catena/functions/connection/linear.h"
 #include "catena/functions/evaluation.h"
 #include "catena/functions/loss.h"
@@ -14,7 +17,9 @@
 #include "catena/optimizers/sgd.h"
 #include "catena/training/accumulating_updater.h"
 #include "catena/training/evaluator.h"
+#include "catena/training/updater.h"
 #include "error_text.h"
+#include "training/number_sums.h"
 
 namespace catena::training {
 namespace {
@@ -66,6 +71,140 @@ TEST(CountedMeans, EvaluationIsThatOfOnePass) {
       for (const std::string& name : kNames)
         EXPECT_NEAR(means.at(name), expected.at(name), 1e-14) << name << ", " << ranks << " ranks";
     });
+}
+
+// Sums of several means --------------------------------------------------------------------------
+
+// Four that are sums in different ways, and one that is a product.
+const std::vector<std::string> kSums{"sum", "difference", "scaled", "three", "penalty", "product"};
+
+Score sums_score(CountedNet& net) {
+  return [&net](const datasets::Batch& batch) -> Variables {
+    const Variable y = net.l(batch.x());
+    const Variable loss = F::softmax_cross_entropy(y, batch.t()), square = F::mean(y * y),
+                   accuracy = F::accuracy(y, batch.t(), -1);
+    return {loss + square,
+            1.5 - (square - loss),
+            F::cast(2 * (0.5 * loss + square / 4 + 3), dtype::float64).reshape({1}),
+            -(loss - 2 * (accuracy + square)),
+            loss + 0.01 * F::sum(net.l.W * net.l.W),
+            loss * accuracy};
+  };
+}
+
+// In batches of so many.
+std::map<std::string, double> sums_of(int64_t batch, Communicator* comm = nullptr) {
+  CountedNet net;
+  const Device device = comm ? comm->device() : cpu(0);
+  net.to(device);
+  datasets::PrefetchIterator batches(data(), datasets::SerialIterator(14, batch), device,
+                                     {comm ? comm->rank() : 0, comm ? comm->size() : 1});
+  return evaluate(net, batches, kSums, sums_score(net), comm);
+}
+
+TEST(CountedMeans, SumsOfMeansAreThoseOfOnePass) {
+  const auto expected = sums_of(14);
+  const auto check = [&](const std::map<std::string, double>& means, const std::string& what) {
+    for (const std::string& name : kSums)
+      if (name != "product") {
+        EXPECT_NEAR(means.at(name), expected.at(name), 1e-13) << name << ", " << what;
+      }
+  };
+  for (const int64_t batch : {1, 3, 5}) check(sums_of(batch), message("batches of ", batch));
+  for (const int ranks : {2, 3})
+    comm::run_threads(ranks, [&](Communicator& comm) {
+      for (const int64_t batch : {1, 5}) check(sums_of(batch, &comm), message(ranks, " ranks"));
+    });
+  EXPECT_GT(std::abs(sums_of(5).at("product") - expected.at("product")), 1e-3)
+      << "as Means says of other functions";
+}
+
+// Under a graph, too, where the loss is that of a step.
+TEST(CountedMeans, TheLossOfAStepOverRanksMayBeASum) {
+  const auto losses = [](Communicator* comm) {
+    CountedNet net;
+    net.to(comm ? comm->device() : cpu(0));
+    datasets::PrefetchIterator batches(data(), datasets::SerialIterator(14, 14, true),
+                                       comm ? comm->device() : cpu(0),
+                                       {comm ? comm->rank() : 0, comm ? comm->size() : 1});
+    optimizers::SGD rule(0.1);
+    const Score score = [&net](const datasets::Batch& batch) -> Variables {
+      return {sums_score(net)(batch)[0]};
+    };
+    Means means({"loss"});
+    if (comm == nullptr) {
+      rule.setup(net);
+      StandardUpdater(batches, make_step(rule, score)).update(means);
+    } else {
+      parallel::MultiNodeOptimizer optimizer(rule, *comm);
+      optimizer.setup(net);
+      StandardUpdater(batches, make_step(optimizer, score)).update(means);
+    }
+    const double over_ranks = mean_over_ranks([&] { return means.sum("loss"); },
+                                              comm ? comm->shared_from_this() : nullptr)();
+    means.reduce(comm);
+    EXPECT_EQ(over_ranks, means.value("loss"));
+    return means.value("loss");
+  };
+  const double expected = losses(nullptr);
+  for (const int ranks : {1, 2, 3})
+    comm::run_threads(ranks,
+                      [&](Communicator& comm) { EXPECT_NEAR(losses(&comm), expected, 1e-14); });
+}
+
+Variable mean(double value, double counted) {
+  const Variable v = Variable::constant(array<double>({value}));
+  declare_mean(v, {array<double>({counted}), counted});
+  return v;
+}
+
+// What slices and captured steps give; `stays`: in memory that graphs may write to.
+TEST(CountedMeans, SumsOfSeveralPassesAreThoseOfOne) {
+  const Variable plain = Variable::constant(array<double>({6}));
+  const Numbers first(Variables{mean(1, 3) + plain, plain}),
+      second(Variables{mean(5, 1) + 2 * plain, plain});
+  for (const bool stays : {false, true}) {
+    NumberSums sums;
+    for (int pass = 0; pass < (stays ? 2 : 1); ++pass) {
+      if (stays && pass == 0) sums.begin(first);
+      sums.add(first, 1);
+      sums.add(second, 3);
+      Means means({"sum", "plain"});
+      means.add_counted(sums.means(4), 4);
+      EXPECT_EQ(means.value("sum"), (1 * 3 + 5) / 4. + (6 + 3 * 12) / 4.) << stays;
+      EXPECT_EQ(means.value("plain"), 6) << stays;
+      if (stays) sums.clear();
+    }
+  }
+  NumberSums mixed;
+  mixed.add(first, 1);
+  mixed.add(Numbers(Variables{plain, plain}), 1);
+  mixed.add(second, 2);
+  EXPECT_TRUE(mixed.means(4).terms[0].empty());
+  EXPECT_EQ(mixed.means(4)[0].item<double>(), (7 + 6 + 2 * 17) / 4.);
+}
+
+TEST(CountedMeans, SumsWhoseTermsChangeCountBySamples) {
+  const Variable sum = mean(1, 3) + mean(2, 1), other = mean(3, 1) + mean(4, 7);
+  Means means({"loss"});
+  means.add("loss", sum, 2);
+  means.add("loss", other, 2);
+  EXPECT_EQ(means.value("loss"), (1 * 3 + 3 * 1) / 4. + (2 * 1 + 4 * 7) / 8.);
+  EXPECT_EQ(means.count("loss"), 4);
+  Means copy({"loss"});
+  copy.add("loss", means.sum("loss"));
+  EXPECT_EQ(copy.value("loss"), means.value("loss")) << "as of a checkpoint";
+  means.add("loss", sum + mean(0, 5), 4);
+  EXPECT_EQ(means.value("loss"), (3. * 2 + 7 * 2 + 3 * 4) / 8);
+  copy.add("loss", 7, 4);
+  EXPECT_EQ(copy.value("loss"), (3. * 2 + 7 * 2 + 7 * 4) / 8);
+  means.clear();
+  means.add("loss", sum - mean(5, 0), 1);
+  EXPECT_EQ(means.value("loss"), 3) << "what never counts is left out";
+  Variable many = mean(0, 1);
+  for (int i = 0; i < 1000; ++i) many = many + mean(1, 1);
+  EXPECT_EQ(many.data().to_vector<double>()[0], 1000);
+  EXPECT_LE(mean_terms_of(many).size(), 16u);
 }
 
 // W and the mean of the losses after two updates of whole batches.

@@ -126,5 +126,24 @@ TEST(RankStates, RanksThatDrewAlikeGoOnAlike) {
   });
 }
 
+TEST(RankStates, SumsOfSeveralMeansKeepTheirTerms) {
+  const auto mean = [](double value, double counted) {
+    const Variable v = Variable::constant(array<double>({value}));
+    declare_mean(v, {array<double>({counted}), counted});
+    return v;
+  };
+  const std::vector<std::string> names{"loss"};
+  const F::Linear model(1, 1);
+  RandomState random(1);
+  Means before(names), after(names);
+  before.add("loss", mean(1, 3) + mean(2, 1), 2);
+  restore_rank_state(gather_rank_states({random, before, names, model}, nullptr),
+                     {random, after, names, model}, nullptr);
+  for (Means* means : {&before, &after}) {
+    means->add("loss", mean(3, 1) + mean(4, 7), 2);
+    EXPECT_EQ(means->value("loss"), (1 * 3 + 3 * 1) / 4. + (2 * 1 + 4 * 7) / 8.);
+  }
+}
+
 }  // namespace
 }  // namespace catena::training

@@ -23,12 +23,24 @@ struct Numbers : Arrays {
   explicit Numbers(const Variables& values);
   // Of each number, undefined for the samples; empty: all are means over the samples.
   Arrays counted;
+  // Of each number that is a sum of several means: its terms. Empty for the others, and if there
+  // are only others.
+  std::vector<Numbers> terms;
 };
 
 // Weighted means of named quantities, as a sum and a count each, so that the result is the mean
 // over samples whatever the sizes of batches and shards (a mean of means is not). What declares
 // that it divided by something else, such as the labels that are not ignored, is the mean over
-// that. Device results are kept until they are asked for, so that adding never waits for a GPU.
+// that, and a sum or difference of such means (softmax_cross_entropy + 0.5 * mean_squared_error) is
+// that of the means of its terms, each over what it counted. Device results are kept until they are
+// asked for, so that adding never waits for a GPU.
+//
+// Other functions of means are averaged over the batches, weighted by samples, and so depend on the
+// sizes of batches and shards: exp(loss), r2_score, f1_score, precision, products and quotients of
+// means. Add the means themselves, and apply the function to their values at the end
+// (exp(means.value("loss"))); or keep the predictions of all batches for one call. The same goes
+// for sums of more than 16 terms, or of another number of them from batch to batch: add their terms
+// under names of their own.
 class Means {
  public:
   // All ranks must use the same names in the same order, also ranks that will have no samples.
@@ -50,6 +62,11 @@ class Means {
   // What was added under a name on this rank: the sum of mean times count, and of the counts.
   struct Sum {
     double sum = 0, count = 0;
+    std::vector<Sum> terms = {};  // of sums of several means, whose own count are the samples
+    // NaN when nothing was counted.
+    double mean() const;
+    // Goes on with what another one has counted.
+    void add(const Sum& other);
   };
   // So far; waits for the device. ValueError after reduce().
   Sum sum(const std::string& name);
@@ -73,6 +90,7 @@ class Means {
     Array mean;
     double count;
     Array counted;  // in place of count, if defined
+    size_t term;    // 0: the number itself
   };
   struct Metric : Sum {
     std::vector<Pending> pending;
@@ -80,7 +98,11 @@ class Means {
   const Metric& metric(const std::string& name) const;
   Metric& metric(const std::string& name);
   void check_not_reduced(const char* who, const std::string& name) const;
-  void add_pending(Metric& metric);
+  void add_number(const std::string& name, const Numbers& numbers, size_t i, double samples);
+  static void add_to(Metric& metric, size_t term, const Array& mean, const Array& counted,
+                     double count);
+  static bool takes_terms(Metric& metric, size_t terms);
+  static void add_pending(Metric& metric);
 
   std::vector<std::string> names_;
   std::vector<Metric> metrics_;
@@ -92,7 +114,9 @@ class Means {
 void check_test_batches(const char* who, const datasets::BatchIterator& batches);
 
 // What a model makes of one batch that is not empty: numbers of one element each, in the order of
-// the metrics' names. The first is the loss. Serves training and test passes alike.
+// the metrics' names. The first is the loss. Serves training and test passes alike. Numbers that
+// are neither means nor sums of them, such as exp(loss) and f1_score, are averaged over the
+// batches; what to do instead is at Means.
 //
 //   [&](const datasets::Batch& batch) -> Variables {
 //     const Variable y = model(batch.x());

@@ -2,7 +2,9 @@
 // made from the rows' gradient columns.
 #include "catena/functions/math/elementwise.h"
 
+#include <algorithm>
 #include <array>
+#include <span>
 
 #include "catena/array/elementwise.h"
 #include "catena/autograd/mean.h"
@@ -291,17 +293,39 @@ IntrusivePtr<ElementwiseNode> node_of(ElementwiseOp op,
   return node;
 }
 
-// Whether a mean, changed by numbers alone, is still that mean in other units.
-bool keeps_means(ElementwiseOp op, std::span<const VariableOperand* const> operands) {
+// Of a mean, or a sum of means, that is changed by a number, which leaves it one in other units.
+void hand_on_changed(ElementwiseOp op, std::span<const VariableOperand* const> operands,
+                     const Variable& from, const Variable& to) {
+  const bool is_first = operands[0]->is_number();
+  const auto number = [&] { return operands[is_first ? 0 : 1]->number().to_double(); };
+  const auto become = [&](double factor, double offset) {
+    catena::detail::hand_on_scaled_means(from, factor, offset, to);
+  };
   switch (op) {
-    case ElementwiseOp::kmultiply:
-    case ElementwiseOp::kadd:
-    case ElementwiseOp::ksubtract:
-    case ElementwiseOp::knegative:
-    case ElementwiseOp::kpositive: return true;
-    case ElementwiseOp::kdivide: return !operands[0]->is_number();
-    default: return false;
+    case ElementwiseOp::kmultiply: return become(number(), 0);
+    case ElementwiseOp::kadd: return become(1, number());
+    case ElementwiseOp::ksubtract: return is_first ? become(-1, number()) : become(1, -number());
+    case ElementwiseOp::knegative: return become(-1, 0);
+    case ElementwiseOp::kpositive: return become(1, 0);
+    case ElementwiseOp::kdivide: return is_first ? void() : become(1 / number(), 0);
+    default: return;
   }
+}
+
+// What the result is of the means that its operands are, or are sums of.
+void hand_on_means(ElementwiseOp op, std::span<const VariableOperand* const> operands,
+                   const FunctionCall& call, const Variable& result) {
+  const auto has_means = [](const Variable* v) {
+    const VariableNode* node = v->body()->node.get();
+    return node != nullptr && node->mean;
+  };
+  const auto inputs = call.inputs();
+  if (std::none_of(inputs.begin(), inputs.end(), has_means) || result.size() != 1) [[likely]]
+    return;
+  if (inputs.size() == 1) return hand_on_changed(op, operands, call[0], result);
+  const bool adds = op == ElementwiseOp::kadd;
+  if (adds || op == ElementwiseOp::ksubtract)
+    catena::detail::note_sum_of_means(call[0], call[1], adds ? 1 : -1, result);
 }
 
 }  // namespace
@@ -321,7 +345,7 @@ static Variable apply(ElementwiseOp op, std::initializer_list<const VariableOper
     if (config().type_check && !row.first_is_bool()) check_floats(op, call);
     return node_of(op, operands, call, output);
   });
-  if (count == 1 && keeps_means(op, operands)) catena::detail::hand_on_mean(call[0], result);
+  hand_on_means(op, operands, call, result);
   return result;
 }
 
