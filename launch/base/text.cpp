@@ -126,4 +126,16 @@ std::string host_name() {
   return name;
 }
 
+std::string size_text(double bytes) {
+  constexpr double kKibibyte = 1024, kMebibyte = 1024 * kKibibyte, kGibibyte = 1024 * kMebibyte;
+  char text[40];
+  if (bytes < kMebibyte)
+    std::snprintf(text, sizeof(text), "%.0f KiB", bytes / kKibibyte);
+  else if (bytes < kGibibyte)
+    std::snprintf(text, sizeof(text), "%.1f MiB", bytes / kMebibyte);
+  else
+    std::snprintf(text, sizeof(text), "%.1f GiB", bytes / kGibibyte);
+  return text;
+}
+
 }  // namespace catena::launch

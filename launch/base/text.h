@@ -30,6 +30,9 @@ std::string_view trim(std::string_view text);
 bool contains_any(const std::string& text, std::span<const char* const> phrases);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
+// "64 KiB", "1.5 MiB", "125.0 GiB".
+std::string size_text(double bytes);
+
 // A whole decimal number without sign; empty when it is anything else.
 std::optional<int> parse_number(std::string_view text);
 

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
@@ -20,12 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using State = CheckItem::State;
-
-std::string gibibytes(double bytes) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.1f GiB", bytes / (1u << 30));
-  return text;
-}
 
 std::string links_of(const GpuInventory& inventory, std::size_t gpu) {
   std::string text;
@@ -120,7 +113,7 @@ CheckItems probe_host(const CheckContext&) {
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   return {{State::good, "host",
            host_name() + ", " + std::to_string(usable_cores()) + " cores (" +
-               std::to_string(CPU_COUNT(&allowed)) + " hardware threads), " + gibibytes(memory),
+               std::to_string(CPU_COUNT(&allowed)) + " hardware threads), " + size_text(memory),
            ""}};
 }
 
@@ -131,7 +124,7 @@ CheckItems probe_shared_memory(const CheckContext&) {
         {State::missing, "/dev/shm", "not there; ranks of one host exchange data through it", ""}};
   const double size = static_cast<double>(status.f_blocks) * static_cast<double>(status.f_frsize);
   const double free = static_cast<double>(status.f_bavail) * static_cast<double>(status.f_frsize);
-  const std::string text = gibibytes(size) + ", " + gibibytes(free) + " free";
+  const std::string text = size_text(size) + ", " + size_text(free) + " free";
   if (size >= 512.0 * (1u << 20)) return {{State::good, "/dev/shm", text, ""}};
   return {{State::missing, "/dev/shm",
            text + "; too small for NCCL, start containers with --shm-size=1g", ""}};
@@ -155,7 +148,7 @@ CheckItems probe_gpus(const CheckContext& context) {
   for (std::size_t i = 0; i < inventory.gpus.size(); ++i) {
     const Gpu& gpu = inventory.gpus[i];
     std::string text = gpu.name;
-    text.append(", ").append(gibibytes(static_cast<double>(gpu.memory)));
+    text.append(", ").append(size_text(static_cast<double>(gpu.memory)));
     text.append(", PCI ").append(gpu.bus_id);
     if (inventory.links.size() > 1) text.append("; ").append(links_of(inventory, i));
     items.push_back({State::good, "cuda:" + std::to_string(i), text, ""});

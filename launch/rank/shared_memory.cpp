@@ -2,24 +2,16 @@
 
 #include <sys/statvfs.h>
 
-#include <cstdio>
+#include "base/text.h"
 
 namespace catena::launch {
 namespace {
 
-constexpr double kKibibyte = 1024, kMebibyte = 1024 * kKibibyte;
+constexpr double kMebibyte = 1 << 20;
 // Open MPI's segment of a rank (btl_vader_segment_size, in version 5 btl_sm_segment_size).
 constexpr double kPerRank = 4 * kMebibyte;
 // For what is behind the segments, and the status board.
 constexpr double kBesides = kMebibyte;
-
-std::string size_text(double bytes) {
-  const bool small = bytes < kMebibyte;
-  char text[40];
-  std::snprintf(text, sizeof(text), small ? "%.0f KiB" : "%.1f MiB",
-                bytes / (small ? kKibibyte : kMebibyte));
-  return text;
-}
 
 }  // namespace
 

@@ -20,7 +20,7 @@ TEST(SharedMemory, EachRankOfAHostNeedsRoom) {
 
 TEST(SharedMemory, MayBeFull) {
   const std::string full = shared_memory_problem(1024 * kMebibyte, 0.5 * kMebibyte, 2);
-  EXPECT_TRUE(full.starts_with("/dev/shm is full: 1024.0 MiB, 512 KiB free")) << full;
+  EXPECT_TRUE(full.starts_with("/dev/shm is full: 1.0 GiB, 512 KiB free")) << full;
   EXPECT_NE(full.find("remove what is left there"), std::string::npos) << full;
 }
 
