@@ -2,12 +2,12 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <system_error>
 
 #include "../src/core/standard_folders.h"
 #include "base/text.h"
@@ -118,13 +118,14 @@ CheckItems probe_host(const CheckContext&) {
 }
 
 CheckItems probe_shared_memory(const CheckContext&) {
-  struct statvfs status {};
-  if (statvfs("/dev/shm", &status) != 0)
+  std::error_code error;
+  const fs::space_info space = fs::space("/dev/shm", error);
+  if (error)
     return {
         {State::missing, "/dev/shm", "not there; ranks of one host exchange data through it", ""}};
-  const double size = static_cast<double>(status.f_blocks) * static_cast<double>(status.f_frsize);
-  const double free = static_cast<double>(status.f_bavail) * static_cast<double>(status.f_frsize);
-  const std::string text = size_text(size) + ", " + size_text(free) + " free";
+  const auto size = static_cast<double>(space.capacity);
+  const std::string text =
+      size_text(size) + ", " + size_text(static_cast<double>(space.available)) + " free";
   if (size >= 512.0 * (1u << 20)) return {{State::good, "/dev/shm", text, ""}};
   return {{State::missing, "/dev/shm",
            text + "; too small for NCCL, start containers with --shm-size=1g", ""}};

@@ -1,6 +1,7 @@
 #include "rank/shared_memory.h"
 
-#include <sys/statvfs.h>
+#include <filesystem>
+#include <system_error>
 
 #include "base/text.h"
 
@@ -16,11 +17,11 @@ constexpr double kBesides = kMebibyte;
 }  // namespace
 
 std::string shared_memory_problem(int ranks) {
-  struct statvfs status {};
-  if (statvfs("/dev/shm", &status) != 0) return "";
-  const auto block = static_cast<double>(status.f_frsize);
-  return shared_memory_problem(static_cast<double>(status.f_blocks) * block,
-                               static_cast<double>(status.f_bavail) * block, ranks);
+  std::error_code error;
+  const auto space = std::filesystem::space("/dev/shm", error);
+  if (error) return "";
+  return shared_memory_problem(static_cast<double>(space.capacity),
+                               static_cast<double>(space.available), ranks);
 }
 
 std::string shared_memory_problem(double size, double free, int ranks) {

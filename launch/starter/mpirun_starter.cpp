@@ -77,10 +77,6 @@ std::string MpirunStarter::describe_network(const JobSpec& spec) const {
   return join(spec.network.shared, ", ") + ", where the names of the hosts lead" + hint;
 }
 
-std::string MpirunStarter::describe_transports(const JobSpec& spec) const {
-  return join(chosen_transports(spec.mpi_args, environment_of(spec)), ", ");
-}
-
 std::unique_ptr<StarterOutput> MpirunStarter::read_output(const JobSpec& spec,
                                                           StarterOutput::OnLine on_line) const {
   return std::make_unique<MpirunOutput>(std::move(on_line),

@@ -21,7 +21,6 @@ class MpirunStarter : public Starter {
   void prepare(const JobSpec& spec) override;
   StartCommand command(const JobSpec& spec) const override;
   std::string describe_network(const JobSpec& spec) const override;
-  std::string describe_transports(const JobSpec& spec) const override;
   std::unique_ptr<StarterOutput> read_output(const JobSpec& spec,
                                              StarterOutput::OnLine on_line) const override;
 

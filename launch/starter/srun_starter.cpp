@@ -98,10 +98,6 @@ std::string SrunStarter::describe_network(const JobSpec& spec) const {
          "MPI";
 }
 
-std::string SrunStarter::describe_transports(const JobSpec& spec) const {
-  return join(chosen_transports(spec.mpi_args, environment_of(spec)), ", ");
-}
-
 std::unique_ptr<StarterOutput> SrunStarter::read_output(const JobSpec&,
                                                         StarterOutput::OnLine on_line) const {
   return std::make_unique<SrunOutput>(std::move(on_line));

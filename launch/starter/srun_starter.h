@@ -25,7 +25,6 @@ class SrunStarter : public Starter {
   std::vector<std::string> usable_nodes() const override;
   StartCommand command(const JobSpec& spec) const override;
   std::string describe_network(const JobSpec& spec) const override;
-  std::string describe_transports(const JobSpec& spec) const override;
   std::unique_ptr<StarterOutput> read_output(const JobSpec& spec,
                                              StarterOutput::OnLine on_line) const override;
   void signal_ranks(pid_t starter, const std::string& step, int signal) const override;

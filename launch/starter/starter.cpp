@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "base/text.h"
+#include "starter/mpirun_settings.h"
 #include "starter/mpirun_starter.h"
 #include "starter/srun_starter.h"
 
@@ -21,6 +22,10 @@ void Starter::signal_ranks(pid_t starter, const std::string&, int signal) const 
 double Starter::end(pid_t starter) const {
   kill(-starter, SIGKILL);
   return 0;
+}
+
+std::string Starter::describe_transports(const JobSpec& spec) const {
+  return join(chosen_transports(spec.mpi_args, environment_of(spec)), ", ");
 }
 
 namespace {

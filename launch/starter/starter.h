@@ -98,7 +98,7 @@ class Starter {
   virtual std::string describe_network(const JobSpec& spec) const = 0;
   // For the report of a job that failed before its ranks were connected: the user's settings that
   // choose how they are. "" where there are none.
-  virtual std::string describe_transports(const JobSpec&) const { return ""; }
+  std::string describe_transports(const JobSpec& spec) const;
 
   // For one process of the starter; `on_line` gets what it passes on.
   virtual std::unique_ptr<StarterOutput> read_output(const JobSpec& spec,
