@@ -27,58 +27,14 @@ __device__ void add_packs(const RowNormalizationArgs& args, const PlainWalk& wal
   }
 }
 
+// As RowTotals, of the threads of a warp.
 template <class C>
-__device__ C sum_of_warp(C v) {
-#pragma unroll
-  for (int offset = kWarp / 2; offset > 0; offset /= 2) v += __shfl_xor_sync(kAllLanes, v, offset);
-  return v;
-}
-
-// As find_statistics() of plain_rows.cu, with a sum for each pack, so that no chain of additions is
-// long.
-template <class T, int kPacks, class C>
-__device__ RowStatistics<C> statistics_of(const Words (&packs)[kPacks], const PlainWalk& walk,
-                                          const RowNormalizationArgs& args, C size) {
-  constexpr int N = kPack<T>;
-  const C share = C(1) / size;
-  C mean = C(0);
-  if (args.centred) {
-    // Shares of it do not overflow.
-    C of_packs[kPacks] = {};
-#pragma unroll
-    for (int i = 0; i < kPacks; ++i) {
-      const auto x = elements<T>(packs[i]);
-#pragma unroll
-      for (int k = 0; k < N; ++k) of_packs[i] = fused(widen(x.v[k]), share, of_packs[i]);
-    }
-#pragma unroll
-    for (int i = 0; i < kPacks; ++i) mean += of_packs[i];
-    mean = sum_of_warp(mean);
+struct WarpTotals {
+  template <int kCount>
+  __device__ void sum(C (&v)[2]) const {
+    add_lanes<kCount, kWarp / 2>(v);
   }
-  C squares[kPacks] = {}, numbers[kPacks] = {};
-#pragma unroll
-  for (int i = 0; i < kPacks; ++i) {
-    if (!walk.has_pack(i)) continue;
-    const auto x = elements<T>(packs[i]);
-#pragma unroll
-    for (int k = 0; k < N; ++k) {
-      const C v = widen(x.v[k]) - mean;
-      squares[i] = fused(v, v, squares[i]);
-      numbers[i] += v;
-    }
-  }
-  C square = C(0), rest = C(0);
-#pragma unroll
-  for (int i = 0; i < kPacks; ++i) {
-    square += squares[i];
-    rest += numbers[i];
-  }
-  square = sum_of_warp(square);
-  rest = args.centred ? sum_of_warp(rest) / size : C(0);
-  C variance = fused(-rest, rest, square / size);
-  if (variance < C(0)) variance = C(0);
-  return {C(1) / root(variance + C(args.eps)), mean, rest};
-}
+};
 
 template <class T, int kPacks, Held kHeld>
 __global__ void __launch_bounds__(kAddedThreads, kBlocksOfAddedRows)
@@ -93,7 +49,8 @@ __global__ void __launch_bounds__(kAddedThreads, kBlocksOfAddedRows)
   walk.load(args.residual, 0, residual);
   const PlainParameter<kHeld, T, kPacks> gamma(args.gamma, C(1), walk), beta(args.beta, C(0), walk);
   add_packs<T>(args, walk, packs, residual);
-  const auto s = statistics_of<T>(packs, walk, args, C(plan.row_packs * N));
+  const WarpTotals<C> totals;
+  const auto s = find_statistics<T, kPacks>(packs, walk, totals, args, C(plan.row_packs * N));
   if (walk.lane == 0) s.write(args, walk.row);
   const C shift = -s.rest * s.inverse;
 #pragma unroll
@@ -127,7 +84,7 @@ template <class T>
 void run(const RowNormalizationArgs& args, const Launch& launch) {
   const PlainPlan plan = plan_rows(args, kPack<T>, kWarp, kAddedThreads, kMostRows);
   const bool has_registers = plan.row_packs <= (kMostPacks - 1) * kWarp;
-  if (has_registers && is_narrow(args.gamma) && is_narrow(args.beta))
+  if (has_registers && args.gamma.narrow && args.beta.narrow)
     run_packs<T, Held::kPacks>(args, plan, launch);
   else
     run_packs<T, Held::kMemory>(args, plan, launch);

@@ -104,9 +104,9 @@ template <class C>
 struct WarpRowTotals {
   using Memory = C[2][2][kWarpRowThreads / kWarp];
   Memory& shared;
-  int members, row, warp,
-      other;  // numbers of the row, of the thread's warp, and of one that it reads
-  bool reads;
+  int members, row, warp;
+  int other;     // the warp whose sums the thread reads
+  bool reads;    // whether the row has it
   int turn = 0;  // as in RowTotals
   __device__ WarpRowTotals(Memory& shared, int members)
       : shared(shared),
@@ -119,7 +119,7 @@ struct WarpRowTotals {
   }
 
   __device__ void sum(C (&v)[2]) {
-    add_lanes<kWarp>(v);
+    add_lanes<2, kWarp / 2>(v);
     if (members == kWarp) return;
     auto& numbers = shared[turn];
     turn ^= 1;
@@ -129,16 +129,7 @@ struct WarpRowTotals {
     meet(1 + row, members);
 #pragma unroll
     for (int k = 0; k < 2; ++k) v[k] = reads ? numbers[k][other] : C(0);
-    add_lanes<kMostWarpsOfRow>(v);
-  }
-
- private:
-  template <int kLanes>
-  static __device__ void add_lanes(C (&v)[2]) {
-#pragma unroll
-    for (int offset = kLanes / 2; offset > 0; offset /= 2)
-#pragma unroll
-      for (int k = 0; k < 2; ++k) v[k] += __shfl_xor_sync(kAllLanes, v[k], offset);
+    add_lanes<2, kMostWarpsOfRow / 2>(v);
   }
 };
 
@@ -215,7 +206,7 @@ void run_warps(const RowNormalizationArgs& args, const RowParameterSums& paramet
   const int members = int(args.channels) / kPack<T>;
   const PlainPlan plan = plan_rows(args, kPack<T>, members, kWarpRowThreads / members * members,
                                    launch.multiprocessors * kBlocksOfWarpRows);
-  if (is_narrow(args.gamma))
+  if (args.gamma.narrow)
     run_warps<T, Held::kPacks>(args, parameters, plan, launch);
   else
     run_warps<T, Held::kMemory>(args, parameters, plan, launch);

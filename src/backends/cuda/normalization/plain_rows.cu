@@ -19,47 +19,6 @@ struct Forward {
   static constexpr int kResident = kNarrow ? kNarrowResident : kPlainThreads;
 };
 
-// The statistics of the row. The mean is made first, so that the squares are of numbers that are
-// small; what is left of it then is its rest.
-template <class T, class C, int kPacks>
-__device__ RowStatistics<C> find_statistics(const Words (&packs)[kPacks], const PlainWalk& walk,
-                                            RowTotals<C>& totals, const RowNormalizationArgs& args,
-                                            C size) {
-  constexpr int N = kPack<T>;
-  const C share = C(1) / size;
-  C mean[2] = {};
-  if (args.centred) {
-    // Shares of it do not overflow.
-#pragma unroll
-    for (int i = 0; i < kPacks; ++i) {
-      const auto x = elements<T>(packs[i]);
-#pragma unroll
-      for (int k = 0; k < N; ++k) mean[0] = fused(widen(x.v[k]), share, mean[0]);
-    }
-    totals.template sum<1>(mean);
-  }
-  C sums[2] = {};  // of squares and of the numbers
-#pragma unroll
-  for (int i = 0; i < kPacks; ++i) {
-    if (!walk.has_pack(i)) continue;
-    const auto x = elements<T>(packs[i]);
-#pragma unroll
-    for (int k = 0; k < N; ++k) {
-      const C v = widen(x.v[k]) - mean[0];
-      sums[0] = fused(v, v, sums[0]);
-      sums[1] += v;
-    }
-  }
-  if (args.centred)
-    totals.template sum<2>(sums);
-  else
-    totals.template sum<1>(sums);
-  const C rest = args.centred ? sums[1] / size : C(0);
-  C variance = fused(-rest, rest, sums[0] / size);
-  if (variance < C(0)) variance = C(0);
-  return {C(1) / root(variance + C(args.eps)), mean[0], rest};
-}
-
 // Adds the residual to the thread's packs of the row, and writes the sums.
 template <class T, int kPacks>
 __device__ void add_residual(const RowNormalizationArgs& args, const PlainWalk& walk,
@@ -105,7 +64,8 @@ __global__ void __launch_bounds__(Forward<T>::kMostThreads,
     }
     gamma.start_row(walk, args.channels);
     beta.start_row(walk, args.channels);
-    const RowStatistics<C> s = find_statistics<T>(packs, walk, totals, args, C(plan.row_packs * N));
+    const RowStatistics<C> s =
+        find_statistics<T, 1>(packs, walk, totals, args, C(plan.row_packs * N));
     if (walk.lane == 0 && walk.has_row()) s.write(args, walk.row);
     const C shift = -s.rest * s.inverse;
 #pragma unroll

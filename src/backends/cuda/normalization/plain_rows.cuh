@@ -177,10 +177,6 @@ class PlainParameter {
   Words packs_[kHeld == Held::kPacks ? kPacks : 1];
 };
 
-inline bool is_narrow(const RowParameter& parameter) {
-  return parameter.narrow && parameter.data != nullptr;
-}
-
 // Statistics of the row that is so many steps ahead. Without one they are zeros, which add nothing.
 template <class C>
 __device__ RowStatistics<C> load_statistics(const RowNormalizationArgs& args, const PlainWalk& walk,
@@ -188,6 +184,17 @@ __device__ RowStatistics<C> load_statistics(const RowNormalizationArgs& args, co
   RowStatistics<C> s{};
   if (walk.has_row(ahead)) s.read(args, walk.row + ahead * walk.step);
   return s;
+}
+
+// Sums the first kCount numbers over `lanes` adjacent lanes, a power of two and at most 2 * kFirst.
+template <int kCount, int kFirst, class C, int kNumbers>
+__device__ void add_lanes(C (&v)[kNumbers], int lanes = 2 * kFirst) {
+#pragma unroll
+  for (int offset = kFirst; offset > 0; offset /= 2) {
+    if (offset >= lanes) continue;
+#pragma unroll
+    for (int k = 0; k < kCount; ++k) v[k] += __shfl_xor_sync(kAllLanes, v[k], offset);
+  }
 }
 
 // Sums over the threads of a row. All threads of the block call it.
@@ -219,18 +226,62 @@ struct RowTotals {
     for (int k = 0; k < kCount; ++k) v[k] = numbers[k][from];
     add_lanes<kCount, kPlainWarps / 2>(v, warps);
   }
+};
 
- private:
-  template <int kCount, int kFirst>
-  static __device__ void add_lanes(C (&v)[kNumbers], int lanes) {
+// The statistics of a row that is in packs, of which totals.sum<n>() adds up those of all threads.
+// The mean is made first, so that the squares are of numbers that are small; what is left of it
+// then is its rest. kChains: 1, or kPacks for shorter chains of additions.
+template <class T, int kChains, class C, int kPacks, class Totals>
+__device__ RowStatistics<C> find_statistics(const Words (&packs)[kPacks], const PlainWalk& walk,
+                                            Totals& totals, const RowNormalizationArgs& args,
+                                            C size) {
+  static_assert(kChains == 1 || kChains == kPacks);
+  constexpr int N = kPack<T>;
+  const C share = C(1) / size;
+  C mean[2] = {};
+  if (args.centred) {
+    // Shares of it do not overflow.
+    C shares[kChains] = {};
 #pragma unroll
-    for (int offset = kFirst; offset > 0; offset /= 2) {
-      if (offset >= lanes) continue;
+    for (int i = 0; i < kPacks; ++i) {
+      const auto x = elements<T>(packs[i]);
+      C& sum = shares[i % kChains];
 #pragma unroll
-      for (int k = 0; k < kCount; ++k) v[k] += __shfl_xor_sync(kAllLanes, v[k], offset);
+      for (int k = 0; k < N; ++k) sum = fused(widen(x.v[k]), share, sum);
+    }
+    mean[0] = shares[0];
+#pragma unroll
+    for (int c = 1; c < kChains; ++c) mean[0] += shares[c];
+    totals.template sum<1>(mean);
+  }
+  C squares[kChains] = {}, numbers[kChains] = {};
+#pragma unroll
+  for (int i = 0; i < kPacks; ++i) {
+    if (!walk.has_pack(i)) continue;
+    const auto x = elements<T>(packs[i]);
+    const int c = i % kChains;
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      const C v = widen(x.v[k]) - mean[0];
+      squares[c] = fused(v, v, squares[c]);
+      numbers[c] += v;
     }
   }
-};
+  C sums[2] = {squares[0], numbers[0]};
+#pragma unroll
+  for (int c = 1; c < kChains; ++c) {
+    sums[0] += squares[c];
+    sums[1] += numbers[c];
+  }
+  if (args.centred)
+    totals.template sum<2>(sums);
+  else
+    totals.template sum<1>(sums);
+  const C rest = args.centred ? sums[1] / size : C(0);
+  C variance = fused(-rest, rest, sums[0] / size);
+  if (variance < C(0)) variance = C(0);
+  return {C(1) / root(variance + C(args.eps)), mean[0], rest};
+}
 
 }  // namespace
 }  // namespace catena::gpu

@@ -5,8 +5,8 @@
 
 namespace catena::gpu {
 
-// gamma or beta: of the storage type where it is narrow, else of the compute type, as statistics
-// and scratch are.
+// gamma or beta: of the storage type where it is there and narrow, else of the compute type, as
+// statistics and scratch are.
 struct RowParameter {
   const void* data;  // null: there is none
   bool narrow;
