@@ -12,6 +12,7 @@ constexpr int kReduceDims = 12;   // kept, and reduced: an array of alternating 
 constexpr int kMapThreads = 128;  // threads of a block of flat, rows and strided kernels
 constexpr int kTileThreads = 256;
 constexpr int kReduceThreads = 256;
+constexpr int kReduceBlocks = 4;  // of a multiprocessor, where all of a reduction run at once
 
 // The operands of an element-wise kernel.
 template <int N>

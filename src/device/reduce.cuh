@@ -15,9 +15,9 @@ namespace jit {
 
 constexpr int kReduceVector = 16 / int(sizeof(Input));
 constexpr int kInFlight = 4;
-// Vectors of a column that a thread loads before it adds them: as many as leave registers for four
-// blocks a multiprocessor, which is what plans of columns count on.
-constexpr int kColumnsInFlight = kReduceVector > 8 ? 4 : 8, kColumnBlocks = 4;
+// Vectors of a column that a thread loads before it adds them: as many as leave registers for
+// kReduceBlocks.
+constexpr int kColumnsInFlight = kReduceVector > 8 ? 4 : 8;
 union InputVector {
   uint4 raw;
   Input value[kReduceVector];
@@ -191,7 +191,7 @@ CATENA_FN void add_column_vectors(Accumulator* parts, const ReduceArgs& a, const
 
 // The innermost kept dimension is contiguous. 2^group_shift threads are along it, a vector each,
 // and the others along the reduced elements; their partial results are combined in shared memory.
-CATENA_KERNEL __launch_bounds__(kReduceThreads, kColumnBlocks)
+CATENA_KERNEL __launch_bounds__(kReduceThreads, kReduceBlocks)
     catena_reduce_columns(const __grid_constant__ ReduceArgs a) {
   wait_for_previous_kernel();
   __shared__ Accumulator shared[kReduceThreads * kReduceVector];

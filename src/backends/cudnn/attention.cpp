@@ -20,7 +20,6 @@ namespace {
 
 constexpr int64_t kHeadUnit = 8;       // head sizes are multiples of it: 16 bytes
 constexpr int64_t kMostColumns = 128;  // of the gradient's kernels
-constexpr int64_t kKeyTile = 128;
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
 // Of fewer products the host's time for the call is longer than the kernel's: measured on an H200.
@@ -101,6 +100,7 @@ AttentionProblem problem_of(const AttentionCall& c) {
 // (github.com/NVIDIA/cudnn-frontend/issues/628). Kernels that know the lengths of the sequences
 // leave such keys alone. Causal queries never attend to them, but older kernels read them.
 bool needs_lengths(const AttentionShape& s) {
+  constexpr int64_t kKeyTile = 128;
   constexpr size_t kFirstWithCausalTails = 91501, kFirstWithTails = 92600;
   const size_t version = cudnnGetVersion();
   return s.keys % kKeyTile != 0 && version < (s.causal ? kFirstWithCausalTails : kFirstWithTails);
@@ -133,7 +133,7 @@ bool forward(const AttentionCall& c) {
   return true;
 }
 
-// Arrays of float32 beside the plan's workspace.
+// Arrays beside the plan's workspace, of float32 but for the lengths.
 struct GradientScratch {
   Array log_sums, row_sums, query_sums;
   Array query_lengths, key_lengths;  // int32, where they are needed
@@ -196,9 +196,7 @@ bool gradient(const AttentionGradCall& c) {
                               {kForbidden, &kNothing},
                               {kQueryLengths, data_of(scratch->query_lengths)},
                               {kKeyLengths, data_of(scratch->key_lengths)}};
-  const size_t of_every_call = 13, masked = p.shape.bounded || p.shape.causal ? 1 : 0,
-               of_lengths = p.shape.bounded ? 2 : 0;
-  const std::span<const Binding> used(bindings, of_every_call + masked + of_lengths);
+  const std::span<const Binding> used(bindings, p.shape.bounded ? 16 : p.shape.causal ? 14 : 13);
   return run_plan(*plan, used, device, *handle);
 }
 

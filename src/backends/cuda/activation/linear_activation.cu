@@ -145,10 +145,6 @@ void run_packs(const ActivationGradArgs& args, const Launch& launch) {
     run<T, kFunction, 1>(args, launch);
 }
 
-}  // namespace
-
-namespace {
-
 // Blocks of 16-bit numbers all run at once; of others, whose registers leave room for fewer, those
 // that end make room.
 int64_t parts_that_fit(int64_t itemsize, int64_t strips, const Launch& launch) {

@@ -105,7 +105,7 @@ struct Planner {
   // with at least `least` elements each.
   void split(int64_t blocks, int64_t least, int64_t multiple, Waves waves = Waves::kSeveral) {
     const bool one = waves == Waves::kOne;
-    const int64_t places = int64_t(shape.multiprocessors) * (one ? 4 : 16);
+    const int64_t places = int64_t(shape.multiprocessors) * (one ? kReduceBlocks : 16);
     const int64_t wanted = one && blocks < places ? places / blocks : ceil_div(places, blocks);
     const int64_t possible = plan.args.reduced / least;
     int64_t splits = std::min(wanted, possible);
