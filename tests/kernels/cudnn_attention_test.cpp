@@ -1,6 +1,7 @@
 // cuDNN's provider of attention: what it takes, against the composed provider in float64.
 #include <gtest/gtest.h>
 
+#include "catena/core/config.h"
 #include "catena/core/error.h"
 #include "catena/testing_markers.h"
 #include "deterministic_scope.h"
@@ -91,12 +92,68 @@ TEST(CudnnAttention, LeavesWhatItHasWrong) {
   }
 }
 
-TEST(CudnnAttention, IsNotUsedWhereBitsMustBeEqual) {
-  CATENA_NEEDS_CUDNN();
-  const DeterministicScope deterministic;
-  const ProviderScope cudnn(kCudnnAlone);
-  const Case c = drawn_by_causality(0, Dtype::kBFloat16);
+// Under config().deterministic gradients of all scores are in the workspace.
+class CudnnOrderedAttention : public ::testing::Test {
+ protected:
+  void SetUp() override { CATENA_NEEDS_CUDNN(); }
+  void TearDown() override { config().max_workspace_size = workspace_; }
+
+  const size_t workspace_ = config().max_workspace_size;
+  const DeterministicScope deterministic_;
+  const ProviderScope cudnn_{kCudnnAlone};
+};
+
+TEST_F(CudnnOrderedAttention, RandomCases) {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const Type& type = kTypes[2 + seed % 2];
+    SCOPED_TRACE(message("seed ", seed, ", ", type.dtype));
+    expect_like_composed(drawn_by_causality(seed, type.dtype), type, cuda_device(0));
+  }
+}
+
+// Calls whose gradients of scores do not fit into the workspace are computed in parts: of entries
+// of the batch, and of groups where one entry is too large. Parts may differ in size.
+TEST_F(CudnnOrderedAttention, InParts) {
+  constexpr int64_t kRows = 512, kWidth = 64, kGroups = 3, kHeads = 2 * kGroups;
+  // Bytes of two heads: gradients of scores, and those of keys and values in float32.
+  constexpr size_t kGroup = 2 * kRows * (kRows * 2 + 2 * kWidth * 4);
+  uint64_t stream = 1;
+  const auto numbers = [&](int64_t heads) {
+    const Array drawn =
+        testing::random_array({5, heads, kRows, kWidth}, -2, 2, Dtype::kFloat64, cpu(0), stream++);
+    return laid_out(drawn.astype(Dtype::kBFloat16), 1);
+  };
+  Case c;
+  c.q = numbers(kHeads), c.k = numbers(kGroups), c.v = numbers(kGroups), c.gy = numbers(kHeads);
+  for (const size_t groups : {1, 2, 3, 6, 12, 15}) {
+    SCOPED_TRACE(message(groups, " groups at once"));
+    // What a plan needs besides has room, and a further group has not.
+    config().max_workspace_size = (groups * 10 + 9) * kGroup / 10 * 16 / 15;
+    expect_like_composed(c, kTypes[3], cuda_device(0));
+  }
+  config().max_workspace_size = kGroup / 2;
   EXPECT_THROW(testing::run(c, cuda_device(0), Dtype::kBFloat16), DeviceError);
+}
+
+TEST_F(CudnnOrderedAttention, EqualCallsGiveEqualBits) {
+  uint64_t stream = 1;
+  const auto numbers = [&](int64_t heads, int64_t rows) {
+    return testing::random_array({4, heads, rows, 64}, -2, 2, Dtype::kFloat64, cpu(0), stream++)
+        .astype(Dtype::kBFloat16);
+  };
+  for (const int64_t keys : {1024, 197})
+    for (const bool causal : {true, false}) {
+      Case c;
+      c.q = numbers(8, keys), c.k = numbers(4, keys), c.v = numbers(4, keys),
+      c.gy = numbers(8, keys);
+      c.options.causal = causal;
+      const Arrays first = testing::run(c, cuda_device(0), Dtype::kBFloat16);
+      for (int round = 0; round < 100; ++round) {
+        const Arrays again = testing::run(c, cuda_device(0), Dtype::kBFloat16);
+        for (size_t i = 0; i < first.size(); ++i)
+          ASSERT_TRUE(all(equal(first[i], again[i])).truth()) << testing::kResults[i];
+      }
+    }
 }
 
 }  // namespace

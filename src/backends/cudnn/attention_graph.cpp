@@ -300,9 +300,16 @@ Graph attention_grad_graph(const AttentionShape& s, cudnnHandle_t handle) {
   const Tensor of_products = g.pointwise(CUDNN_POINTWISE_MUL, of_scores, &scale);
   multiply_for_group(g, s, g.transposed(of_products), q, g.heads(kGradKey, k_extents(s), s.gk),
                      of_keys);
+  const Tensor gq = g.heads(kGradQuery, q_extents(s), s.gq);
+  const Counts of_queries = {.rows = queries, .terms = keys};
+  if (s.ordered) {
+    g.multiply(of_products, g.rows_of(k, s.k), gq, of_queries);
+    return g.whole(handle);
+  }
+  // Sums in memory are how cuDNN is told to add up while blocks end.
   const Tensor sum = g.floats(kGradQuerySum, q_extents(s));
-  g.multiply(of_products, g.rows_of(k, s.k), sum, {.rows = queries, .terms = keys});
-  g.pointwise(CUDNN_POINTWISE_IDENTITY, sum, nullptr, g.heads(kGradQuery, q_extents(s), s.gq));
+  g.multiply(of_products, g.rows_of(k, s.k), sum, of_queries);
+  g.pointwise(CUDNN_POINTWISE_IDENTITY, sum, nullptr, gq);
   return g.whole(handle);
 }
 

@@ -24,7 +24,7 @@ enum AttentionTensor : int64_t {
   kGradValue,
   kOne,           // float32, by value
   kRowSum,        // float32 scratch like kLogSum
-  kGradQuerySum,  // float32 scratch (batch, heads, queries, depth), packed
+  kGradQuerySum,  // float32 scratch (batch, heads, queries, depth), packed, unless `ordered`
   kQueryLengths,  // int32 (batch, 1, 1, 1), packed: queries of each sequence, with `bounded` only
   kKeyLengths,    // the same of keys
   kFirstInner,    // of the tensors between operations, which are not in memory
@@ -43,6 +43,9 @@ struct AttentionShape {
   HeadStrides q, k, v, out;
   HeadStrides gout = {}, gq = {}, gk = {}, gv = {};  // of the gradient only
   bool bounded = false;  // of the gradient only: it reads the lengths of sequences from memory
+  // Of the gradient only: the gradients of all scores, of 16 bits, lie in the plan's workspace, and
+  // those of queries are their product with the keys, in an order that is always the same.
+  bool ordered = false;
 };
 
 // Both throw NotSupported if cuDNN does not take the graph.

@@ -11,8 +11,8 @@ constexpr size_t kFirstThatWritesWorkspace = 91800;
 
 PlanRequest request_of(const AttentionProblem& p) {
   return {
-      // The kernels add gradients of queries up in the order in which blocks end, whatever their
-      // numerical notes say. The provider leaves calls that must be deterministic alone.
+      // Numerical notes do not say in which order the gradients of queries are added up: the graph
+      // decides (AttentionShape::ordered).
       .rules = {.dtype = p.shape.dtype,
                 .exact = false,
                 .deterministic = false,

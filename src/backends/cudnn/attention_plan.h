@@ -24,7 +24,7 @@ struct AttentionProblem {
     for (const HeadStrides& heads : {s.q, s.k, s.v, s.out}) add(heads, key);
     if (!gradient) return;
     for (const HeadStrides& heads : {s.gout, s.gq, s.gk, s.gv}) add(heads, key);
-    key << s.bounded;
+    key << s.bounded << s.ordered;
   }
 
  private:
