@@ -56,6 +56,16 @@ TEST(CudaAttention, FewRandomCases) {
   for (uint64_t seed = 0; seed < 40; ++seed)
     expect_like_composed(seed, kTypes[1 + seed % 3], cuda_device(0));
 }
+TEST(CudaAttention, FewRandomCasesInTf32) {
+  CATENA_NEEDS_GPU();
+  for (uint64_t seed = 2000; seed < 2012; ++seed)
+    expect_like_composed(seed, testing::kTf32, cuda_device(0));
+}
+TEST(CudaAttention, RandomCasesInTf32) {
+  CATENA_NEEDS_GPU();
+  for (uint64_t seed = 2012; seed < 2200; ++seed)
+    expect_like_composed(seed, testing::kTf32, cuda_device(0));
+}
 TEST(CudaAttention, RandomCasesInEveryDtype) {
   CATENA_NEEDS_GPU();
   for (uint64_t seed = 1000; seed < 1600; ++seed)
