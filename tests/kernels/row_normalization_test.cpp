@@ -19,6 +19,8 @@ struct Case {
   RowLayout layout{4, 1, 6, 5, 2};
   bool centred = true, gamma = true, beta = true, gx = true, g_gamma = true, g_beta = true;
   bool accumulate = false, aligned = true, in_place = false;
+  bool residual = false;  // what is normalized is a sum, whose gradient is added
+  bool narrow = false;    // gamma and beta are of x's dtype
   double offset = 0, spread = 2, eps = 1e-3;
 
   size_t size() const { return size_t(layout.rows() * layout.size()); }
@@ -35,7 +37,8 @@ struct Case {
       << (gamma ? " gamma" : "") << (beta ? " beta" : "") << (gx ? " gx" : "")
       << (g_gamma ? " g_gamma" : "") << (g_beta ? " g_beta" : "")
       << (accumulate ? " accumulate" : "") << (aligned ? "" : " not aligned")
-      << (in_place ? " in place" : "");
+      << (in_place ? " in place" : "") << (residual ? " residual" : "")
+      << (narrow ? " narrow" : "");
     return s.str();
   }
 };
@@ -49,28 +52,40 @@ struct Data {
       if (!c.aligned) made.array = testing::placed(made.array, false);
       return made;
     };
-    const auto channel = [&](double low, double high) {
-      return testing::random_numbers(random, {c.layout.channels}, c.wide(), device, low, high);
+    const auto channel = [&](double low, double high, bool narrow = false) {
+      return testing::random_numbers(random, {c.layout.channels}, narrow ? c.dtype : c.wide(),
+                                     device, low, high);
     };
     x = batch(c.offset - c.spread, c.offset + c.spread), gy = batch(-1, 1);
     y = batch(-1, 1), gx = batch(-1, 1);
-    gamma = channel(0.5, 2), beta = channel(-1, 1);
+    if (c.residual) add_residual(batch(-1, 1), batch(-1, 1));
+    gamma = channel(0.5, 2, c.narrow), beta = channel(-1, 1, c.narrow);
     g_gamma = channel(-1, 1), g_beta = channel(-1, 1);
     statistics = zeros({3 * c.layout.rows()}, {c.wide(), device});
   }
-  Numbers x, gy, y, gx, gamma, beta, g_gamma, g_beta;
-  Array statistics;
+  // normalized: x, or with a residual the sum that the call should write.
+  Numbers x, gy, y, gx, gamma, beta, g_gamma, g_beta, residual, normalized, gsum;
+  Array statistics, sum;
+
+ private:
+  void add_residual(const Numbers& other, const Numbers& gradient) {
+    residual = other, gsum = gradient;
+    normalized.array = x.array + residual.array;
+    normalized.values = testing::numbers_of(normalized.array);
+    sum = zeros_like(x.array);
+  }
 };
 
 testing::RowReference expected(const Case& c, const Data& d) {
   const size_t channels = size_t(c.layout.channels);
-  testing::RowReference e(c.layout, c.centred, c.eps, d.x.values, d.gy.values,
-                          c.gamma ? d.gamma.values : std::vector<double>(channels, 1),
+  testing::RowReference e(c.layout, c.centred, c.eps, c.residual ? d.normalized.values : d.x.values,
+                          d.gy.values, c.gamma ? d.gamma.values : std::vector<double>(channels, 1),
                           c.beta ? d.beta.values : std::vector<double>(channels, 0));
   for (size_t k = 0; c.accumulate && k < channels; ++k) {
     e.g_gamma[k] += d.g_gamma.values[k];
     e.g_beta[k] += d.g_beta.values[k];
   }
+  for (size_t i = 0; i < d.gsum.values.size(); ++i) e.gx[i] += d.gsum.values[i];
   return e;
 }
 
@@ -82,12 +97,17 @@ void check(Device device, const Case& c, uint32_t seed) {
   // x is written over: the gradient reads a copy.
   const Array x = testing::placed(d.x.array, c.aligned), &y = c.in_place ? x : d.y.array;
   kernels::row_normalization(
-      device, {c.layout, &x, if_wanted(c.gamma, d.gamma), if_wanted(c.beta, d.beta), c.eps,
-               c.centred, &y, &d.statistics});
+      device,
+      {c.layout, &x, if_wanted(c.gamma, d.gamma), if_wanted(c.beta, d.beta), c.eps, c.centred, &y,
+       &d.statistics, if_wanted(c.residual, d.residual), c.residual ? &d.sum : nullptr});
+  if (c.residual) {
+    EXPECT_EQ(mismatch("sum", d.sum, d.normalized.values, 0), "") << c.text() << " on " << device;
+  }
   kernels::row_normalization_grad(
-      device, {c.layout, &d.x.array, &d.gy.array, if_wanted(c.gamma, d.gamma), &d.statistics,
-               c.centred, if_wanted(c.gx, d.gx), if_wanted(c.g_gamma, d.g_gamma),
-               if_wanted(c.g_beta, d.g_beta), c.accumulate, c.accumulate});
+      device, {c.layout, c.residual ? &d.sum : &d.x.array, &d.gy.array, if_wanted(c.gamma, d.gamma),
+               &d.statistics, c.centred, if_wanted(c.gx, d.gx), if_wanted(c.g_gamma, d.g_gamma),
+               if_wanted(c.g_beta, d.g_beta), c.accumulate, c.accumulate,
+               if_wanted(c.residual && c.gx, d.gsum)});
   const double scale = std::max(1.0, 2 / c.spread);  // of the inverse deviation
   const double sums = (c.wide() == Dtype::kFloat64 ? 1e-11 : 2e-5) *
                       std::sqrt(double(c.size()) / double(c.layout.channels));
@@ -183,6 +203,21 @@ TEST(RowNormalization, TakesRowsThatFitABlock) {
           c.centred = c.beta = c.g_beta = all;
           c.accumulate = c.in_place = !all;
           check(device, c, 4);
+          if (HasFailure()) return;
+        }
+}
+
+// Sums of 16 bits as wide as those of transformers: for a warp a row, for several, and for a block.
+TEST(RowNormalization, TakesSumsOfTransformers) {
+  for (const Device device : first_devices())
+    for (const auto& [rows, columns] :
+         {std::pair<int64_t, int64_t>{300, 256}, {70, 768}, {40, 1024}, {9, 1280}, {20, 2304}})
+      for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBFloat16})
+        for (const bool all : {true, false}) {
+          Case c;
+          c.layout = {rows, 1, columns, 1, 1}, c.dtype = dtype;
+          c.residual = true, c.narrow = c.centred = c.beta = c.g_beta = all;
+          check(device, c, 5);
           if (HasFailure()) return;
         }
 }
