@@ -1,7 +1,7 @@
 // Host time of small eager calls, recorded and with their backward passes. The operands are so
 // small that the time is what the library does around a kernel: checks, the graph, and finding a
 // plan. On a GPU it is the time until the calls have returned; on the CPU the kernels are part of
-// it. Beside a convolution stand the calls of its slots alone.
+// it. Beside each stand the calls of its slots alone, which launch the kernels.
 //   bench_host [cpu:0|cuda:0]...    by default cpu:0, and cuda:0 where there is one
 #include <string>
 #include <vector>
@@ -11,7 +11,10 @@
 #include "catena/functions/attention.h"
 #include "catena/functions/connection.h"
 #include "catena/functions/normalization.h"
+#include "catena/kernels/attention.h"
 #include "catena/kernels/convolution.h"
+#include "catena/kernels/matmul.h"
+#include "catena/kernels/row_normalization.h"
 #include "peer_requests.h"
 #include "timing.h"
 
@@ -78,26 +81,71 @@ void measure_convolution(Device device, Table& table) {
       {"convolution_2d, recorded, and backward" + on, "float32", times.step, "us", slots, "slots"});
 }
 
-// What blocks of transformers call.
-void measure_transformer(Device device, Dtype dtype, Table& table) {
-  const auto numbers = [&](const Shape& shape) {
-    return Variable(random::default_state(device)
-                        .uniform(shape, -1, 1, {dtype::float32, device})
-                        .astype(dtype));
-  };
-  const auto add = [&](const std::string& name, auto call) {
-    const HostTimes times = times_of(device, call);
-    const std::string on = ", " + device.name(), type(catena::name(dtype));
-    table.row({name + ", recorded" + on, type, times.forward, "us"});
-    table.row({name + ", recorded, and backward" + on, type, times.step, "us"});
-  };
-  const Variable x = numbers({16, 64}), W = numbers({64, 64}), b = numbers({64}),
-                 q = numbers({1, 2, 8, 32}), k = numbers({1, 2, 8, 32}), v = numbers({1, 2, 8, 32});
-  add("scaled_dot_product_attention",
-      [&] { return F::scaled_dot_product_attention(q, k, v, {.causal = true}); });
-  add("layer_normalization", [&] { return F::layer_normalization(x, b, b, 1e-5); });
-  add("linear", [&] { return F::linear(x, W, b); });
-}
+// What blocks of transformers call, and its slot alone.
+class TransformerCalls {
+ public:
+  TransformerCalls(Device device, Dtype dtype, Table& table)
+      : device_(device), dtype_(dtype), table_(table) {}
+
+  void attention() {
+    const Variable q = numbers({1, 2, 8, 32}), k = numbers({1, 2, 8, 32}),
+                   v = numbers({1, 2, 8, 32});
+    const Array out = empty_like(q.data()), norms = floats({2, 1, 2, 8});
+    const AttentionCall call{.q = &q.data(),
+                             .k = &k.data(),
+                             .v = &v.data(),
+                             .rules = {.causal = true},
+                             .out = &out,
+                             .norms = &norms};
+    add(
+        "scaled_dot_product_attention", [&] { kernels::attention(device_, call); },
+        [&] { return F::scaled_dot_product_attention(q, k, v, {.causal = true}); });
+  }
+  void layer_normalization() {
+    const Variable x = numbers({16, 64}), b = numbers({64});
+    const Array y = empty_like(x.data()), statistics = floats({3, 16});
+    const RowNormalizationCall call{.layout = {16, 1, 64, 1, 1},
+                                    .x = &x.data(),
+                                    .gamma = &b.data(),
+                                    .beta = &b.data(),
+                                    .eps = 1e-5,
+                                    .centred = true,
+                                    .y = &y,
+                                    .statistics = &statistics};
+    add(
+        "layer_normalization", [&] { kernels::row_normalization(device_, call); },
+        [&] { return F::layer_normalization(x, b, b, 1e-5); });
+  }
+  void linear() {
+    const Variable x = numbers({16, 64}), W = numbers({64, 64}), b = numbers({64});
+    const Array y = empty_like(x.data()), transposed = W.data().T();
+    const MatmulCall call{.a = &x.data(), .b = &transposed, .output = &y, .bias = &b.data()};
+    add(
+        "linear", [&] { kernels::matmul(device_, call); }, [&] { return F::linear(x, W, b); });
+  }
+
+ private:
+  Variable numbers(const Shape& shape) const {
+    return Variable(random::default_state(device_)
+                        .uniform(shape, -1, 1, {dtype::float32, device_})
+                        .astype(dtype_));
+  }
+  Array floats(const Shape& shape) const { return empty(shape, {dtype::float32, device_}); }
+
+  template <class Slot, class Call>
+  void add(const std::string& name, Slot slot, Call call) {
+    const double alone = microseconds(device_, slot);
+    const HostTimes times = times_of(device_, call);
+    const std::string on = ", " + device_.name(), type(catena::name(dtype_));
+    table_.row({name + " slot" + on, type, alone, "us"});
+    table_.row({name + ", recorded" + on, type, times.forward, "us", alone, "slot"});
+    table_.row({name + ", recorded, and backward" + on, type, times.step, "us"});
+  }
+
+  Device device_;
+  Dtype dtype_;
+  Table& table_;
+};
 
 int body(int count, char** arguments) {
   std::vector<Device> devices;
@@ -110,7 +158,10 @@ int body(int count, char** arguments) {
               "x (1, 8, 4, 4), W (8, 8, 3, 3); 2 heads of 8 x 32; rows 16 x 64");
   for (const Device device : devices) {
     measure_convolution(device, table);
-    measure_transformer(device, device.is_cuda() ? Dtype::kBFloat16 : Dtype::kFloat32, table);
+    TransformerCalls calls(device, device.is_cuda() ? Dtype::kBFloat16 : Dtype::kFloat32, table);
+    calls.attention();
+    calls.layer_normalization();
+    calls.linear();
   }
   return 0;
 }

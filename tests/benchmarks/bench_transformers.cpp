@@ -192,13 +192,22 @@ void run(const Case& c, const char* unit) {
                 static_cast<long long>(c.batch), way, time.median * 1e3,
                 training.model.samples(c) / time.median, unit);
   };
+  // What is in use at most since the last call.
+  const auto print_memory = [&] {
+    const double bytes = double(catena::memory_statistics(c.device).peak_in_use);
+    std::printf("peak memory %.1f GiB\n", bytes / double(int64_t{1} << 30));
+    catena::reset_peak_memory(c.device);
+  };
+  catena::reset_peak_memory(c.device);
   print("eager", bench::wall_time(sampling, c.device, step));
   if (!gpu) return;
+  print_memory();
   training.optimizer.prepare_for_capture();
+  training.loss = Variable();  // a graph has memory of its own
+  catena::reset_peak_memory(c.device);
   auto graph = catena::cuda::Graph::capture(c.device, step);
   print("replayed", bench::wall_time(sampling, c.device, [&] { graph.launch(); }));
-  const double bytes = double(catena::memory_statistics(c.device).peak_in_use);
-  std::printf("peak memory %.1f GiB\n", bytes / double(int64_t{1} << 30));
+  print_memory();
 }
 
 using Step = std::function<void()>;
