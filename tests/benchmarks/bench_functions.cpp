@@ -5,54 +5,27 @@
 //   bench_functions [device] [text that the names of the cases contain]
 #include <cstdio>
 #include <exception>
-#include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "catena/catena.h"
+#include "function_cases.h"
 #include "timing.h"
 
-namespace {
+namespace bench {
 
-namespace F = catena::functions;
-using catena::Array;
-using catena::Device;
-using catena::Dtype;
-using catena::message;
-using catena::Shape;
-using catena::Variable;
-
-// A device, and the sizes that suit it: those of docs/benchmarks.md on a GPU.
-struct Bench {
-  Device device;
-  std::string wanted;
-
-  int64_t size(int64_t gpu, int64_t cpu) const { return device.is_cuda() ? gpu : cpu; }
-  double time(const std::function<void()>& call) const;
-  double copy_time(double bytes) const;
-};
-
-// The median on a GPU.
 double Bench::time(const std::function<void()>& call) const {
-  if (device.is_cpu()) return bench::shortest_time(call);
-  return bench::device_time({3, 7, 10}, device, call).median;
+  if (device.is_cpu()) return shortest_time(call);
+  return device_time({3, 7, 10}, device, call).median;
 }
 
-// Seconds that a copy of so many bytes, counted read and written, takes.
 double Bench::copy_time(double bytes) const {
   const Array from = catena::zeros({int64_t(bytes / 2)}, {Dtype::kUInt8, device}),
               to = catena::zeros_like(from);
   return time([&] { to.assign(from); });
 }
 
-struct Case {
-  std::string name;
-  std::function<Variable()> forward;
-  std::function<void()> clear;          // the gradients of the call before
-  double bytes = 0, bytes_of_both = 0;  // that must move; 0 where memory is not the bound
-};
+namespace {
 
 std::string limit(const Bench& bench, double bytes, const char* what) {
   char text[64] = "";
@@ -76,35 +49,9 @@ void row(const Bench& bench, const Case& c) {
   std::fflush(stdout);
 }
 
-// Makes its operands when its turn comes.
-struct Plan {
-  std::string name;
-  std::function<Case()> make;
-};
-using Plans = std::vector<Plan>;
-
-Array normal(const Shape& shape, Dtype dtype) {
-  return catena::random::normal(shape, 0, 1, Dtype::kFloat32).astype(dtype);
-}
 Array images(const Shape& shape, Dtype dtype, bool last) {
   const Array made = normal(shape, dtype);
   return last ? F::channels_last(made) : made;
-}
-double bytes_of(const Variable& x) { return double(x.size() * x.data().itemsize()); }
-std::function<void()> clearing(const Variable& x) {
-  return [x] { x.set_grad(Array()); };
-}
-template <class Layer>
-std::function<void()> clearing(const Variable& x, const std::shared_ptr<Layer>& layer) {
-  return [x, layer] {
-    x.set_grad(Array());
-    layer->zero_grads();
-  };
-}
-// Copies of a layer have parameters of their own: a case shares one.
-template <class Layer>
-std::shared_ptr<Layer> shared(Layer&& layer) {
-  return std::make_shared<Layer>(std::move(layer));
 }
 const char* order_name(bool last) { return last ? "channels last" : "channels first"; }
 
@@ -191,13 +138,12 @@ void add_cross_entropy_in_place(const Bench& bench, Dtype dtype, Plans& plans) {
        }});
 }
 
-// Of rows and of images, for local response normalization the channels that are near.
+// Of images, for local response normalization the channels that are near.
 void add_normalization(const Bench& bench, Dtype dtype, Plans& plans) {
-  const auto add = [&](const char* name, const Shape& shape, bool last, auto make) {
-    const std::string extents =
-        shape.ndim() == 2 ? message(shape[0], "x", shape[1]) : message(shape[0], "x256x56x56");
-    const std::string title =
-        message(name, ", ", extents, last ? ", channels last, " : ", ", catena::name(dtype));
+  const Shape shape{bench.size(64, 2), 256, 56, 56};
+  const auto add = [&](const char* name, bool last, auto make) {
+    const std::string title = message(name, ", ", shape[0], "x256x56x56",
+                                      last ? ", channels last, " : ", ", catena::name(dtype));
     plans.push_back({title, [=] {
                        const Variable x(images(shape, dtype, last));
                        const auto layer = shared(make());
@@ -205,21 +151,14 @@ void add_normalization(const Bench& bench, Dtype dtype, Plans& plans) {
                                    2 * bytes_of(x), 5 * bytes_of(x)};
                      }});
   };
-  for (const Shape& rows :
-       {Shape{bench.size(131072, 8192), 256}, Shape{bench.size(32768, 1024), 768},
-        Shape{bench.size(32768, 2048), 1024}, Shape{bench.size(8192, 512), 4096}}) {
-    add("layer normalization", rows, false, [=] { return F::LayerNormalization(rows[1]); });
-    add("rms normalization", rows, false, [=] { return F::RMSNormalization(rows[1]); });
-  }
   struct LocalResponse {
     Variable operator()(const Variable& x) const { return F::local_response_normalization(x); }
     void zero_grads() const {}
   };
-  const Shape shape{bench.size(64, 2), 256, 56, 56};
   for (const bool last : {false, true}) {
-    add("group normalization (32)", shape, last, [] { return F::GroupNormalization(32, 256); });
-    add("instance normalization", shape, last, [] { return F::InstanceNormalization(256); });
-    add("local response normalization", shape, last, [] { return LocalResponse(); });
+    add("group normalization (32)", last, [] { return F::GroupNormalization(32, 256); });
+    add("instance normalization", last, [] { return F::InstanceNormalization(256); });
+    add("local response normalization", last, [] { return LocalResponse(); });
   }
 }
 
@@ -332,60 +271,6 @@ void add_lstm_layer(const Bench&, Dtype dtype, Plans& plans) {
                    }});
 }
 
-// Heads are side by side at each position, as projections make them.
-void add_attention(const Bench& bench, Dtype dtype, Plans& plans) {
-  const auto add = [&](const Shape& heads, bool causal) {
-    const std::string title = message("attention, ", heads[0], "x", heads[1], "x", heads[2], "x",
-                                      heads[3], causal ? ", causal, " : ", ", catena::name(dtype));
-    plans.push_back(
-        {title, [=] {
-           const auto drawn = [&] {
-             return Variable(
-                 normal({heads[0], heads[2], heads[1], heads[3]}, dtype).transpose({0, 2, 1, 3}));
-           };
-           const Variable q = drawn(), k = drawn(), v = drawn();
-           const auto attend = [=] {
-             return F::scaled_dot_product_attention(q, k, v, {.causal = causal});
-           };
-           const auto clear = [=] {
-             for (const Variable& x : {q, k, v}) x.set_grad(Array());
-           };
-           return Case{title, attend, clear};
-         }});
-  };
-  add({bench.size(32, 4), bench.size(12, 4), bench.size(1024, 256), 64}, true);
-  add({bench.size(4, 2), bench.size(16, 4), bench.size(4096, 1024), bench.size(128, 64)}, true);
-  if (bench.device.is_cuda()) add({2, 16, 8192, 128}, true);
-  add({bench.size(256, 8), bench.size(12, 3), 197, 64}, false);
-}
-
-// The two products of GPT-2's blocks, beside the functions that they are made of.
-void add_feed_forward(const Bench& bench, Dtype dtype, Plans& plans) {
-  struct Layers : catena::FunctionSet {
-    F::Linear first, second;
-    CATENA_FUNCTIONS(first, second)
-    Layers(int64_t size, Dtype dtype)
-        : first(size, 4 * size, {.dtype = dtype}), second(4 * size, size, {.dtype = dtype}) {}
-  };
-  const int64_t rows = bench.size(32768, 1024), size = bench.size(768, 256);
-  for (const bool fused : {true, false}) {
-    const std::string title = message("feed-forward", fused ? "" : ", its parts", ", ", rows, "x",
-                                      size, ", ", catena::name(dtype));
-    plans.push_back({title, [=] {
-                       const Variable x(normal({rows, size}, dtype));
-                       const auto layers = shared(Layers(size, dtype));
-                       const auto call = [=] {
-                         const F::Linear &a = layers->first, &b = layers->second;
-                         if (!fused) return b(F::gelu_tanh(a(x)));
-                         return F::feed_forward(
-                             x, a.W, a.b, b.W, b.b,
-                             {.activation = F::TransformerActivation::kGeluTanh});
-                       };
-                       return Case{title, call, clearing(x, layers)};
-                     }});
-  }
-}
-
 // Without biases. Of the depthwise one memory is the bound: x read and y written; with backward
 // also x and gy for W's gradient, gy again and gx.
 void add_convolutions(const Bench& bench, Dtype dtype, catena::Precision precision, bool last,
@@ -429,8 +314,7 @@ Plans plans_of(const Bench& bench) {
     add_normalization(bench, dtype, plans);
     for (const bool last : {false, true}) add_pooling(bench, dtype, last, plans);
     add_lstm_cell(bench, dtype, plans);
-    add_attention(bench, dtype, plans);
-    add_feed_forward(bench, dtype, plans);
+    add_transformer_functions(bench, dtype, plans);
   }
   add_ctc(150, 64, 40, 30, plans);
   add_ctc(500, 32, 80, 100, plans);
@@ -449,9 +333,11 @@ Plans plans_of(const Bench& bench) {
 }
 
 }  // namespace
+}  // namespace bench
 
 int main(int argc, char** argv) {
-  const Bench bench{.device = Device(argc > 1 ? argv[1] : "cuda:0"),
+  using namespace bench;
+  const Bench bench{.device = catena::Device(argc > 1 ? argv[1] : "cuda:0"),
                     .wanted = argc > 2 ? argv[2] : ""};
   const catena::DeviceScope scope(bench.device);
   std::printf("| case | forward | limit | forward and backward | limit |\n|---|---|---|---|---|\n");
