@@ -1,6 +1,7 @@
 // Functions that networks are made of, in training mode: forward, and forward with the gradients of
-// everything that has one. Beside those that memory bounds stands a copy of the bytes that they
-// must move; function_peers.py puts PyTorch's times beside all.
+// everything that has one. Beside those that memory bounds is a copy of the bytes that they must
+// move, and their rate in per cent of the copy's. function_peers.py puts PyTorch's times beside
+// all.
 //
 //   bench_functions [device] [text that the names of the cases contain]
 #include <cstdio>
@@ -27,25 +28,25 @@ double Bench::copy_time(double bytes) const {
 
 namespace {
 
-std::string limit(const Bench& bench, double bytes, const char* what) {
-  char text[64] = "";
-  if (bytes > 0)
-    std::snprintf(text, sizeof text, "%.3f ms (%s)", bench.copy_time(bytes) * 1e3, what);
+std::string limit(const Bench& bench, double seconds, double bytes, const char* what) {
+  if (bytes == 0) return "";
+  const double copy = bench.copy_time(bytes);
+  char text[64];
+  std::snprintf(text, sizeof text, "%.4f ms (%s), %.0f %%", copy * 1e3, what, 100 * copy / seconds);
   return text;
 }
 
 void row(const Bench& bench, const Case& c) {
-  const Array gy = catena::ones_like(c.forward().data());
+  catena::Arrays gradients;
+  for (const Variable& y : c.forward().all) gradients.push_back(catena::ones_like(y.data()));
   const double forward = bench.time([&] { c.forward(); });
   const double both = bench.time([&] {
     c.clear();
-    const Variable y = c.forward();
-    y.set_grad(gy);
-    y.backward();
+    catena::backward(c.forward().all, gradients);
   });
   std::printf("| %s | %.4f ms | %s | %.4f ms | %s |\n", c.name.c_str(), forward * 1e3,
-              limit(bench, c.bytes, "copy").c_str(), both * 1e3,
-              limit(bench, c.bytes_of_both, "copies").c_str());
+              limit(bench, forward, c.bytes, "copy").c_str(), both * 1e3,
+              limit(bench, both, c.bytes_of_both, "copies").c_str());
   std::fflush(stdout);
 }
 

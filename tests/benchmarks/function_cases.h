@@ -30,9 +30,16 @@ struct Bench {
   double copy_time(double bytes) const;
 };
 
+// What a function gives; each has a gradient in the backward pass.
+struct Results {
+  Results(const Variable& y) : all{y} {}
+  Results(const F::AddNormalizationResult& r) : all{r.y, r.sum} {}
+  catena::Variables all;
+};
+
 struct Case {
   std::string name;
-  std::function<Variable()> forward;
+  std::function<Results()> forward;
   std::function<void()> clear;          // the gradients of the call before
   double bytes = 0, bytes_of_both = 0;  // that must move; 0 where memory is not the bound
 };

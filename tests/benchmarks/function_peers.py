@@ -88,6 +88,15 @@ def function_case(torch, case, device):
     if name == "hierarchical softmax":
         return None
     x = draw(*shape)
+    if name.endswith("with residual"):
+        residual = torch.randn_like(x).requires_grad_()
+        norm = layer(torch.nn.LayerNorm if name.startswith("layer") else torch.nn.RMSNorm, shape[1])
+
+        def normalize(x):
+            total = x + residual
+            return norm(total), total
+
+        return normalize, x, [residual, *norm.parameters()]
     if name == "depthwise convolution 3x3":
         call = layer(torch.nn.Conv2d, shape[1], shape[1], 3, padding=1, groups=shape[1], bias=False)
     elif name == "transposed convolution 4x4/2":
@@ -128,20 +137,25 @@ def training_times(torch, case, options):
     if found is None:
         return "none | none"
     call, x, others = found
+
+    def results():
+        made = call(x)
+        return made if isinstance(made, tuple) else (made,)
+
     roots = [v for v in [x, *others] if v is not None]
     for v in others:
         assert v.is_leaf
     if x is not None:
         x.requires_grad_()
     try:
-        gy = torch.ones_like(call(x))
+        gradients = [torch.ones_like(y) for y in results()]
     except NotImplementedError:  # local response normalization in 16 bits on the CPU
         return "none | none"
 
     def both():
         for v in roots:
             v.grad = None
-        call(x).backward(gy)
+        torch.autograd.backward(results(), gradients)
 
     both()
     assert all(v.grad is not None for v in roots if v.requires_grad), case

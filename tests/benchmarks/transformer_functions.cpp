@@ -4,21 +4,31 @@
 namespace bench {
 namespace {
 
-// Rows of 256 to 4096 numbers.
+// As many numbers in rows of each length. With a residual x and that are read, the sum and y
+// written; with backward also the sum and both gradients read, and gx written.
 template <class Layer>
 void add_row_normalization(const Bench& bench, const char* name, Dtype dtype, Plans& plans) {
-  for (const Shape& shape :
-       {Shape{bench.size(131072, 8192), 256}, Shape{bench.size(32768, 1024), 768},
-        Shape{bench.size(32768, 2048), 1024}, Shape{bench.size(8192, 512), 4096}}) {
-    const std::string title =
-        message(name, ", ", shape[0], "x", shape[1], ", ", catena::name(dtype));
+  const auto add = [&](const Shape& shape, bool residual) {
+    const std::string title = message(name, residual ? " with residual, " : ", ", shape[0], "x",
+                                      shape[1], ", ", catena::name(dtype));
     plans.push_back({title, [=] {
-                       const Variable x(normal(shape, dtype));
+                       const Variable x(normal(shape, dtype)), other(normal(shape, dtype));
                        const auto layer = shared(Layer(shape[1]));
-                       return Case{title, [=] { return (*layer)(x); }, clearing(x, layer),
-                                   2 * bytes_of(x), 5 * bytes_of(x)};
+                       const auto call = [=] {
+                         return residual ? Results((*layer)(x, other)) : Results((*layer)(x));
+                       };
+                       const auto clear = [clear_x = clearing(x, layer),
+                                           clear_other = clearing(other)] {
+                         clear_x();
+                         clear_other();
+                       };
+                       return Case{title, call, clear, (residual ? 4 : 2) * bytes_of(x),
+                                   (residual ? 8 : 5) * bytes_of(x)};
                      }});
-  }
+  };
+  const int64_t numbers = int64_t(1) << bench.size(26, 21);
+  for (const int64_t size : {256, 768, 1024, 4096, 16384, 65536, 262144})
+    for (const bool residual : {false, true}) add({numbers / size, size}, residual);
 }
 
 // Heads are side by side at each position, as projections make them.
