@@ -1,9 +1,10 @@
 // Functions that networks are made of, in training mode: forward, and forward with the gradients of
 // everything that has one. Beside those that memory bounds is a copy of the bytes that they must
-// move, and their rate in per cent of the copy's. function_peers.py puts PyTorch's times beside
-// all.
+// move, and their rate in per cent of the copy's; beside attention, the rate of its products.
+// function_peers.py puts PyTorch's times beside all.
 //
-//   bench_functions [device] [text that the names of the cases contain]
+//   bench_functions [device] [texts that the names of the cases contain...]
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <map>
@@ -14,6 +15,11 @@
 #include "timing.h"
 
 namespace bench {
+
+bool Bench::wants(const std::string& name) const {
+  return std::all_of(wanted.begin(), wanted.end(),
+                     [&](const std::string& text) { return name.find(text) != std::string::npos; });
+}
 
 double Bench::time(const std::function<void()>& call) const {
   if (device.is_cpu()) return shortest_time(call);
@@ -28,11 +34,14 @@ double Bench::copy_time(double bytes) const {
 
 namespace {
 
-std::string limit(const Bench& bench, double seconds, double bytes, const char* what) {
-  if (bytes == 0) return "";
-  const double copy = bench.copy_time(bytes);
-  char text[64];
-  std::snprintf(text, sizeof text, "%.4f ms (%s), %.0f %%", copy * 1e3, what, 100 * copy / seconds);
+std::string limit(const Bench& bench, double seconds, double bytes, double operations) {
+  char text[64] = "";
+  if (bytes > 0) {
+    const double copy = bench.copy_time(bytes);
+    std::snprintf(text, sizeof text, "%.4f ms (copy), %.0f %%", copy * 1e3, 100 * copy / seconds);
+  } else if (operations > 0) {
+    std::snprintf(text, sizeof text, "%.3g TFLOP/s", operations / seconds * 1e-12);
+  }
   return text;
 }
 
@@ -45,8 +54,8 @@ void row(const Bench& bench, const Case& c) {
     catena::backward(c.forward().all, gradients);
   });
   std::printf("| %s | %.4f ms | %s | %.4f ms | %s |\n", c.name.c_str(), forward * 1e3,
-              limit(bench, forward, c.bytes, "copy").c_str(), both * 1e3,
-              limit(bench, both, c.bytes_of_both, "copies").c_str());
+              limit(bench, forward, c.bytes, c.operations).c_str(), both * 1e3,
+              limit(bench, both, c.bytes_of_both, c.operations_of_both).c_str());
   std::fflush(stdout);
 }
 
@@ -339,12 +348,12 @@ Plans plans_of(const Bench& bench) {
 int main(int argc, char** argv) {
   using namespace bench;
   const Bench bench{.device = catena::Device(argc > 1 ? argv[1] : "cuda:0"),
-                    .wanted = argc > 2 ? argv[2] : ""};
+                    .wanted = {argv + std::min(argc, 2), argv + argc}};
   const catena::DeviceScope scope(bench.device);
   std::printf("| case | forward | limit | forward and backward | limit |\n|---|---|---|---|---|\n");
   int status = 0;
   for (const Plan& plan : plans_of(bench)) {
-    if (plan.name.find(bench.wanted) == std::string::npos) continue;
+    if (!bench.wants(plan.name)) continue;
     try {
       row(bench, plan.make());
     } catch (const std::exception& e) {  // the others are still worth their time

@@ -21,8 +21,9 @@ using catena::Variable;
 // A device, and the sizes that suit it: those of docs/benchmarks.md on a GPU.
 struct Bench {
   catena::Device device;
-  std::string wanted;
+  std::vector<std::string> wanted;
 
+  bool wants(const std::string& name) const;
   int64_t size(int64_t gpu, int64_t cpu) const { return device.is_cuda() ? gpu : cpu; }
   // Seconds of a call: the median on a GPU, the shortest on a CPU.
   double time(const std::function<void()>& call) const;
@@ -42,6 +43,7 @@ struct Case {
   std::function<Results()> forward;
   std::function<void()> clear;          // the gradients of the call before
   double bytes = 0, bytes_of_both = 0;  // that must move; 0 where memory is not the bound
+  double operations = 0, operations_of_both = 0;
 };
 
 // Makes its operands when its turn comes.

@@ -1,15 +1,27 @@
 #!/usr/bin/env python3
-"""The table of a benchmark of functions or rules with the times of PyTorch for the same cases, in the same run.
+"""The table of a benchmark of functions or rules with the times of PyTorch for the same cases in the same run, and
+catena's times divided by them: medians on a GPU, the shortest on a CPU.
 
-  function_peers.py build/bin/bench_functions --device cpu:0 --threads 1 [--only TEXT]
+  function_peers.py build/bin/bench_functions --device cpu:0 --threads 1 [--only TEXT...]
   function_peers.py build/bin/bench_optimizers --device cuda:0 [--only TEXT]
 """
 import os
 import re
+import statistics
 import subprocess
 import sys
 
 from peer_worker import best_of, parse_options
+
+
+def seconds_of(call, options, torch):
+    device = options.device.replace("cpu:0", "cpu")
+    return best_of(options.seconds, call, device, torch, min if device == "cpu" else statistics.median)
+
+
+def by_cudnn(case, device):
+    """Whether PyTorch's attention is cuDNN's, the fastest that it has."""
+    return case.startswith("attention") and device.startswith("cuda") and case.endswith("bfloat16")
 
 
 def function_case(torch, case, device):
@@ -41,6 +53,8 @@ def function_case(torch, case, device):
     if name == "attention":
         batch, heads, positions, depth = shape
         q, k, v = (torch.randn(batch, positions, heads, depth, **settings).requires_grad_() for _ in range(3))
+        for other in ("flash", "mem_efficient", "math"):
+            getattr(torch.backends.cuda, f"enable_{other}_sdp")(not by_cudnn(case, device))
         view = lambda a: a.transpose(1, 2)
         return (lambda x: functional.scaled_dot_product_attention(view(x), view(k), view(v), is_causal="causal" in words),
                 q.detach(), [k, v])
@@ -131,11 +145,11 @@ def function_case(torch, case, device):
 
 
 def training_times(torch, case, options):
-    """A recorded forward pass and one with its backward pass, as text."""
+    """The seconds of a recorded forward pass and of one with its backward pass, each with what computed it."""
     device = options.device.replace("cpu:0", "cpu")
     found = function_case(torch, case, device)
     if found is None:
-        return "none | none"
+        return None, None
     call, x, others = found
 
     def results():
@@ -150,7 +164,7 @@ def training_times(torch, case, options):
     try:
         gradients = [torch.ones_like(y) for y in results()]
     except NotImplementedError:  # local response normalization in 16 bits on the CPU
-        return "none | none"
+        return None, None
 
     def both():
         for v in roots:
@@ -159,8 +173,8 @@ def training_times(torch, case, options):
 
     both()
     assert all(v.grad is not None for v in roots if v.requires_grad), case
-    forward, both_times = (best_of(options.seconds, f, device, torch) for f in (lambda: call(x), both))
-    return f"{forward * 1e3:.4f} ms | {both_times * 1e3:.4f} ms"
+    way = " (cuDNN)" if by_cudnn(case, device) else ""
+    return tuple((seconds_of(f, options, torch), way) for f in (lambda: call(x), both))
 
 
 def rules(torch, name):
@@ -186,7 +200,7 @@ def update_time(torch, case, options):
     name, count, _ = case.split(", ")
     rule = rules(torch, name)
     if rule is None:
-        return "none"
+        return (None,)
     best = None
     for way in ({"fused": True}, {"foreach": True}, {"foreach": False}):
         parameters = [torch.randn(int(count.split()[0]) // 32, device=device, requires_grad=True) for _ in range(32)]
@@ -197,10 +211,18 @@ def update_time(torch, case, options):
             optimizer.step()
         except (TypeError, RuntimeError):  # not offered, or not on this device
             continue
-        seconds = best_of(options.seconds, optimizer.step, device, torch)
+        seconds = seconds_of(optimizer.step, options, torch)
         if best is None or seconds < best[0]:
-            best = seconds, next(iter(way)) if next(iter(way.values())) else "one by one"
-    return f"{best[0] * 1e3:.4f} ms ({best[1]})"
+            best = seconds, f" ({next(iter(way)) if next(iter(way.values())) else 'one by one'})"
+    return (best,)
+
+
+def cell(ours, found):
+    """PyTorch's time and what computed it, and the ratio; ours is text, in milliseconds."""
+    if found is None:
+        return "none"
+    seconds, way = found
+    return f"{seconds * 1e3:.4f} ms{way}, {float(ours) / (seconds * 1e3):.2f}"
 
 
 def main():
@@ -208,17 +230,19 @@ def main():
     import torch
     torch.set_num_threads(options.threads)
     program = os.path.basename(options.program)
-    columns, cells = {
-        "bench_functions": ("forward | forward and backward", training_times),
-        "bench_optimizers": ("update", update_time),
+    columns, times = {
+        "bench_functions": ("forward, ratio | forward and backward, ratio", training_times),
+        "bench_optimizers": ("update, ratio", update_time),
     }[program]
     environment = dict(os.environ, OMP_NUM_THREADS=str(options.threads))
-    command = [options.program, options.device] + ([options.only] if options.only else [])
+    command = [options.program, options.device, *options.only]
     finished = subprocess.run(command, env=environment, text=True, stdout=subprocess.PIPE)
     table = finished.stdout.splitlines()
     print(f"{table[0]} PyTorch {torch.__version__}: {columns} |\n{table[1]}{'---|' * (columns.count('|') + 1)}")
     for line in table[2:]:
-        print(f"{line} {cells(torch, line.split(' | ')[0].strip('| '), options)} |", flush=True)
+        ours = re.findall(r"\| ([\d.]+) ms (?=\|)", line)
+        found = times(torch, line.split(" | ")[0].strip("| "), options)
+        print(f"{line} {' | '.join(map(cell, ours, found))} |", flush=True)
     sys.exit(finished.returncode)
 
 

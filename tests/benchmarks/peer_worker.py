@@ -40,7 +40,7 @@ def parse_options(description, program, dtypes):
     parser.add_argument("--batch", type=int, help="instead of each one's own")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.05, help="of one library at a time")
-    parser.add_argument("--only", help="the cases whose names contain this text")
+    parser.add_argument("--only", nargs="+", default=[], help="the cases whose names contain these texts")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if not options.serve and not options.program:
@@ -76,7 +76,8 @@ def lenet(torch):
                          nn.MaxPool2d(2), nn.Flatten(), nn.Linear(800, 500), nn.ReLU(), nn.Linear(500, 10))
 
 
-def best_of(seconds, call, device, torch):
+def best_of(seconds, call, device, torch, best=min):
+    """The seconds of a call: the shortest run, or what `best` makes of all."""
     def timed(calls):
         if device == "cpu":
             start = time.perf_counter()
@@ -92,8 +93,7 @@ def best_of(seconds, call, device, torch):
         return begin.elapsed_time(end) * 1e-3 / calls
     timed(2)
     calls = max(1, int(2e-3 / timed(1)))
-    best, end, runs = 1e30, time.perf_counter() + seconds, 0
-    while runs < 3 or time.perf_counter() < end:
-        best = min(best, timed(calls))
-        runs += 1
-    return best
+    runs, end = [], time.perf_counter() + seconds
+    while len(runs) < 3 or time.perf_counter() < end:
+        runs.append(timed(calls))
+    return best(runs)

@@ -31,7 +31,8 @@ void add_row_normalization(const Bench& bench, const char* name, Dtype dtype, Pl
     for (const bool residual : {false, true}) add({numbers / size, size}, residual);
 }
 
-// Heads are side by side at each position, as projections make them.
+// Heads are side by side at each position, as projections make them. Operations are those of two
+// products forward and five backward, of causal attention half of them.
 void add_attention(const Bench& bench, Dtype dtype, Plans& plans) {
   const auto add = [&](const Shape& heads, bool causal) {
     const std::string title = message("attention, ", heads[0], "x", heads[1], "x", heads[2], "x",
@@ -49,7 +50,13 @@ void add_attention(const Bench& bench, Dtype dtype, Plans& plans) {
            const auto clear = [=] {
              for (const Variable& x : {q, k, v}) x.set_grad(Array());
            };
-           return Case{title, attend, clear};
+           const double scores = double(heads[0] * heads[1] * heads[2] * heads[2]),
+                        product = scores * double(heads[3]) * (causal ? 1 : 2);
+           return Case{.name = title,
+                       .forward = attend,
+                       .clear = clear,
+                       .operations = 2 * product,
+                       .operations_of_both = 7 * product};
          }});
   };
   add({bench.size(32, 4), bench.size(12, 4), bench.size(1024, 256), 64}, true);
