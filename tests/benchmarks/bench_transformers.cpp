@@ -5,6 +5,8 @@
 // same with PyTorch.
 //
 //   bench_transformers qwen|vit [device] [batch] [layers]
+//   bench_transformers head [device] [tokens of a chunk...]
+//                                  GPT-2's head with its loss by itself, beside its products
 //   bench_transformers serve       for transformer_peers.py: reads requests, answers each with the
 //                                  seconds of one step
 //     gpt2 batch tokens
@@ -16,6 +18,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -210,6 +213,74 @@ void run(const Case& c, const char* unit) {
   print_memory();
 }
 
+// The head of GPT-2 124M with its loss, forward and backward, and the three products in it alone:
+// those of scores, of the gradient of h and of the gradient of W.
+class Head {
+ public:
+  Head(int64_t tokens, int64_t size, int64_t words)
+      : h_(normal({tokens, size}, 1)),
+        W_(normal({words, size}, 0.02)),
+        t_(catena::random::integers({tokens}, 0, words, Dtype::kInt32)),
+        scores_(catena::matmul(h_.data(), W_.data().T())),
+        gscores_(catena::exp(scores_)) {}
+
+  std::string name() const {
+    return catena::message(h_.shape()[0], " x ", h_.shape()[1], " onto ", W_.shape()[0], ", ",
+                           kDtype);
+  }
+  void pass(std::optional<int64_t> chunk) const {
+    for (const Variable& x : {h_, W_}) x.set_grad(Array());
+    F::linear_cross_entropy(h_, W_, t_, {.chunk = chunk}).backward();
+  }
+  // The gradient of the scores is, but for a factor and the labels, their exponential. The values
+  // matter: they decide how much power a product takes, and so the clock.
+  void products() {
+    catena::matmul(h_.data(), W_.data().T(), scores_);
+    catena::matmul(gscores_, W_.data(), gh_);
+    catena::matmul(gscores_.T(), h_.data(), gW_);
+  }
+  // Bytes at the peak of a pass beyond those of the operands and gradients, which stay.
+  double extra_bytes(std::optional<int64_t> chunk) const {
+    const catena::Device device = t_.device();
+    pass(chunk);
+    catena::synchronize(device);
+    catena::reset_peak_memory(device);
+    pass(chunk);
+    const catena::PoolStatistics memory = catena::memory_statistics(device);
+    return double(memory.peak_in_use - memory.in_use);
+  }
+
+ private:
+  static Array normal(const catena::Shape& shape, double deviation) {
+    return catena::random::normal(shape, 0, deviation, Dtype::kFloat32).astype(kDtype);
+  }
+
+  Variable h_, W_;
+  Array t_, scores_, gscores_;
+  Array gh_ = catena::empty_like(h_.data()), gW_ = catena::empty_like(W_.data());
+};
+
+int time_head(int argc, char** argv) {
+  const catena::Device device(argc > 2 ? argv[2] : "cuda:0");
+  const catena::DeviceScope scope(device);
+  Head head = device.is_cuda() ? Head(32768, 768, 50304) : Head(512, 64, 1000);
+  std::vector<std::optional<int64_t>> chunks{std::nullopt};
+  for (int i = 3; i < argc; ++i) chunks.push_back(std::stoll(argv[i]));
+  std::printf(
+      "| head with its loss | chunk | forward and backward | products alone | ratio | "
+      "memory beside operands and gradients |\n|---|---|---|---|---|---|\n");
+  for (const std::optional<int64_t>& chunk : chunks) {
+    const bench::Sampling sampling{3, 7, 5};
+    const double pass = bench::device_time(sampling, device, [&] { head.pass(chunk); }).median,
+                 products = bench::device_time(sampling, device, [&] { head.products(); }).median;
+    std::printf("| %s | %s | %.3f ms | %.3f ms | %.3f | %.1f MiB |\n", head.name().c_str(),
+                chunk ? std::to_string(*chunk).c_str() : "default", pass * 1e3, products * 1e3,
+                pass / products, head.extra_bytes(chunk) / double(int64_t{1} << 20));
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
 using Step = std::function<void()>;
 
 template <class Model, class... Arguments>
@@ -252,10 +323,12 @@ int main(int argc, char** argv) {
   };
   const std::string model = word(1, "");
   if (model == "serve") return bench::run(serve, argc, argv);
+  if (model == "head") return bench::run(time_head, argc, argv);
   const bool is_qwen = model == "qwen";
   if (!is_qwen && model != "vit") {
     std::fprintf(stderr,
-                 "usage: bench_transformers qwen|vit [device] [batch] [layers], or serve\n");
+                 "usage: bench_transformers qwen|vit [device] [batch] [layers], "
+                 "head [device] [chunk...], or serve\n");
     return 2;
   }
   const Case c{model, catena::Device(word(2, "cuda:0")),
