@@ -25,7 +25,7 @@ def by_cudnn(case, device):
 
 
 def function_case(torch, case, device):
-    """The names of bench_functions.cpp: a call, its input, and what else has a gradient. None where PyTorch
+    """Of a case of bench_functions: a call, its input, and what else has a gradient. None where PyTorch
     has no such loss."""
     words = case.split(", ")
     name, shape = words[0], [int(n) for n in re.findall(r"\d+", words[1])]
