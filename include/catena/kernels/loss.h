@@ -53,7 +53,8 @@ struct CrossEntropyGradCall {
 // where lse is the logarithm of the sum of exp(x), and factors, the gradients of the losses, are 1
 // if they are null. Both are 0 for ignored labels; the loss of a label out of range is NaN. loss is
 // the sum of losses divided by divisor. With losses_only nobody wants the gradient, and what x
-// holds afterwards is undefined.
+// holds afterwards is undefined. Where labels is given there are so many classes: the columns of x
+// and spread behind them, which fill rows up, hold -inf and 0, and are no label.
 struct CrossEntropyInPlaceCall {
   const Array& x;
   const Array& t;
@@ -71,6 +72,7 @@ struct CrossEntropyInPlaceCall {
   const Array* factors = nullptr;  // (outer, inner)
   double z_loss = 0;
   bool losses_only = false;
+  int64_t labels = 0;  // 0: as many as columns
 };
 
 // x *= factors / expected, x a contiguous (outer, classes, inner) of floats; nothing is written

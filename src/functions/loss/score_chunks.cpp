@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 
 #include "catena/array/creation.h"
 #include "catena/array/reduction.h"
@@ -15,6 +16,12 @@ using Options = LinearCrossEntropyOptions;
 
 // Tokens in a chunk.
 constexpr int64_t kScoreBytes = int64_t{176} << 20, kLeastTokens = 1024, kTokenStep = 64;
+
+// A row of scores in units of 16 bytes. Ranks that share the classes have them without gaps.
+int64_t columns_of(const Matrices& m, const ClassesOverRanks* ranks) {
+  const int64_t pack = ranks == nullptr ? 16 / m.h.itemsize() : 1;
+  return (m.classes() + pack - 1) / pack * pack;
+}
 
 int64_t tokens_in_chunk(int64_t tokens, int64_t bytes_of_one, const Options& options) {
   if (options.chunk) return std::min(tokens, *options.chunk);
@@ -40,7 +47,8 @@ ScoreChunks::ScoreChunks(const char* who, const Matrices& m, const Options& opti
       options_(options),
       step_(tokens_in_chunk(m.tokens(), bytes_of_token(m, ranks), options)),
       ahead_(ranks != nullptr && step_ < m.tokens() ? 1 : 0),
-      scores_(Array::uninitialized({1 + ahead_, step_, m.classes()}, m.h.dtype(), m.h.device())) {
+      scores_(Array::uninitialized({1 + ahead_, step_, columns_of(m, ranks)}, m.h.dtype(),
+                                   m.h.device())) {
   if (ranks != nullptr) {
     shared_.emplace(who, m, options, *ranks);
     return;
@@ -48,7 +56,8 @@ ScoreChunks::ScoreChunks(const char* who, const Matrices& m, const Options& opti
   if (options.label_smoothing == 0) return;
   const double s = options.label_smoothing, each = s / static_cast<double>(m.classes());
   weights_ = full({step_, 1}, 1 - s, {m.wide(), m.h.device()});
-  spread_ = full({m.classes()}, each, {m.wide(), m.h.device()});
+  spread_ = zeros({scores_.shape()[2]}, {m.wide(), m.h.device()});
+  spread_(Slice(0, m.classes())).fill(each);
   total_ = catena::sum(spread_);
 }
 
@@ -96,17 +105,21 @@ Gradients ScoreChunks::room_for(const Wanted& wanted) const {
 ScoreChunks::Chunk ScoreChunks::scores_from(int64_t begin) const {
   const int64_t count = std::min(step_, m_.tokens() - begin);
   const Slice part(begin, begin + count);
-  const Array z = scores_(begin / step_ % (1 + ahead_), Slice(0, count));
+  const Array rows = scores_(begin / step_ % (1 + ahead_), Slice(0, count));
+  const int64_t classes = m_.classes(), columns = rows.shape()[1];
+  const Array z = classes == columns ? rows : rows(Slice(), Slice(0, classes));
+  if (classes < columns)
+    rows(Slice(), Slice(classes, columns)).fill(-std::numeric_limits<double>::infinity());
   matmul_into(m_.h(part), m_.W.T(), z, false, m_.b.defined() ? &m_.b : nullptr);
-  return {part, count, z, shared_ ? shared_->send(z, part) : Statistics()};
+  return {part, count, rows, z, shared_ ? shared_->send(z, part) : Statistics()};
 }
 
 void ScoreChunks::replace(const Chunk& chunk, const Array& losses, const Array& factors,
                           bool losses_only) {
-  const auto& [part, count, z, statistics] = chunk;
+  const auto& [part, count, rows, z, statistics] = chunk;
   const Array each = factors.defined() ? factors(part) : Array();
   if (shared_) return shared_->receive(z, part, statistics, each, losses_only);
-  const Array x = z.reshape({count, m_.classes(), 1}), t = m_.t(part), to = losses(part);
+  const Array x = rows.reshape({count, rows.shape()[1], 1}), t = m_.t(part), to = losses(part);
   CrossEntropyInPlaceCall call{x, t, options_.ignore_label, to, nullptr, nullptr, false, false};
   const Array weights = weights_.defined() ? weights_(Slice(0, count)) : Array();
   if (weights.defined()) {
@@ -117,6 +130,7 @@ void ScoreChunks::replace(const Chunk& chunk, const Array& losses, const Array& 
   if (each.defined()) call.factors = &each;
   call.z_loss = options_.z_loss;
   call.losses_only = losses_only;
+  call.labels = m_.classes();
   kernels::softmax_cross_entropy_in_place(x.device(), call);
 }
 

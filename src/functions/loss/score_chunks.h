@@ -31,7 +31,8 @@ class ScoreChunks {
   struct Chunk {
     Slice part;
     int64_t count;
-    Array z;
+    Array rows;  // of scores_
+    Array z;     // their classes
     Statistics statistics;
   };
   Gradients room_for(const Wanted& wanted) const;
@@ -45,7 +46,9 @@ class ScoreChunks {
   int64_t step_;  // tokens of a chunk
   // Chunks that are begun before the first is finished: the message of that travels meanwhile.
   int64_t ahead_;
-  Array scores_;                    // (1 + ahead, step, classes)
+  // (1 + ahead, step, columns): the classes, and what fills rows up to whole packs, for which
+  // products are faster.
+  Array scores_;
   Array weights_, spread_, total_;  // of the kernel in place
 };
 

@@ -47,6 +47,7 @@ class Samples {
   explicit Samples(const CrossEntropyInPlaceCall& call)
       : call_(call),
         n_(call.x.shape()[1]),
+        labels_(call.labels > 0 ? call.labels : n_),
         step_(call.x.shape()[2]),
         total_(number(call.total, C(0))),
         scale_(number(call.gloss, C(1)) / number(call.divisor, C(1))),
@@ -76,7 +77,7 @@ class Samples {
   void one(int64_t s, int64_t label, C* x) const {
     const SoftmaxLoops<C>& f = softmax_loops<C>();
     const C w = weights_ ? weights_[s] : C(1), largest = f.max(x, n_);
-    const bool known = label >= 0 && label < n_;
+    const bool known = label >= 0 && label < labels_;
     const C picked = known ? x[label] : std::numeric_limits<C>::quiet_NaN();
     double below = 0;
     if (spread_)
@@ -100,7 +101,7 @@ class Samples {
   }
 
   const CrossEntropyInPlaceCall& call_;
-  int64_t n_, step_;
+  int64_t n_, labels_, step_;
   C total_, scale_, z_;
   const C* weights_;
   const C* factors_;

@@ -15,6 +15,7 @@ void cross_entropy_in_place(const CrossEntropyInPlaceCall& call) {
   args.outer = call.x.shape()[0];
   args.classes = call.x.shape()[1];
   args.inner = call.x.shape()[2];
+  args.labels = call.labels > 0 ? call.labels : args.classes;
   args.ignore_label = call.ignore_label;
   args.normalize = call.normalize;
   args.aligned = aligned16(args.x);

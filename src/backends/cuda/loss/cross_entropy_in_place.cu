@@ -231,7 +231,7 @@ __global__ void __launch_bounds__(kMostThreads) rows_kernel(InPlaceArgs args) {
     }
     const int label = args.t[sample];
     const bool ignored = label == args.ignore_label;
-    const bool known = label >= 0 && label < args.classes;
+    const bool known = label >= 0 && label < args.labels;
     const Weights<C> weights = weights_of<T>(args, sample);
     LogSum<C> s;
     C all = C(0);
@@ -288,7 +288,7 @@ __global__ void __launch_bounds__(kThreads) columns_kernel(InPlaceArgs args) {
     if (spread)
       for (int64_t c = 0; c < args.classes; ++c)
         below += product(spread[c], C(s.maximum - widen(x[c * step])));
-    const bool known = label >= 0 && label < args.classes;
+    const bool known = label >= 0 && label < args.labels;
     const C picked = known ? C(widen(x[label * step])) : not_a_number<C>();
     const Weights<C> weights = weights_of<T>(args, sample);
     const C log_sum = log_of(s.sum);

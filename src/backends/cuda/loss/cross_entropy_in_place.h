@@ -9,7 +9,7 @@ namespace catena::gpu {
 struct InPlaceArgs {
   void* x;  // (outer, classes, inner), storage type
   const int32_t* t;
-  int64_t outer, classes, inner;
+  int64_t outer, classes, inner, labels;
   int32_t ignore_label;
   bool normalize;
   bool aligned;  // x is aligned to 16 bytes
