@@ -11,6 +11,8 @@
 //   kReadsStep  whether prepare() reads t
 //   prepare     once for a step, in double: the constants c from the learning rate, the row's
 //               numbers h and t, the number of this step from 1
+//   kAnyFormat  whether there are kernels for 16-bit states, and for 16-bit parameters without a
+//               master copy
 //   kNeedsNorms whether step() wants a rate that follows from norms
 //   kNormsOfSteps  whether these are norms of parameter and direction, not of the scaled gradient
 //   ratio       of these: once for a parameter and step, in double: the factor of its rate, from h
@@ -32,6 +34,7 @@ CATENA_FN C decayed(C g, C scale, C decay, C p) {
 
 // What rules without norms have.
 struct PlainRate {
+  static constexpr bool kAnyFormat = false;
   static constexpr bool kNeedsNorms = false, kNormsOfSteps = false;
   static CATENA_FN double ratio(const double*, double, double) { return 1; }
 };
@@ -63,6 +66,7 @@ struct MomentumSGD : PlainRate {
 // h: beta1, beta2, epsilon, and whether epsilon is added behind the bias correction of the root, as
 // in algorithm 1 of the paper. Both corrections are part of the rate, as at the end of section 2.
 struct Adam : PlainRate {
+  static constexpr bool kAnyFormat = true;
   static constexpr int kStates = 2, kConstants = 4;
   static constexpr bool kReadsStep = true;
   static CATENA_FN void prepare(double rate, const double* h, double t, double* c) {
@@ -83,6 +87,7 @@ struct Adam : PlainRate {
 // h: beta1, beta2, epsilon, decay. Algorithm 2 of the paper with its schedule multiplier in the
 // rate: the decay does not pass through the moments.
 struct AdamW : PlainRate {
+  static constexpr bool kAnyFormat = true;
   static constexpr int kStates = 2, kConstants = 6;
   static constexpr bool kReadsStep = true;
   static CATENA_FN void prepare(double rate, const double* h, double t, double* c) {
@@ -104,6 +109,7 @@ struct AdamW : PlainRate {
 // h: momentum, trust, decay, epsilon. Algorithm 1 of the paper; a parameter or gradient of zeros
 // gets the rate itself, as in its authors' programs.
 struct LARS {
+  static constexpr bool kAnyFormat = false;
   static constexpr int kStates = 1, kConstants = 3;
   static constexpr bool kReadsStep = false, kNeedsNorms = true, kNormsOfSteps = false;
   static CATENA_FN void prepare(double rate, const double* h, double, double* c) {
@@ -251,6 +257,7 @@ struct Lion : PlainRate {
 // h: beta1, beta2, epsilon, decay. Algorithm 2 of the paper with the identity as phi; a parameter
 // or step of zeros gets the rate itself, as in its authors' programs.
 struct LAMB {
+  static constexpr bool kAnyFormat = false;
   static constexpr int kStates = 2, kConstants = 7;
   static constexpr bool kReadsStep = true, kNeedsNorms = true, kNormsOfSteps = true;
   static CATENA_FN void prepare(double rate, const double* h, double t, double* c) {

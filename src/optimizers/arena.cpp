@@ -32,7 +32,11 @@ const char* name_of(ArenaBlock block) {
 
 }  // namespace
 
-bool has_master(Dtype dtype) { return is_narrow_float(dtype); }
+bool StateFormat::has_master(Dtype data) const { return masters && is_narrow_float(data); }
+
+Dtype StateFormat::state_dtype(Dtype data) const {
+  return dtype.value_or(is_narrow_float(data) ? Dtype::kFloat32 : data);
+}
 
 ElementRange intersection(const ElementRange& a, const ElementRange& b) {
   const int64_t begin = std::max(a.begin, b.begin);
@@ -46,8 +50,9 @@ Array Block::part(const ElementRange& elements) const {
   return memory(Slice(elements.begin - covers.begin, elements.end - covers.begin));
 }
 
-ParameterArena::ParameterArena(std::vector<Slot> slots, ArenaMemoryPtr memory, int64_t parts)
-    : slots_(std::move(slots)), memory_(std::move(memory)) {
+ParameterArena::ParameterArena(std::vector<Slot> slots, ArenaMemoryPtr memory, int64_t parts,
+                               const StateFormat& format)
+    : slots_(std::move(slots)), memory_(std::move(memory)), format_(format) {
   CATENA_CHECK(ValueError, !slots_.empty() && parts > 0,
                "ParameterArena: expected parameters and at least one part, got ", slots_.size(),
                " parameters and ", parts, " parts");
@@ -129,11 +134,9 @@ void ParameterArena::make_states(const std::vector<double>& start_values,
                data_.covers.begin, ", ", data_.covers.end, ") and [", gradient_.covers.begin, ", ",
                gradient_.covers.end, "), got [", covers.begin, ", ", covers.end, ")");
   Arrays blocks;
-  const size_t count = start_values.size() + has_master(dtype_);
-  for (size_t k = 0; k < count; ++k) {
-    const ArenaBlock kind = k < start_values.size() ? ArenaBlock::kState : ArenaBlock::kMaster;
-    blocks.push_back(allocate(kind, covers.size(), state_dtype()));
-  }
+  for (size_t k = 0; k < start_values.size(); ++k)
+    blocks.push_back(allocate(ArenaBlock::kState, covers.size(), state_dtype()));
+  if (has_master()) blocks.push_back(allocate(ArenaBlock::kMaster, covers.size(), Dtype::kFloat32));
   make_states(start_values, covers, blocks);
 }
 
@@ -144,7 +147,7 @@ void ParameterArena::make_states(const std::vector<double>& start_values,
     states_.push_back({blocks[k], covers});
     if (start_values[k] != 0) blocks[k].fill(start_values[k]);
   }
-  master_ = has_master(dtype_) ? Block{blocks[start_values.size()], covers} : Block();
+  master_ = has_master() ? Block{blocks[start_values.size()], covers} : Block();
   covers_ = covers;
   give_up_low();
   covered_ = range(covers_);
@@ -306,7 +309,7 @@ void ArenaSet::lay_out() {
   std::vector<ParameterArena> arenas;
   for (const auto& group : grouped())
     for (auto& slots : cut_slots(group, options_.cuts))
-      arenas.emplace_back(std::move(slots), options_.memory, options_.parts);
+      arenas.emplace_back(std::move(slots), options_.memory, options_.parts, options_.format);
   arenas_ = std::move(arenas);
 }
 
@@ -316,13 +319,15 @@ namespace {
 // side in one block, since a pool would round each of them up, and count writes each for itself.
 Arrays part_blocks(const std::vector<ParameterArena>& arenas, int64_t index, int64_t count,
                    ArenaBlock kind) {
-  const bool is_state = kind == ArenaBlock::kMaster || kind == ArenaBlock::kState;
+  const auto dtype_of = [&](const ParameterArena& arena) {
+    if (kind == ArenaBlock::kMaster) return Dtype::kFloat32;
+    return kind == ArenaBlock::kState ? arena.state_dtype() : arena.dtype();
+  };
   const auto size_of = [&](size_t a) { return arenas[a].shard(index, count).size(); };
   Arrays result(arenas.size());
   for (size_t first = 0; first < arenas.size(); ++first) {
     const ParameterArena& like = arenas[first];
-    if (result[first].defined() || (kind == ArenaBlock::kMaster && !has_master(like.dtype())))
-      continue;
+    if (result[first].defined() || (kind == ArenaBlock::kMaster && !like.has_master())) continue;
     std::vector<size_t> members;
     int64_t total = 0;
     for (size_t a = first; a < arenas.size(); ++a) {
@@ -330,7 +335,7 @@ Arrays part_blocks(const std::vector<ParameterArena>& arenas, int64_t index, int
       members.push_back(a);
       total += size_of(a);
     }
-    const Array block = like.allocate(kind, total, is_state ? like.state_dtype() : like.dtype());
+    const Array block = like.allocate(kind, total, dtype_of(like));
     int64_t begin = 0;
     for (const size_t a : members) {
       result[a] = with_own_count(block(Slice(begin, begin + size_of(a))));
@@ -382,7 +387,7 @@ void ArenaSet::make_states(const std::vector<double>& start_values, int64_t inde
   };
   for (size_t k = 0; k < start_values.size(); ++k) add(ArenaBlock::kState);
   const bool any_master = std::any_of(arenas_.begin(), arenas_.end(),
-                                      [](const auto& arena) { return has_master(arena.dtype()); });
+                                      [](const auto& arena) { return arena.has_master(); });
   if (any_master) add(ArenaBlock::kMaster);
   for (size_t a = 0; a < arenas_.size(); ++a)
     arenas_[a].make_states(start_values, arenas_[a].shard(index, count), blocks[a]);

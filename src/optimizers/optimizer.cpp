@@ -153,8 +153,10 @@ Optimizer::Placed Optimizer::placed_anew(const ArenaSet::Named& named,
   const auto compare = [&](const ArenaSet& layout) {
     for (const auto& stage : current_stages()) stage->before_values_move(layout, persistents);
   };
-  Placed placed{
-      ArenaSet(named, {memory_, part.count, cuts(), part, compare}), StepNumbers(kept.t), {}, {}};
+  Placed placed{ArenaSet(named, {memory_, part.count, cuts(), part, compare, state_format()}),
+                StepNumbers(kept.t),
+                {},
+                {}};
   groups_.check(placed.layout);
   place(placed, kept);
   return placed;
@@ -257,7 +259,8 @@ void Optimizer::make_blocks(ParameterBlocks& own, const ArenaSet& layout, const 
                  found == kept.of_stages.end() ? std::vector<Arrays>() : found->second);
   for (const ParameterArena& arena : layout.arenas()) {
     const DeviceScope scope(arena.device());
-    const Block block{arena.covered().updated().astype(arena.state_dtype()), arena.covers()};
+    const Dtype dtype = StateFormat().state_dtype(arena.dtype());
+    const Block block{arena.covered().updated().astype(dtype), arena.covers()};
     for (const ParameterArena::Slot& slot : arena.slots())
       for (const Array& whole : old[size_t(slot.index)]) assign_part(block, slot, whole);
     own.arenas.push_back({block, arena.size(), arena.slots()});

@@ -17,7 +17,8 @@ std::string Optimizer::master_state() const {
 
 // Of state k of `count` of a parameter.
 std::string Optimizer::state_name(size_t k, size_t count, size_t parameter) const {
-  if (k + 1 == count && has_master(layout_.parameters()[parameter].dtype())) return master_state();
+  const bool has_master = state_format().has_master(layout_.parameters()[parameter].dtype());
+  if (k + 1 == count && has_master) return master_state();
   const std::vector<std::string> names = state_names();
   return k < names.size() ? names[k] : message("state", k);
 }
@@ -181,16 +182,37 @@ NamedArrays Optimizer::state() {
   return result;
 }
 
+namespace {
+
+// Whether one is the other, rounded to 16 bits or widened, so that a state is taken from either.
+bool are_alike(Dtype a, Dtype b) {
+  const auto fits = [](Dtype d) { return d == Dtype::kFloat32 || d == Dtype::kBFloat16; };
+  return a == b || (fits(a) && fits(b));
+}
+
+// Of what is given; alike dtypes count as those of the arrays that take them.
+StateForms forms_of(const std::map<std::string, Array>& given, const ShardedArrays& own) {
+  StateForms forms;
+  for (const auto& [name, array] : given) forms[name] = {array.dtype(), array.shape()};
+  for (const ShardedArray& array : own) {
+    const auto found = forms.find(array.name);
+    if (found == forms.end() || !array.parameter.defined()) continue;
+    if (are_alike(found->second.dtype, array.dtype)) found->second.dtype = array.dtype;
+  }
+  return forms;
+}
+
+}  // namespace
+
 // Into `own`, the arrays of stages and the numbers; `problem` begins the error.
 void Optimizer::load(ShardedArrays own, const std::map<std::string, Array>& given,
                      const char* problem) {
   for (const auto& [name, array] : stage_states())
     own.push_back(ShardedArray::whole_of("", name, array, {}));
-  StateForms expected, forms;
+  StateForms expected;
   for (const ShardedArray& array : own) expected[array.name] = {array.dtype, array.shape};
   for (const auto& [name, array] : numbers()) expected[name] = {array.dtype(), array.shape()};
-  for (const auto& [name, array] : given) forms[name] = {array.dtype(), array.shape()};
-  const std::string problems = state_problems(expected, forms);
+  const std::string problems = state_problems(expected, forms_of(given, own));
   CATENA_CHECK(IoError, problems.empty(), problem, problems);
   for (const auto& [name, value] : hyper_parameters())
     set_hyper_parameter(name, given.at(name).item<double>());
@@ -198,15 +220,17 @@ void Optimizer::load(ShardedArrays own, const std::map<std::string, Array>& give
   for (const ShardedArray& array : own) array.assign(given.at(array.name));
 }
 
-void Optimizer::load_state(const std::map<std::string, Array>& given) {
+// A state may lack master copies, or have some that this optimizer does not keep.
+void Optimizer::load_state(const std::map<std::string, Array>& saved) {
   require_setup("load_state");
   std::unordered_set<std::string> masters;
   for (size_t i = 0; i < layout_.parameters().size(); ++i)
-    if (has_master(layout_.parameters()[i].dtype()))
+    if (StateFormat().has_master(layout_.parameters()[i].dtype()))
       masters.insert(master_state() + layout_.name(i));
-  const bool without_masters =
-      std::none_of(masters.begin(), masters.end(),
-                   [&](const std::string& name) { return given.contains(name); });
+  const auto is_master = [&](const auto& entry) { return masters.contains(entry.first); };
+  std::map<std::string, Array> given = saved;
+  if (!state_format().masters) std::erase_if(given, is_master);
+  const bool without_masters = std::none_of(given.begin(), given.end(), is_master);
   ShardedArrays own = local_state();
   if (without_masters)
     std::erase_if(own, [&](const ShardedArray& array) { return masters.contains(array.name); });

@@ -314,7 +314,7 @@ void Optimizer::update_each(size_t index) {
 // the parameter since.
 void Optimizer::update_parameter(const ParameterArena::Slot& slot, const Arrays& states) {
   const Array& p = slot.parameter.data();
-  if (!has_master(p.dtype())) {
+  if (!state_format().has_master(p.dtype())) {
     update_one(p, slot.parameter.grad(), states);
   } else {
     const Array& master = states.back();

@@ -16,8 +16,13 @@ void check_number(const OptimizerRule& rule, const OptimizerRule::Number& number
 }  // namespace
 
 RuleOptimizer::RuleOptimizer(std::string_view rule, double rate,
-                             std::initializer_list<double> numbers)
-    : Optimizer(optimizer_rule(rule).rate_name, rate), rule_(&optimizer_rule(rule)) {
+                             std::initializer_list<double> numbers, const StateFormat& format)
+    : Optimizer(optimizer_rule(rule).rate_name, rate),
+      rule_(&optimizer_rule(rule)),
+      format_(format) {
+  CATENA_CHECK(DtypeError, !format.dtype || *format.dtype == Dtype::kBFloat16, rule,
+               ": expected state_dtype bfloat16, got ", *format.dtype,
+               "; without it states are float32, those of float64 parameters float64");
   CATENA_CHECK(ValueError, numbers.size() == rule_->numbers.size(), rule, ": expected ",
                rule_->numbers.size(), " numbers, got ", numbers.size());
   for (size_t i = 0; i < numbers.size(); ++i) set_number(i, numbers.begin()[i]);
@@ -74,6 +79,10 @@ bool RuleOptimizer::needs_norms_of_steps() const { return rule_->norms_of_steps;
 void RuleOptimizer::check_dtype(Dtype dtype) const {
   CATENA_CHECK(DtypeError, is_float(dtype), "setup: ", rule_->name,
                " updates floating parameters, got ", dtype);
+  CATENA_CHECK(DtypeError, !format_.dtype || dtype != Dtype::kFloat64, "setup: ", rule_->name,
+               " keeps states of ", *format_.dtype,
+               " for parameters of 16 bits and float32, got float64; make the rule without "
+               "state_dtype, or take float32 parameters");
 }
 
 }  // namespace catena::optimizers

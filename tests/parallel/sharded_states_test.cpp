@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "catena/optimizers/adamw.h"
 #include "error_text.h"
 #include "parallel/network.h"
 #include "set_up.h"
@@ -57,6 +58,34 @@ TEST(ShardedStates, AModelThatMovedOnOneRankIsAnError) {
   for (const std::string& error : errors)
     expect_contains(error, {"the parameters of rank 1 have moved, those of rank 0 have not",
                             "all_reduce", "on all ranks in the same step"});
+}
+
+// States of 16 bits, with and without master copies: whole states give the same bits.
+TEST(ShardedStates, OfSixteenBitsTrainAsWholeOnes) {
+  for (const bool masters : {true, false}) {
+    comm::run_threads(2, [&](Communicator& comm) {
+      std::vector<std::vector<std::vector<double>>> found;
+      for (const Sharding sharding : {Sharding::kNone, Sharding::kStates, Sharding::kParameters}) {
+        Net net(dtype::bfloat16);
+        optimizers::AdamW rule(
+            0.01, {.beta2 = 0.99, .state_dtype = dtype::bfloat16, .master_copies = masters});
+        auto optimizer = testing::set_up(net, std::move(rule), comm, {.sharding = sharding});
+        for (int64_t t = 0; t < 5; ++t) {
+          optimizer->zero_grads();
+          const auto batch = part(batch_of(t, 6, dtype::bfloat16), 3 * comm.rank(),
+                                  3 * comm.rank() + 3, comm.device());
+          loss_of(net, batch).backward();
+          optimizer->update();
+        }
+        auto& values = found.emplace_back();
+        for (const auto& [name, array] : optimizer->state())
+          if (name.find('/') != name.npos) values.push_back(array.to_vector<double>());
+        EXPECT_EQ(values.size(), net.parameters().size() * (masters ? 3 : 2));
+      }
+      EXPECT_EQ(found[1], found[0]);
+      EXPECT_EQ(found[2], found[0]);
+    });
+  }
 }
 
 struct Plain : Optimizer {

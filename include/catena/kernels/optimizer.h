@@ -74,7 +74,9 @@ struct RuleSegments {
 // Parameter and gradient have one floating dtype. States have it too, but of 16-bit parameters they
 // are float32, and there is a master copy: the rule reads and writes that, and the parameter
 // becomes its value rounded to nearest even. Where the parameter is not that of its master copy,
-// somebody else has written it, and the rule starts from the parameter. Rules compute in float32,
+// somebody else has written it, and the rule starts from the parameter. Adam and AdamW also take
+// bfloat16 states, of all parameters but float64, and 16-bit parameters without a master copy: what
+// they compute is rounded to nearest even wherever it is stored. Rules compute in float32,
 // of float64 in float64. The gradient is multiplied by `gradient_scale` first (clipping, averages,
 // loss scales); then weight_decay * parameter is added. Elements of frozen segments stay as they
 // are, the update counts all the same.
@@ -82,7 +84,7 @@ struct OptimizerCall {
   const OptimizerRule* rule = nullptr;
   const Array* parameter = nullptr;
   const Array* gradient = nullptr;
-  const Array* master = nullptr;  // float32, of 16-bit parameters
+  const Array* master = nullptr;  // float32, of 16-bit parameters; or null
   const Array* low = nullptr;  // float16 or bfloat16: becomes the new value of float32 parameters
   const Array* states[kMaxRuleStates] = {};
   StepValue learning_rate;

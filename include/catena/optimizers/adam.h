@@ -1,6 +1,8 @@
 // Adam: D. P. Kingma and J. Ba, Adam: a method for stochastic optimization, ICLR 2015.
 #pragma once
 
+#include <optional>
+
 #include "catena/optimizers/rule_optimizer.h"
 
 namespace catena::optimizers {
@@ -14,6 +16,17 @@ struct AdamOptions {
   // PyTorch. The first form is the second with an eps that is 1 / sqrt(1 - beta2^t) times larger,
   // 31 times at the first step: they differ where gradients are as small as eps.
   bool corrected_eps = false;
+  // bfloat16: states are stored in 16 bits, half of the memory. The rule reads them, computes in
+  // float32 and rounds what it writes to nearest even, so that changes of less than half the
+  // distance to the next bfloat16 number, a 512th to a 256th of the value, are lost. With the
+  // default beta2 = 0.999 this is every fall of v, which then only rises, by gradients of about
+  // twice its root and more: take a beta2 of 0.99 at most. By default states are float32, of
+  // float64 parameters float64.
+  std::optional<Dtype> state_dtype = {};
+  // false: 16-bit parameters have no float32 copy. The rule starts from the parameter and rounds
+  // the result to nearest even; steps of less than half the distance to the next 16-bit number are
+  // lost. Parameters of 32 and 64 bits never have a copy.
+  bool master_copies = true;
 };
 
 // m += (1 - beta1) (g - m); v += (1 - beta2) (g^2 - v);
@@ -22,9 +35,11 @@ struct AdamOptions {
 // lr() and set_lr() mean alpha.
 class Adam : public RuleOptimizer {
  public:
-  // ValueError unless 0 <= beta1, beta2 < 1 and eps > 0.
+  // ValueError unless 0 <= beta1, beta2 < 1 and eps > 0; DtypeError for a state_dtype other than
+  // bfloat16, and in setup with float64 parameters.
   explicit Adam(double alpha = 0.001, const AdamOptions& o = {})
-      : RuleOptimizer("Adam", alpha, {o.beta1, o.beta2, o.eps, o.corrected_eps ? 1.0 : 0.0}) {}
+      : RuleOptimizer("Adam", alpha, {o.beta1, o.beta2, o.eps, o.corrected_eps ? 1.0 : 0.0},
+                      {o.state_dtype, o.master_copies}) {}
 
   // The numbers of the rule.
   double alpha() const { return lr(); }

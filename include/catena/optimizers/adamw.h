@@ -1,6 +1,8 @@
 // AdamW: I. Loshchilov and F. Hutter, Decoupled weight decay regularization, ICLR 2019.
 #pragma once
 
+#include <optional>
+
 #include "catena/optimizers/rule_optimizer.h"
 
 namespace catena::optimizers {
@@ -9,6 +11,10 @@ namespace catena::optimizers {
 struct AdamWOptions {
   [[no_unique_address]] catena::detail::ByName by_name = {};
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, decay = 0.01;
+  // bfloat16: of what dtype the states are. master_copies = false: 16-bit parameters are updated
+  // without a float32 copy. AdamOptions says what either loses.
+  std::optional<Dtype> state_dtype = {};
+  bool master_copies = true;
 };
 
 // m += (1 - beta1) (g - m); v += (1 - beta2) (g^2 - v);
@@ -17,9 +23,11 @@ struct AdamWOptions {
 // lr() and set_lr() mean alpha.
 class AdamW : public RuleOptimizer {
  public:
-  // ValueError unless 0 <= beta1, beta2 < 1, eps > 0 and decay >= 0.
+  // ValueError unless 0 <= beta1, beta2 < 1, eps > 0 and decay >= 0; DtypeError for a state_dtype
+  // other than bfloat16, and in setup with float64 parameters.
   explicit AdamW(double alpha = 0.001, const AdamWOptions& o = {})
-      : RuleOptimizer("AdamW", alpha, {o.beta1, o.beta2, o.eps, o.decay}) {}
+      : RuleOptimizer("AdamW", alpha, {o.beta1, o.beta2, o.eps, o.decay},
+                      {o.state_dtype, o.master_copies}) {}
 
   // The numbers of the rule.
   double alpha() const { return lr(); }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,8 +39,15 @@ struct Block {
   Array part(const ElementRange& elements) const;
 };
 
-// Whether parameters of this dtype have a float32 master copy: those of 16 bits.
-bool has_master(Dtype dtype);
+// What a rule keeps of parameters beside their values.
+struct StateFormat {
+  std::optional<Dtype> dtype = {};  // of states; none: that of the data, float32 if it has 16 bits
+  bool masters = true;              // whether 16-bit data has a float32 master copy
+
+  // Whether parameters of this dtype have a master copy, and of what dtype their states are.
+  bool has_master(Dtype data) const;
+  Dtype state_dtype(Dtype data) const;
+};
 
 // The same elements of an arena's blocks, as 1-d contiguous arrays of one length.
 struct ArenaRange {
@@ -48,7 +56,7 @@ struct ArenaRange {
   Array master;
   // 16-bit copy of float32 data, which the rule's kernel writes with the data; else undefined.
   Array low;
-  // States of the rule: dtype of the data, float32 if that has 16 bits. Empty before make_states.
+  // States of the rule: of ParameterArena::state_dtype(). Empty before make_states.
   Arrays states;
 
   // What the rule updates.
@@ -79,7 +87,8 @@ class ParameterArena {
   // Gives the parameters their slots. Each keeps the order of its axes in memory. All must be on
   // one device and of one dtype. The arena divides into `parts` parts of equal size. There are no
   // blocks yet: take_values() and then take_gradients() come next.
-  ParameterArena(std::vector<Slot> slots, ArenaMemoryPtr memory, int64_t parts);
+  ParameterArena(std::vector<Slot> slots, ArenaMemoryPtr memory, int64_t parts,
+                 const StateFormat& format = {});
   // Copies the values of the parameters into a new block and re-seats the parameters on it, so that
   // the arrays that they were built in are free. With `own`, a block of what this process keeps,
   // the values go there; the whole lives during the call, and `agree`, if there is one, may change
@@ -101,15 +110,16 @@ class ParameterArena {
   // The states, and the master copy behind them if there is one.
   std::vector<const Block*> state_blocks() const;
 
-  // Makes a state of each start value and, of 16-bit data, the master copy, in place of those that
-  // are there, for the elements in `covers`. IndexError outside of the arena, and of the data and
-  // gradients that are kept.
+  // Makes a state of each start value and, with has_master(), the master copy, in place of those
+  // that are there, for the elements in `covers`. IndexError outside of the arena, and of the data
+  // and gradients that are kept.
   void make_states(const std::vector<double>& start_values, const ElementRange& covers);
   // The same in `blocks`: one array of zeros for each state, of covers.size() elements of
   // state_dtype(), and then one for the master copy, if there is one.
   void make_states(const std::vector<double>& start_values, const ElementRange& covers,
                    const Arrays& blocks);
-  Dtype state_dtype() const { return has_master(dtype_) ? Dtype::kFloat32 : dtype_; }
+  Dtype state_dtype() const { return format_.state_dtype(dtype_); }
+  bool has_master() const { return format_.has_master(dtype_); }
   // Training in which each process updates covers() alone. Gradients are open while backward passes
   // add to them, collected for a reduction, and kept when covers() has the sum over processes.
   //
@@ -217,6 +227,7 @@ class ParameterArena {
 
   std::vector<Slot> slots_;
   ArenaMemoryPtr memory_;
+  StateFormat format_;
   Device device_;
   Dtype dtype_ = Dtype::kFloat32;
   int64_t size_ = 0;
@@ -266,6 +277,7 @@ struct LayoutOptions {
   ArenaShare share = {};
   // Called by the constructor when every parameter has its slot, and none has moved.
   std::function<void(const ArenaSet&)> before_values_move = {};
+  StateFormat format = {};  // of states and master copies
 };
 
 // The arenas of a list of named parameters. The layout follows from the order of declaration and

@@ -41,9 +41,10 @@ void check_maxnorm(const char* who, double maxnorm);
 // numbers of groups live on the device as well, so that an update can be captured into a graph:
 // replays advance the count, and set_lr and set_group between replays change what they use.
 //
-// Parameters of 16 bits have float32 states and a float32 master copy, which the rule updates; the
-// parameter is its rounded value. Whoever writes such a parameter otherwise (loading, broadcasting)
-// need not know: the next update starts from what was written.
+// Parameters of 16 bits have float32 states and a float32 master copy, which the rule updates,
+// unless the rule says otherwise (UpdateRule::state_format); the parameter is its rounded value.
+// Whoever writes such a parameter otherwise (loading, broadcasting) need not know: the next update
+// starts from what was written.
 class Optimizer : public UpdateRule {
  public:
   ~Optimizer() override;
@@ -201,7 +202,8 @@ class Optimizer : public UpdateRule {
   NamedArrays state();
   // Takes the same names, also of training with another number of processes; IoError listing what
   // is missing, of wrong shape or unknown. A state without master copies, of training in float32,
-  // is taken too: the copies are then those of the parameters.
+  // is taken too: the copies are then those of the parameters. So is one with master copies where
+  // the rule keeps none, and float32 states are rounded to bfloat16 or widened from it.
   void load_state(const std::map<std::string, Array>& state);
   // The rule's states, master copies and what stages have of parameters
   // (UpdateStage::parameter_states), as far as this process keeps them.

@@ -18,7 +18,7 @@ namespace catena::optimizers {
 
 // A rule that updates element by element, in one kernel over all parameters of a device and dtype.
 // Parameters may be float16, bfloat16, float32 or float64; of 16 bits the rule has float32 states
-// and master copies.
+// and master copies, unless it is made with another format.
 class RuleOptimizer : public Optimizer {
  public:
   std::vector<std::pair<std::string, double>> hyper_parameters() const final;
@@ -27,7 +27,10 @@ class RuleOptimizer : public Optimizer {
 
  protected:
   // `rule` names the row; the numbers are in its order. ValueError for one outside its range.
-  RuleOptimizer(std::string_view rule, double rate, std::initializer_list<double> numbers);
+  // Another format than that by default is for rules that have kernels for it (kAnyFormat in
+  // src/device/optimizer_rules.h). DtypeError unless its states are bfloat16.
+  RuleOptimizer(std::string_view rule, double rate, std::initializer_list<double> numbers,
+                const StateFormat& format = {});
 
   // A number by its place in the rule's row; ValueError outside its range.
   double number(size_t index) const { return numbers_[index]; }
@@ -35,6 +38,7 @@ class RuleOptimizer : public Optimizer {
 
   std::vector<std::string> state_names() const final;
   std::vector<double> state_starts() const final;
+  StateFormat state_format() const final { return format_; }
   bool updates_arenas() const final { return true; }
   bool counts_updates() const final { return true; }
   bool skips_updates() const final { return true; }
@@ -49,6 +53,7 @@ class RuleOptimizer : public Optimizer {
   void complete(OptimizerCall& call) const;
 
   const OptimizerRule* rule_;
+  StateFormat format_;
   std::array<double, kMaxRuleNumbers> numbers_{};
 };
 

@@ -8,6 +8,7 @@
 
 #include "catena/autograd/parameter.h"
 #include "catena/kernels/optimizer.h"
+#include "catena/optimizers/arena.h"
 
 namespace catena::optimizers {
 
@@ -60,6 +61,9 @@ class UpdateRule {
   // What each element of a state of an arena begins with, in the order of state_names(); zeros by
   // default.
   virtual std::vector<double> state_starts() const;
+  // Of what dtype states of arenas are, and whether 16-bit parameters have master copies. Asked in
+  // setup; always the same.
+  virtual StateFormat state_format() const { return {}; }
   // True: where call.counter is set, update_arena takes t from it and, with call.counts, stores t
   // there, as OptimizerCall::counter says, and call.step has no device value. Otherwise a kernel
   // before update_arena counts, unless the update is skipped, and call.step says t.

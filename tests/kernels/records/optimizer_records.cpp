@@ -112,6 +112,7 @@ Results after_each_rule(Device device) {
   add(after_two_updates(device, optimizers::SMORMS3()));
   add(after_two_updates(device, optimizers::Lion()));
   add(layer_by_lamb(device));
+  add(after_two_updates(device, optimizers::AdamW(0.1, {.state_dtype = Dtype::kBFloat16})));
   return all;
 }
 

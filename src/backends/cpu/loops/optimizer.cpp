@@ -47,17 +47,20 @@ void write_low(const RuleBlock& b) {
   }
 }
 
-template <class Rule, class T>
+template <class T>
+using Wide = typename FloatCompute<T>::type;
+
+// Parameters are stored as T, states as S.
+template <class Rule, class T, class S = Wide<T>, bool kHasMaster = sizeof(T) == 2>
 void step(const RuleBlock& b) {
-  using C = typename FloatCompute<T>::type;
+  using C = Wide<T>;
   static_assert(Rule::kStates <= kMaxRuleStates && Rule::kConstants <= kMaxRuleConstants);
-  constexpr bool kHasMaster = sizeof(T) == 2;
   T* const p = static_cast<T*>(b.parameter);
   const T* const g = static_cast<const T*>(b.gradient);
   float* const master = b.master;
-  C* const s0 = static_cast<C*>(b.states[0]);
-  C* const s1 = static_cast<C*>(b.states[1]);
-  C* const s2 = static_cast<C*>(b.states[2]);
+  S* const s0 = static_cast<S*>(b.states[0]);
+  S* const s1 = static_cast<S*>(b.states[1]);
+  S* const s2 = static_cast<S*>(b.states[2]);
   const C r = C(b.rate_factor), d = C(b.decay_factor);
   const C scale = C(b.gradient_scale), decay = C(b.weight_decay) * d;
   C c[kMaxRuleConstants] = {};
@@ -67,13 +70,13 @@ void step(const RuleBlock& b) {
     C value = widen(p[i]);
     if constexpr (kHasMaster) value = starting_value(master[i], p[i]);
     C s[kMaxRuleStates] = {};
-    if constexpr (Rule::kStates > 0) s[0] = s0[i];
-    if constexpr (Rule::kStates > 1) s[1] = s1[i];
-    if constexpr (Rule::kStates > 2) s[2] = s2[i];
+    if constexpr (Rule::kStates > 0) s[0] = widen(s0[i]);
+    if constexpr (Rule::kStates > 1) s[1] = widen(s1[i]);
+    if constexpr (Rule::kStates > 2) s[2] = widen(s2[i]);
     Rule::step(c, r, d, rules::decayed(C(widen(g[i])), scale, decay, value), value, s);
-    if constexpr (Rule::kStates > 0) s0[i] = s[0];
-    if constexpr (Rule::kStates > 1) s1[i] = s[1];
-    if constexpr (Rule::kStates > 2) s2[i] = s[2];
+    if constexpr (Rule::kStates > 0) s0[i] = Narrow<S>::from(s[0]);
+    if constexpr (Rule::kStates > 1) s1[i] = Narrow<S>::from(s[1]);
+    if constexpr (Rule::kStates > 2) s2[i] = Narrow<S>::from(s[2]);
     if constexpr (kHasMaster) master[i] = value;
     p[i] = Narrow<T>::from(value);
   }
@@ -150,14 +153,32 @@ void fill_step_squares(RuleLoops& loops, int id) {
 }
 
 template <class Rule>
+void fill_formats(RuleLoops& loops, int id) {
+  auto& wide = loops.step[id][int(RuleFormat::kWide)];
+  wide[0] = &step<Rule, Half>;
+  wide[1] = &step<Rule, Brain>;
+  wide[2] = &step<Rule, float>;
+  wide[3] = &step<Rule, double>;
+  if constexpr (Rule::kAnyFormat) {
+    auto& narrow = loops.step[id][int(RuleFormat::kNarrow)];
+    narrow[0] = &step<Rule, Half, Brain>;
+    narrow[1] = &step<Rule, Brain, Brain>;
+    narrow[2] = &step<Rule, float, Brain>;
+    auto& wide_alone = loops.step[id][int(RuleFormat::kWideAlone)];
+    wide_alone[0] = &step<Rule, Half, float, false>;
+    wide_alone[1] = &step<Rule, Brain, float, false>;
+    auto& narrow_alone = loops.step[id][int(RuleFormat::kNarrowAlone)];
+    narrow_alone[0] = &step<Rule, Half, Brain, false>;
+    narrow_alone[1] = &step<Rule, Brain, Brain, false>;
+  }
+}
+
+template <class Rule>
 void fill_rule(RuleLoops& loops, int id) {
+  fill_formats<Rule>(loops, id);
   fill_step_squares<Rule>(loops, id);
   loops.prepare[id] = &prepare<Rule>;
   loops.ratio[id] = &ratio<Rule>;
-  loops.step[id][0] = &step<Rule, Half>;
-  loops.step[id][1] = &step<Rule, Brain>;
-  loops.step[id][2] = &step<Rule, float>;
-  loops.step[id][3] = &step<Rule, double>;
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace catena::host {
 struct RuleBlock {
   void* parameter;
   const void* gradient;
-  float* master;  // of 16-bit parameters
+  float* master;  // of 16-bit parameters, or null
   void* states[kMaxRuleStates];
   const double* constants;  // from prepare()
   double gradient_scale, weight_decay;
@@ -28,7 +28,8 @@ inline constexpr int kFirstFloatDtype = 9;  // position of float16 in catena::Dt
 
 struct RuleLoops {
   void (*prepare[kMaxRules])(double rate, const double* numbers, double t, double* constants);
-  void (*step[kMaxRules][kFloatDtypes])(const RuleBlock& block);
+  // By rule, RuleFormat and dtype of the parameter; null where a rule has no such format.
+  void (*step[kMaxRules][kRuleFormats][kFloatDtypes])(const RuleBlock& block);
   double (*ratio[kMaxRules])(const double* numbers, double parameter_norm, double gradient_norm);
   // Of rules with norms of steps, else null: adds the squares of the values that the rule starts
   // from to sums[0], and of its direction to sums[1]. Writes nothing else.

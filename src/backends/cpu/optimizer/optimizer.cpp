@@ -6,6 +6,7 @@
 
 #include "backends/common/family.h"
 #include "backends/common/low_is_half.h"
+#include "backends/common/rule_format.h"
 #include "backends/cpu/loops/rule_loops.h"
 #include "backends/cpu/loops/tables.h"
 #include "backends/cpu/runtime/parallel.h"
@@ -56,7 +57,9 @@ struct Step {
 Step prepared(const OptimizerCall& call) {
   const RuleLoops& loops = *tables().rules;
   const int dtype = float_index("optimizer_update", call.parameter->dtype());
-  Step step{call, loops, loops.step[call.rule->id][dtype], {}, number(call.gradient_scale)};
+  const auto loop = loops.step[call.rule->id][int(rule_format(call))][dtype];
+  if (loop == nullptr) fail_rule_format(call);
+  Step step{call, loops, loop, {}, number(call.gradient_scale)};
   loops.prepare[call.rule->id](number(call.learning_rate), call.numbers, step_of(call),
                                step.constants);
   return step;

@@ -3,6 +3,7 @@
 
 #include "backends/common/family.h"
 #include "backends/common/low_is_half.h"
+#include "backends/common/rule_format.h"
 #include "backends/cuda/runtime/glue.h"
 #include "catena/kernels/optimizer.h"
 
@@ -87,8 +88,10 @@ OptimizerArgs optimizer_args(const char* who, const OptimizerCall& call) {
 
 void optimizer_update(const OptimizerCall& call) {
   const char* who = "optimizer_update";
-  launch_optimizer(call.rule->id, float_code(who, call.parameter->dtype()),
-                   optimizer_args(who, call), launch_for(*call.parameter));
+  const bool is_known =
+      launch_optimizer(call.rule->id, rule_format(call), float_code(who, call.parameter->dtype()),
+                       optimizer_args(who, call), launch_for(*call.parameter));
+  if (!is_known) fail_rule_format(call);
   check_launch(who);
 }
 

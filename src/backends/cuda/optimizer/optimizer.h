@@ -31,7 +31,7 @@ struct SegmentArgs {
 struct OptimizerArgs {
   void* parameter;
   const void* gradient;
-  float* master;     // of 16-bit parameters
+  float* master;     // of 16-bit parameters, or null
   void* low;         // or null: 16-bit copies of float32 parameters
   bool low_is_half;  // float16
   void* states[kMaxRuleStates];
@@ -47,8 +47,12 @@ struct OptimizerArgs {
   double numbers[kMaxRuleNumbers];
 };
 
-// `rule`: OptimizerRule::id.
-void launch_optimizer(int rule, Float type, const OptimizerArgs& args, const Launch& launch);
+// `rule`: OptimizerRule::id. False, and nothing is done, where there is no such kernel.
+bool launch_optimizer(int rule, RuleFormat format, Float type, const OptimizerArgs& args,
+                      const Launch& launch);
+// The same for all formats but kWide.
+bool launch_format(int rule, RuleFormat format, Float type, const OptimizerArgs& args,
+                   const Launch& launch);
 
 // Sums of squares by segment of one array, see SegmentSquaresCall.
 struct SquaresArgs {
