@@ -20,7 +20,7 @@ struct PretendedCaptures {
 };
 
 // Only what communicators, captures and kernels use; the rest is never called.
-class PretendedGpu final : public Backend {
+class PretendedGpu : public Backend {
  public:
   PretendedCaptures captures;
 

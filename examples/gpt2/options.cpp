@@ -32,9 +32,12 @@ void add_model_options(CommandLine& line, Options& o) {
   const auto keep =
       line.add_text("--keep", o.keep, "what layers keep for backward; the rest is computed again");
   keep.one_of({"everything", "products", "attention", "nothing"});
-  line.add_count("--memory-budget", o.memory_budget,
-                 "MiB that layers may keep, instead of --keep: the most that fits is kept")
-      .excludes(keep);
+  const auto budget =
+      line.add_count("--memory-budget", o.memory_budget,
+                     "MiB that layers may keep, instead of --keep: the most that fits is kept");
+  budget.excludes(keep);
+  line.add_flag("--offload", o.offload, "what layers --keep is on the host until backward")
+      .excludes(budget);
   line.add_text("--start", o.start, "model.npz of an earlier run to begin with, of any --size");
 }
 
@@ -67,6 +70,10 @@ void check(const CommandLine& line, Options& o) {
                         "name files to train on with --text or --tokens, or ask for a "
                         "--sample of a model that is trained");
   CommandLine::check_precision(o.dtype, o.autocast);
+  if (o.offload && o.keep == "everything")
+    CommandLine::refuse("--offload", "say what layers keep: --keep nothing, attention or products");
+  if (o.offload && o.run.graph)
+    CommandLine::refuse("--offload", "copies to the host are not captured; leave --graph out");
   if (!o.start.empty() && line.given("--size")) CommandLine::refuse("--size", "is that of --start");
   if (!o.tokens.empty() || o.bench) {
     if (o.vocabulary == 0) o.vocabulary = 50257;

@@ -27,6 +27,7 @@ struct Options {
   std::string start;                // a saved model to begin with
   std::string keep = "everything";  // of a layer, for backward
   int64_t memory_budget = 0;        // MiB that layers may keep; 0: not given
+  bool offload = false;             // what layers keep, to the host
 
   int64_t iterations = 2000, decay_iterations = 0;  // 0: as many as iterations
   double lr = 6e-4, decay = 0.1, clip = 1;

@@ -117,7 +117,7 @@ void set_memory(const Options& o, Gpt2& model) {
   if (o.memory_budget > 0)
     model.recompute({.budget = size_t(o.memory_budget) << 20});
   else if (o.keep != "everything")
-    model.recompute({.keep = choices.at(o.keep)});
+    model.recompute({.keep = choices.at(o.keep), .offload = o.offload});
 }
 
 // Rises, then falls to a tenth as half a cosine.

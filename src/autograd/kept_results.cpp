@@ -53,6 +53,22 @@ Arrays KeptResults::arrays(Keep keep) const {
   return all;
 }
 
+Arrays KeptResults::give_away() {
+  Arrays all;
+  for (Entry& entry : entries_)
+    for (Array& a : entry.arrays) all.push_back(std::exchange(a, Array()));
+  return all;
+}
+
+void KeptResults::take_back(std::span<const Array> arrays) {
+  size_t next = 0;
+  for (Entry& entry : entries_)
+    for (size_t i = 0; i < entry.arrays.size(); ++i) {
+      entry.arrays[i] = arrays[next++];
+      entry.versions[i] = write_count(entry.arrays[i]);
+    }
+}
+
 // KeptResultsScope --------------------------------------------------------------------------------
 
 KeptResultsScope::KeptResultsScope(KeptResults& results, Mode mode)

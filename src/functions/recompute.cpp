@@ -14,6 +14,7 @@
 #include "catena/autograd/mean.h"
 #include "catena/autograd/parameter_state.h"
 #include "catena/core/stream.h"
+#include "functions/host_copies.h"
 #include "functions/recompute_bytes.h"
 
 namespace catena::functions {
@@ -93,15 +94,54 @@ struct Results {
   std::vector<IntrusivePtr<MeanRecord>> means;  // of the outputs; null: none
 };
 
+// Where a part keeps inputs and results of its functions on the host.
+struct Offloaded {
+  std::shared_ptr<HostCopies> copies;  // null: nothing is on the host
+  std::vector<size_t> inputs;          // which of f's, the first of the copies
+
+  bool has(size_t input) const {
+    return std::find(inputs.begin(), inputs.end(), input) != inputs.end();
+  }
+};
+
+// What is on the host, on the device for one pass.
+class BroughtBack {
+ public:
+  BroughtBack(const Offloaded& offloaded, KeptResults& kept) : offloaded_(offloaded), kept_(kept) {
+    if (!offloaded.copies) return;
+    arrays_ = offloaded.copies->arrays();
+    kept.take_back(std::span(arrays_).subspan(offloaded.inputs.size()));
+  }
+  ~BroughtBack() {
+    if (!offloaded_.copies) return;
+    kept_.give_away();
+    arrays_.clear();
+    offloaded_.copies->release();
+  }
+  BroughtBack(const BroughtBack&) = delete;
+  BroughtBack& operator=(const BroughtBack&) = delete;
+  const Array& input(size_t i) const {
+    const auto& all = offloaded_.inputs;
+    return arrays_[size_t(std::find(all.begin(), all.end(), i) - all.begin())];
+  }
+
+ private:
+  const Offloaded& offloaded_;
+  KeptResults& kept_;
+  Arrays arrays_;
+};
+
 // Its inputs are those of f, and then the parameters that f uses.
 class RecomputeNode final : public FunctionNode {
  public:
   RecomputeNode(RecomputedFunction f, const void* frame, RandomLog log, KeptResults kept,
-                const Surroundings& surroundings, size_t inputs, std::vector<size_t> place)
+                Offloaded offloaded, const Surroundings& surroundings, size_t inputs,
+                std::vector<size_t> place)
       : f_(std::move(f.call)),
         references_(std::move(f.captured), frame),
         log_(std::move(log)),
         kept_(std::move(kept)),
+        offloaded_(std::move(offloaded)),
         surroundings_(surroundings),
         inputs_(inputs),
         place_(std::move(place)) {}
@@ -115,7 +155,9 @@ class RecomputeNode final : public FunctionNode {
       const Variable gy = context.grad_output(static_cast<int>(j));
       gys.push_back(gy.defined() ? gy.data() : Array());
     }
-    const Variables xs = roots(context);
+    const BroughtBack here(offloaded_, kept_);
+    prefetch_before();
+    const Variables xs = roots(context, here);
     Variables ys = again(xs);
     const std::vector<bool> continued = continue_sums(xs, ys, gys);
     run_pass(ys, gys);
@@ -149,15 +191,24 @@ class RecomputeNode final : public FunctionNode {
     return continued;
   }
 
+  // Copies of the parts whose results are the inputs come back while this one computes.
+  void prefetch_before() const {
+    if (!offloaded_.copies) return;
+    for (size_t i = 0; i < inputs_; ++i) {
+      const auto* before = dynamic_cast<RecomputeNode*>(inputs()[i]->creator.get());
+      if (before != nullptr && before->offloaded_.copies) before->offloaded_.copies->prefetch();
+    }
+  }
+
   // The inputs at the beginning of a separate graph.
-  Variables roots(BackwardContext& context) const {
+  Variables roots(BackwardContext& context, const BroughtBack& here) const {
     Variables xs;
     for (size_t i = 0; i < inputs_; ++i) {
       if (is_again(i)) {
         xs.push_back(xs[first(i)]);
         continue;
       }
-      const Array x = context.input(static_cast<int>(i)).data();
+      const Array x = offloaded_.has(i) ? here.input(i) : context.input(static_cast<int>(i)).data();
       xs.push_back(inputs()[i]->requires_grad ? Variable(x) : Variable::constant(x));
     }
     return xs;
@@ -198,6 +249,7 @@ class RecomputeNode final : public FunctionNode {
   CapturedReferences references_;
   RandomLog log_;
   KeptResults kept_;
+  Offloaded offloaded_;
   Surroundings surroundings_;
   size_t inputs_;
   std::vector<size_t> place_;  // of each result of f among the outputs
@@ -212,7 +264,40 @@ Keep choice_within(size_t budget, const KeptResults& kept, const Arrays& results
                    " bytes, the budget is ", budget, "; raise it, or take a smaller batch");
 }
 
+// Inputs that functions have computed: nobody else needs them in backward. Others, such as masks
+// that all parts share, stay where they are.
+Offloaded offload_inputs(const RecomputeOptions& options, const FunctionCall& call) {
+  Offloaded offloaded;
+  if (!options.offload || is_repeated_forward()) return offloaded;
+  offloaded.copies = std::make_shared<HostCopies>();
+  for (size_t i = 0; i < call.size(); ++i) {
+    const VariableNode* node = call[i].body()->node.get();
+    if (node == nullptr || !node->creator) continue;
+    const auto is_this = [&](size_t other) { return same_variable(call[other], call[i]); };
+    if (std::any_of(offloaded.inputs.begin(), offloaded.inputs.end(), is_this)) continue;
+    offloaded.copies->add(call[i].data());
+    offloaded.inputs.push_back(i);
+  }
+  return offloaded;
+}
+
+void offload_kept(const Offloaded& offloaded, KeptResults& kept) {
+  if (!offloaded.copies) return;
+  for (const Array& a : kept.give_away()) offloaded.copies->add(a);
+  HostCopies::complete(offloaded.copies);
+}
+
 }  // namespace
+
+void check_options(const RecomputeOptions& options) {
+  if (!options.offload) return;
+  CATENA_CHECK(ValueError, !options.budget, kName,
+               ": a budget is for device memory, which offload does not keep; give keep instead of "
+               "the budget");
+  CATENA_CHECK(ValueError, options.keep != Keep::kEverything, kName,
+               ": with keep = kEverything nothing is recomputed, and nothing is offloaded; take "
+               "kProducts, kAttention or kNothing");
+}
 
 size_t bytes_of(const Arrays& arrays) {
   std::vector<const Storage*> storages;
@@ -243,12 +328,14 @@ Variables recompute(RecomputedFunction f, const Variables& inputs) {
 Variables recompute(RecomputedFunction f, const RecomputeOptions& options,
                     const Variables& inputs) {
   CATENA_CHECK(ValueError, bool(f.call), kName, ": expected a function, got an empty one");
+  check_options(options);
   if (!is_recording() || (options.keep == Keep::kEverything && !options.budget))
     return f.call(inputs);
   FunctionCall call(kName, Autocast::kNone, inputs);
   RandomLog log;
   KeptResults kept(options.budget ? Keep::kProducts : options.keep);
   UsedParameters used;
+  Offloaded offloaded = offload_inputs(options, call);
   const Surroundings surroundings;
   Results results;
   {
@@ -261,12 +348,19 @@ Variables recompute(RecomputedFunction f, const RecomputeOptions& options,
     results = Results(f.call(constants));
   }
   if (options.budget) kept.reduce_to(choice_within(*options.budget, kept, results.arrays));
+  offload_kept(offloaded, kept);
   for (const Variable& parameter : used.parameters) call.add(parameter);
   const void* frame = __builtin_frame_address(0);
   const Variables distinct = call.record(results.arrays, [&] {
-    auto node = make_node<RecomputeNode>(std::move(f), frame, std::move(log), std::move(kept),
-                                         surroundings, inputs.size(), results.place);
-    for (size_t i = 0; i < inputs.size(); ++i) node->save_input(static_cast<int>(i), call[i]);
+    const auto is_saved = [&, on_host = offloaded.inputs](size_t i) {
+      return std::none_of(on_host.begin(), on_host.end(),
+                          [&](size_t other) { return same_variable(call[other], call[i]); });
+    };
+    auto node =
+        make_node<RecomputeNode>(std::move(f), frame, std::move(log), std::move(kept),
+                                 std::move(offloaded), surroundings, inputs.size(), results.place);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (is_saved(i)) node->save_input(static_cast<int>(i), call[i]);
     return node;
   });
   for (size_t j = 0; j < distinct.size(); ++j)

@@ -1,9 +1,10 @@
-// Bytes that a recomputed part of a model keeps between forward and backward.
+// Bytes that a recomputed part of a model keeps between forward and backward, and options that do
+// not go together.
 #pragma once
 
 #include <cstddef>
 
-#include "catena/autograd/kept_results.h"
+#include "catena/functions/recompute.h"
 
 namespace catena::functions {
 
@@ -14,6 +15,8 @@ struct RecomputeBytes {
   size_t bytes[4] = {};
 };
 
+// ValueError for offload with a budget, or of what is not computed again.
+void check_options(const RecomputeOptions& options);
 // Of the blocks of memory that hold the arrays, each counted once.
 size_t bytes_of(const Arrays& arrays);
 // Of a part that gave the results and whose expensive functions gave `kept`; not of kEverything.

@@ -86,6 +86,7 @@ Choice choose(const std::vector<RecomputeBytes>& blocks, size_t budget) {
 // Settles what to keep. Where blocks have run to be measured: the numbers that each drew.
 std::vector<RandomLog> RecomputePlan::settle(const std::vector<RecomputedBlock>& blocks,
                                              const Variable& input) {
+  check_options(options_);
   if (!options_.budget) {
     kept_.assign(blocks.size(), options_.keep);
     return {};
@@ -113,8 +114,9 @@ Variable RecomputePlan::operator()(const std::vector<RecomputedBlock>& blocks,
   for (size_t i = 0; i < blocks.size(); ++i) {
     std::optional<RandomLogScope> same_numbers;
     if (!drawn.empty()) same_numbers.emplace(drawn[i], RandomLogScope::Mode::kRepeat);
-    const Keep keep = keeps_all ? Keep::kEverything : kept_[i];
-    h = recompute(blocks[i].function, {.keep = keep}, Variables{h})[0];
+    RecomputeOptions options{.keep = keeps_all ? Keep::kEverything : kept_[i]};
+    options.offload = !keeps_all && options_.offload;
+    h = recompute(blocks[i].function, options, Variables{h})[0];
   }
   return h;
 }

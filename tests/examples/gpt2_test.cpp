@@ -254,11 +254,12 @@ TEST(Gpt2Example, TrainsTheSameModelWithLessMemory) {
   const AlphabetText text;
   const Words few{"--iterations=3", "--dropout=0.1", "--valid-batches=1"};
   EXPECT_EQ(run(train_alphabet(text, out / "all", few)).status, 0);
-  for (const std::string how :
-       {"--keep=products", "--keep=attention", "--keep=nothing", "--memory-budget=1"}) {
-    SCOPED_TRACE(how);
-    EXPECT_EQ(run(train_alphabet(text, out / how, with(few, {how}))).status, 0);
-    expect_models_agree(out / "all", out / how);
+  for (const Words& how :
+       {Words{"--keep=products"}, Words{"--keep=attention"}, Words{"--keep=nothing"},
+        Words{"--keep=nothing", "--offload"}, Words{"--memory-budget=1"}}) {
+    SCOPED_TRACE(how.back());
+    EXPECT_EQ(run(train_alphabet(text, out / how.back(), with(few, how))).status, 0);
+    expect_models_agree(out / "all", out / how.back());
   }
 }
 
@@ -352,6 +353,9 @@ TEST(Gpt2Example, SaysWhatIsWrong) {
                   {"--autocast", "float32"});
   expect_contains(problem({"--text", text.path(), "--keep=nothing", "--memory-budget=1"}),
                   {"excludes"});
+  expect_contains(problem({"--text", text.path(), "--offload"}), {"--offload", "--keep nothing"});
+  expect_contains(problem({"--text", text.path(), "--offload", "--keep=nothing", "--graph"}),
+                  {"--offload", "leave --graph out"});
   expect_contains(problem({"--bench", "--context=256", "--memory-budget=1"}),
                   {"results of the 4 blocks alone take", "the budget is 1048576"});
   expect_contains(problem({"--sample=3"}), {"there is no model '", "out/model.npz'"});

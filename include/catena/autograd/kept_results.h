@@ -32,6 +32,9 @@ class KeptResults {
   void reduce_to(Keep keep);
   // What of it `keep` names.
   Arrays arrays(Keep keep) const;
+  // Gives all arrays away, in their order, and takes the same values back, in whatever memory.
+  Arrays give_away();
+  void take_back(std::span<const Array> arrays);
 
  private:
   friend class KeptResultsScope;

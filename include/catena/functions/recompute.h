@@ -61,6 +61,15 @@ struct RecomputeOptions {
   // Chosen by the library instead: the most of kNothing, kAttention and kProducts whose bytes, with
   // those of the results of f, are no more than these. ValueError if the results alone are more.
   std::optional<size_t> budget = {};
+  // Between forward and backward what is kept is in pinned host memory: inputs of f that other
+  // functions have computed, and what `keep` names. Copies run beside the work of the device, those
+  // to the host while the next part runs forward, those back while the part behind runs backward,
+  // if its input is a result of this one, as in a RecomputePlan. Device memory is let go one part
+  // later. Arrays on CPUs stay where they are. Nobody may write to an input until its copy is on
+  // the host; a write that is found is a GradientError in backward. OutOfMemoryError where the host
+  // has no pinned memory left. ValueError with a budget, with kEverything, and while a graph is
+  // captured. Inside of another recompute it has no effect.
+  bool offload = false;
 };
 
 // f(inputs), of which the graph keeps the inputs, and what the options say: memory for time. In

@@ -41,7 +41,8 @@ struct RecomputedBlock {
 // of the blocks fit. Results and gradients are those of recompute with the same choices. Inside of
 // another recompute a budget keeps everything. Capture a graph after a step that has measured: one
 // that measures would do so in each launch. One thread at a time calls a plan. Ranks that exchange
-// something inside of blocks need equal budgets and equal shapes.
+// something inside of blocks need equal budgets and equal shapes. With `offload`, which wants
+// `keep` instead of a budget, what blocks keep is on the host until their backward comes.
 class RecomputePlan {
  public:
   explicit RecomputePlan(const RecomputeOptions& options) : options_(options) {}

@@ -35,7 +35,8 @@ NOT_COMPUTED = {
         "fully_shard(net)", "MixedPrecisionPolicy(reduce_dtype=torch.bfloat16)", "DistributedDataParallel(net)", "torchrun"],
     "a declaration": ["torch.autograd.Function", "nn.Parameter(t)", "register_buffer"],
     "memory: tests/functions": [
-        "torch.utils.checkpoint.checkpoint(f, x)", "torch._functorch.config.activation_memory_budget"],
+        "torch.utils.checkpoint.checkpoint(f, x)", "torch.autograd.graph.save_on_cpu(pin_memory=True)",
+        "torch._functorch.config.activation_memory_budget"],
     "files: tests/serializers": [
         'net.load_state_dict(torch.load("net.pt"))', "safetensors.torch.load_file", "save_file"],
     "draws its own order or samples: tests/datasets": [
