@@ -26,25 +26,37 @@ struct Rule {
   int states;
   int read_for_norms;  // arrays
   std::function<std::unique_ptr<catena::Optimizer>()> make;
+  int state_bytes = 4;  // of an element
+  bool masters = true;  // copies of 16-bit parameters
 };
 template <class Optimizer>
 Rule rule(const char* name, int states, int read_for_norms = 0) {
   return {name, states, read_for_norms, [] { return std::make_unique<Optimizer>(); }};
 }
+Rule narrow_adamw(const char* name, bool masters) {
+  const auto make = [masters] {
+    return std::make_unique<O::AdamW>(
+        0.001, O::AdamWOptions{.state_dtype = Dtype::kBFloat16, .master_copies = masters});
+  };
+  return {name, 2, 0, make, 2, masters};
+}
 const std::vector<Rule>& rules() {
-  static const std::vector<Rule> all{rule<O::SGD>("SGD", 0),
-                                     rule<O::MomentumSGD>("MomentumSGD", 1),
-                                     rule<O::NesterovAG>("NesterovAG", 1),
-                                     rule<O::AdaGrad>("AdaGrad", 1),
-                                     rule<O::RMSprop>("RMSprop", 1),
-                                     rule<O::RMSpropGraves>("RMSpropGraves", 3),
-                                     rule<O::AdaDelta>("AdaDelta", 2),
-                                     rule<O::SMORMS3>("SMORMS3", 3),
-                                     rule<O::Adam>("Adam", 2),
-                                     rule<O::AdamW>("AdamW", 2),
-                                     rule<O::Lion>("Lion", 1),
-                                     rule<O::LARS>("LARS", 1, 2),
-                                     rule<O::LAMB>("LAMB", 2, 4)};
+  static const std::vector<Rule> all{
+      rule<O::SGD>("SGD", 0),
+      rule<O::MomentumSGD>("MomentumSGD", 1),
+      rule<O::NesterovAG>("NesterovAG", 1),
+      rule<O::AdaGrad>("AdaGrad", 1),
+      rule<O::RMSprop>("RMSprop", 1),
+      rule<O::RMSpropGraves>("RMSpropGraves", 3),
+      rule<O::AdaDelta>("AdaDelta", 2),
+      rule<O::SMORMS3>("SMORMS3", 3),
+      rule<O::Adam>("Adam", 2),
+      rule<O::AdamW>("AdamW", 2),
+      narrow_adamw("AdamW with 16-bit states", true),
+      narrow_adamw("AdamW with 16-bit states, without copies", false),
+      rule<O::Lion>("Lion", 1),
+      rule<O::LARS>("LARS", 1, 2),
+      rule<O::LAMB>("LAMB", 2, 4)};
   return all;
 }
 
@@ -60,8 +72,14 @@ double copy_time(Device device, double bytes) {
   return time(device, [&] { to.assign(from); });
 }
 
-// Of 16 bits the rule has float32 copies, so that a parameter moves as many bytes as of 32: it is
-// written and not read, its gradient read, both in half the bytes, and its copy read and written.
+// What an update moves for each parameter at least. Where 16-bit ones have float32 copies, it is
+// as many bytes as of 32 bits: the parameter is written and not read, its gradient read, both in
+// half the bytes, and its copy read and written.
+double bytes_of(const Rule& rule, Dtype dtype) {
+  const bool is_alone = catena::itemsize(dtype) == 2 && !rule.masters;
+  return (is_alone ? 6 : 12) + 2 * rule.states * rule.state_bytes + 4 * rule.read_for_norms;
+}
+
 void row(Device device, const Rule& rule, int64_t count, Dtype dtype) {
   catena::Parameters parameters;
   for (int i = 0; i < kParameters; ++i) {
@@ -74,8 +92,7 @@ void row(Device device, const Rule& rule, int64_t count, Dtype dtype) {
   const auto optimizer = rule.make();
   optimizer->setup(parameters);
   const double update = time(device, [&] { optimizer->update(); });
-  const double bytes = 4.0 * double(count) * (3 + 2 * rule.states + rule.read_for_norms),
-               copy = copy_time(device, bytes);
+  const double copy = copy_time(device, double(count) * bytes_of(rule, dtype));
   std::printf("| %s, %lld parameters, %s | %.4f ms | %.4f ms (copy) | %.2f |\n", rule.name,
               static_cast<long long>(count), catena::name(dtype), update * 1e3, copy * 1e3,
               update / copy);
