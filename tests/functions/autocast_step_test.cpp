@@ -1,5 +1,5 @@
-// A step of a small GPT under autocast: what is cast, and what the graph keeps. It must do what the
-// same step does with 16-bit parameters, and no more.
+// A step of a small GPT under autocast: what is cast, and what it learns. What the graph keeps is
+// in kept_arrays_test.cpp.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -7,47 +7,18 @@
 #include "catena/autograd/autocast.h"
 #include "catena/autograd/function_call.h"
 #include "catena/autograd/parameter.h"
-#include "catena/core/memory_profile.h"
-#include "catena/functions/attention/transformer.h"
-#include "catena/functions/connection/embed_id.h"
-#include "catena/functions/loss/linear_cross_entropy.h"
-#include "catena/functions/noise/dropout.h"
-#include "catena/functions/normalization/layer_normalization.h"
 #include "catena/kernels/copy.h"
 #include "catena/optimizers/adamw.h"
 #include "functions/functions_test_util.h"
+#include "small_gpt2.h"
 
 namespace catena {
 namespace {
 
-constexpr int64_t kWidth = 64, kVocabulary = 40, kLength = 8, kBatch = 2;
+using testing::SmallGpt2;
 
-// As examples/gpt2: the table of tokens is that of the scores, too.
-struct Gpt : FunctionSet {
-  F::EmbedID tokens, places;
-  std::vector<F::TransformerEncoderLayer> layers;
-  F::LayerNormalization norm;
-  CATENA_FUNCTIONS(tokens, places, layers, norm)
-
-  explicit Gpt(Dtype dtype)
-      : tokens(kVocabulary, kWidth, {.dtype = dtype}),
-        places(kLength, kWidth, {.dtype = dtype}),
-        norm(kWidth, {.dtype = dtype}) {
-    for (int i = 0; i < 2; ++i)
-      layers.emplace_back(kWidth, 2,
-                          F::TransformerOptions{.inner = 2 * kWidth,
-                                                .dropout = 0.1,
-                                                .activation = F::TransformerActivation::kGeluTanh,
-                                                .pre_norm = true,
-                                                .dtype = dtype});
-  }
-  Variable loss(const Array& ids, const Array& next) const {
-    const Array positions = arange(kLength, {Dtype::kInt32, ids.device()});
-    Variable h = F::dropout(tokens(ids) + places(positions), 0.1, true);
-    for (const F::TransformerEncoderLayer& layer : layers) h = layer(h, {.causal = true});
-    return F::linear_cross_entropy(norm(h), tokens.W, next);
-  }
-};
+constexpr testing::SmallGpt2Options kSizes = {
+    .vocabulary = 40, .length = 8, .width = 64, .heads = 2, .inner = 128, .dropout = 0.1};
 
 // Copies of a floating dtype into another one, with what runs at the time.
 struct Casts {
@@ -98,9 +69,10 @@ class AutocastStep : public OnDevice {
     random::seed(5);
   }
   Array ids(int64_t seed) const {
-    return random_array({kBatch, kLength}, 0, kVocabulary, Dtype::kInt32, device(), uint64_t(seed));
+    return random_array({2, kSizes.length}, 0, double(kSizes.vocabulary), Dtype::kInt32, device(),
+                        uint64_t(seed));
   }
-  Variable loss_of(const Gpt& net, bool autocast) const {
+  Variable loss_of(const SmallGpt2& net, bool autocast) const {
     const AutocastScope scope(autocast ? Dtype::kBFloat16 : Dtype::kFloat32);
     return net.loss(ids(1), ids(2));
   }
@@ -108,7 +80,7 @@ class AutocastStep : public OnDevice {
 
 // The casts that remain: each weight of a product, each bias and each table, when it is new. Scales
 // and shifts of normalizations are read in float32.
-std::vector<std::string> casts_of_parameters(const Gpt& net) {
+std::vector<std::string> casts_of_parameters(const SmallGpt2& net) {
   std::vector<std::string> casts;
   for (const auto& [path, p] : net.named_parameters())
     if (path.find("norm") == std::string::npos)
@@ -119,7 +91,7 @@ std::vector<std::string> casts_of_parameters(const Gpt& net) {
 
 TEST_P(AutocastStep, CastsNothingButNewParameters) {
   const DeviceScope scope(device());
-  Gpt net(Dtype::kFloat32);
+  SmallGpt2 net(kSizes);
   optimizers::AdamW rule(0.01);
   rule.setup(net);
   std::vector<std::string> copies;
@@ -142,36 +114,13 @@ TEST_P(AutocastStep, CastsNothingButNewParameters) {
   for (const Parameter& p : net.parameters()) EXPECT_EQ(p.grad().dtype(), Dtype::kFloat32);
 }
 
-// Bytes that are alive after the forward pass, by the call that made them.
-std::map<std::string, size_t> kept(const std::function<Variable()>& forward) {
-  forward();  // what is made once and stays
-  const MemoryProfile profile;
-  const Variable loss = forward();
-  std::map<std::string, size_t> result;
-  for (const MemoryProfile::Entry& entry : profile.entries()) {
-    const bool casts_parameters = entry.call.find("Cast") != std::string::npos;
-    if (entry.held > 0 && !casts_parameters) result[entry.call] = entry.held;
-  }
-  return result;
-}
-
-TEST_P(AutocastStep, KeepsWhatItKeepsWith16BitParameters) {
-  const DeviceScope scope(device());
-  const Gpt wide(Dtype::kFloat32), narrow(Dtype::kBFloat16);
-  const auto autocast = kept([&] { return loss_of(wide, true); });
-  EXPECT_EQ(autocast, kept([&] { return loss_of(narrow, false); }));
-  const size_t row = kBatch * kLength * sizeof(uint16_t);
-  EXPECT_GE(autocast.at("LayerNormalization"), 2 * row * kWidth);
-  EXPECT_LT(autocast.at("Linear"), 4 * row * 5 * kWidth) << "one of them is kept in float32";
-}
-
 // A step learns what one in float32 learns.
 TEST_P(AutocastStep, HasTheLossesOfFloat32) {
   const DeviceScope scope(device());
   std::map<bool, std::vector<double>> losses;
   for (const bool autocast : {false, true}) {
     random::seed(7);
-    Gpt net(Dtype::kFloat32);
+    SmallGpt2 net(kSizes);
     optimizers::AdamW rule(0.003);
     rule.setup(net);
     for (int step = 0; step < 8; ++step) {
