@@ -149,10 +149,11 @@ class FunctionGen(Gen):
 
     # The case ------------------------------------------------------------------------------------
 
-    def case(self, args, params, function, dtypes=None, second=True, loose=1, floor=1):
+    def case(self, args, params, function, dtypes=None, second=True, loose=1, floor=1, terms=None):
         """Ends the case. `function` gets the operands as tensors and gives one result or several;
         `dtypes` are those of the results (g.type unless given), `second` says whether there are
-        second gradients; `loose` widens the bounds, `floor` those of arrays of small numbers."""
+        second gradients; `loose` widens the bounds, `floor` those of arrays of small numbers; `terms` is
+        how many a sum has at most, as many as the largest operand has numbers unless given."""
         tensors = [to_torch(a.a) if isinstance(a, Arr) else a for a in args]
         wanted = [k for k, a in enumerate(args) if any(a is w for w in self.wanted)]
         for k in wanted:
@@ -167,7 +168,7 @@ class FunctionGen(Gen):
         arrays = [a.a for a in [*args, *upstream, *directions] if isinstance(a, Arr)]
         most = max((a.a.size for a in [*args, *upstream] if isinstance(a, Arr)), default=1)
         if any(repeats(a) for a in arrays):
-            loose *= max(1, most / 256)
+            loose *= max(1, (terms or most) / 256)
         expected = [self.expected(y, t, loose, floor, most) for y, t in zip(outputs, types)]
         expected += [self.expected(g, t, loose, floor, most) for g, t in
                      zip(gradients, self.gradient_types(args, wanted, upstream, second))]
