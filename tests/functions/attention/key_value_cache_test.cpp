@@ -278,6 +278,29 @@ TEST(KeyValueCacheMistakes, OfSizesAndLengths) {
                     {"there are 1 layers, asked for layer " + std::to_string(i)});
 }
 
+// To its last position, of which a layer can write none any more.
+TEST(KeyValueCacheMistakes, OfAFullCache) {
+  const NoBackprop scope;
+  const Operands x(cpu(), Dtype::kFloat64);
+  F::KeyValueCache cache(sizes(cpu()));
+  x.attend(cache, 0, 7);
+  x.attend(cache, 0, 3);
+  EXPECT_EQ(cache.lengths(), (Tokens{10, 10}));
+  EXPECT_EQ(error_of<ValueError>([&] { cache.extend(1); }),
+            "KeyValueCache: row 0 has 10 positions of a capacity of 10, asked for 1 more; make the "
+            "cache with a larger capacity, or truncate() or clear() it");
+  const auto write = [&] {
+    cache.layer(0).attend(part(x.q, 0, 1), part(x.k, 0, 1), part(x.v, 0, 1));
+  };
+  EXPECT_THROW(write(), Error);
+  EXPECT_EQ(cache.lengths(), (Tokens{10, 10}));
+  cache.truncate({10, 9});
+  expect_contains(error_of<ValueError>([&] { cache.extend(1); }), {"row 0 has 10 positions"});
+  cache.truncate({9, 9});
+  x.attend(cache, 0, 1);
+  EXPECT_EQ(cache.lengths(), (Tokens{10, 10}));
+}
+
 TEST(KeyValueCacheMistakes, OfCalls) {
   const Operands x(cpu(), Dtype::kFloat64);
   F::KeyValueCache cache(sizes(cpu()));
