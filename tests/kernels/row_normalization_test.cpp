@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "catena/array/math.h"
 #include "catena/core/config.h"
 #include "catena/testing.h"
 #include "kernels/normalization_case.h"
