@@ -4,7 +4,8 @@
 // 256 wide, for bytes, and ViT-Ti/16. Weights and data are random. transformer_peers.py times the
 // same with PyTorch.
 //
-//   bench_transformers qwen|vit [device] [batch] [layers]
+//   bench_transformers qwen|qwen16|vit [device] [batch] [layers]
+//                                  qwen16: states of AdamW in bfloat16, no float32 copies
 //   bench_transformers head [device] [tokens of a chunk...]
 //                                  GPT-2's head with its loss by itself, beside its products
 //   bench_transformers serve       for transformer_peers.py: reads requests, answers each with the
@@ -158,11 +159,16 @@ struct Gpt2 : gpt2::Gpt2 {
   Array ids, labels;
 };
 
+using catena::optimizers::AdamWOptions;
+
 template <class Model>
 class Training {
  public:
   template <class... Arguments>
-  explicit Training(const Arguments&... arguments) : model(arguments...) {
+  explicit Training(const Arguments&... arguments) : Training(AdamWOptions{}, arguments...) {}
+  template <class... Arguments>
+  explicit Training(const AdamWOptions& options, const Arguments&... arguments)
+      : model(arguments...), optimizer(1e-4, options) {
     optimizer.setup(model);
   }
   void step() {
@@ -174,14 +180,20 @@ class Training {
   }
 
   Model model;
-  catena::optimizers::AdamW optimizer{1e-4};
+  catena::optimizers::AdamW optimizer;
   Variable loss;
 };
+
+// qwen16: as PyTorch's optimizer does it for bfloat16 parameters.
+AdamWOptions options_of(const Case& c) {
+  if (c.model != "qwen16") return {};
+  return {.state_dtype = Dtype::kBFloat16, .master_copies = false};
+}
 
 template <class Model>
 void run(const Case& c, const char* unit) {
   const catena::DeviceScope scope(c.device);
-  Training<Model> training(c);
+  Training<Model> training(options_of(c), c);
   const auto step = [&] { training.step(); };
   const double start = bench::now();
   step();
@@ -324,10 +336,10 @@ int main(int argc, char** argv) {
   const std::string model = word(1, "");
   if (model == "serve") return bench::run(serve, argc, argv);
   if (model == "head") return bench::run(time_head, argc, argv);
-  const bool is_qwen = model == "qwen";
+  const bool is_qwen = model == "qwen" || model == "qwen16";
   if (!is_qwen && model != "vit") {
     std::fprintf(stderr,
-                 "usage: bench_transformers qwen|vit [device] [batch] [layers], "
+                 "usage: bench_transformers qwen|qwen16|vit [device] [batch] [layers], "
                  "head [device] [chunk...], or serve\n");
     return 2;
   }
