@@ -63,6 +63,13 @@ def column_stack(g):
     g.case([g.x(s) for s in shapes], {}, lambda *xs: torch.column_stack(xs))
 
 
+def vstack(g):
+    columns = g.integer(0, 5)
+    shapes = [(columns,) if g.chance(0.5) else (g.integer(0, 3), columns)
+              for _ in range(g.integer(1, 4))]
+    g.case([g.x(s) for s in shapes], {}, lambda *xs: torch.vstack(xs))
+
+
 def block(g):
     """Two rows of blocks, of which the first has `first`."""
     width, heights = g.integer(1, 6), [g.integer(1, 3), g.integer(1, 3)]
@@ -122,7 +129,7 @@ def get_item(g):
 
 def one_hot(g):
     classes = g.integer(1, 9)
-    t, to = g.integers(g.shape(0, 3), -1, classes + 1, ("int32", "int64", "int8")), g.pick(FLOATS)
+    t, to = g.integers(g.shape(0, 3), -1, classes + 1, ("int32", "int64", "int8")), g.pick([*FLOATS, "int32"])
     g.case([t], {"classes": classes, "dtype": to},
            lambda t: (t.long().unsqueeze(-1) == torch.arange(classes)).double(), dtypes=[to])
 
@@ -230,6 +237,8 @@ def take(g):
     axis = None if g.chance(0.3) else g.axis(x.a.ndim)
     n = x.a.size if axis is None else x.a.shape[axis]
     t = g.integers(g.shape(0, 2, 30), -n, n)
+    if g.chance(0.3):
+        t = g.integers(g.shape(0, 2, 30), 0, n, ("uint8", "uint64"))
 
     def reference(x, t):
         x = x.reshape(-1) if axis is None else x
@@ -332,12 +341,11 @@ def sort(g):
 
 def functions():
     own = [moveaxis, rollaxis, rot90, diagonal, trace, sort, broadcast_to, broadcast, cast, concat,
-           stack, column_stack, block, flip, roll, get_item, one_hot, pad, repeat, tile, reshape,
+           stack, column_stack, vstack, block, flip, roll, get_item, one_hot, pad, repeat, tile, reshape,
            expand_dims, squeeze, upsampling_nearest, select_item, separate, split_axis, take,
            take_along_axis, transpose, swapaxes]
     return {f.__name__: (1, f) for f in own} | {
         "resize_images": (2, resize_images),
-        "hstack": (1, joined(torch.hstack, 1)), "vstack": (1, joined(torch.vstack, 1)),
-        "dstack": (1, joined(torch.dstack, 1)),
+        "hstack": (1, joined(torch.hstack, 1)), "dstack": (1, joined(torch.dstack, 1)),
         "tril": (1, triangle(torch.tril)), "triu": (1, triangle(torch.triu)),
         "flipud": (1, mirrored(torch.flipud, 1)), "fliplr": (1, mirrored(torch.fliplr, 2))}

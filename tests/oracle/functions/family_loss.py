@@ -290,7 +290,8 @@ def focal_loss(g):
                   + (1 - t) * (1 - alpha) * p ** gamma * -T.logsigmoid(-x))
         return reduced(losses, params["reduction"])
 
-    g.case([g.x(shape, (-5, 5)), g.integers(shape, 0, 2)], params, reference, loose=4)
+    t = g.constant(shape, (0, 1)) if g.chance(0.3) else g.integers(shape, 0, 2)
+    g.case([g.x(shape, (-5, 5)), t], params, reference, loose=4)
 
 
 def negative_sampling(g):
@@ -342,6 +343,12 @@ def hierarchical_softmax(g):
            {"tree": nodes}, reference, loose=4)
 
 
+def mean_over(g):
+    counted = g.pick([0.0, 1.0, 4.0])
+    g.case([g.x(g.pick([(), (1,)]))], {"counted": counted},
+           lambda x: x / counted if counted > 0 else x * 0)
+
+
 def gaussian_kl(mean, ln_var):
     return (mean ** 2 + torch.exp(ln_var) - ln_var - 1) / 2
 
@@ -358,13 +365,13 @@ def functions():
     own = [softmax_cross_entropy, linear_cross_entropy, sigmoid_cross_entropy,
            negative_log_likelihood, ctc, kl_divergence, hinge, contrastive, triplet,
            cosine_similarity, cosine_embedding_loss, cross_covariance, focal_loss,
-           negative_sampling, hierarchical_softmax, gaussian_nll]
+           negative_sampling, hierarchical_softmax, gaussian_nll, mean_over]
     heavy = (softmax_cross_entropy, linear_cross_entropy, sigmoid_cross_entropy, ctc)
     return {f.__name__: (3 if f in heavy else 1, f) for f in own} | {
         "mean_squared_error": (1, pair_loss(lambda a, b: T.mse_loss(a, b, reduction="none"))),
         "mean_absolute_error": (1, pair_loss(lambda a, b: T.l1_loss(a, b, reduction="none"))),
         "huber_loss": (1, pair_loss(huber, params=lambda g: {"delta": g.pick([1.0, 0.5, 2.0])})),
-        "smooth_l1": (1, pair_loss(smooth_l1, params=lambda g: {"beta": g.pick([1.0, 0.5, 2.0])})),
+        "smooth_l1": (1, pair_loss(smooth_l1, params=lambda g: {"beta": g.pick([1.0, 0.5, 0.0])})),
         "gaussian_kl_divergence": (1, pair_loss(gaussian_kl, profiles=("any", (-3, 3)), loose=2)),
         "bernoulli_nll": (1, pair_loss(lambda x, y: T.softplus(y, threshold=1000) - x * y,
                                        profiles=((0, 1), "any")))}

@@ -231,8 +231,24 @@ def matmul(g):
     if g.chance(0.05):
         k = 0
     ta, tb = g.chance(0.4), g.chance(0.4)
-    g.case([matrix(g, m, k, ta), matrix(g, k, n, tb)], {"transa": ta, "transb": tb},
-           lambda a, b: as_matrix(a, ta) @ as_matrix(b, tb))
+    stack = g.filled(1, 2, 6) if g.chance(0.4) else ()
+    a, b = (g.part_of_broadcast(stack) for _ in range(2))
+    g.case([matrix(g, m, k, ta, a), matrix(g, k, n, tb, b)], {"transa": ta, "transb": tb},
+           lambda a, b: as_matrix(a, ta) @ as_matrix(b, tb), floor=4)
+
+
+SUBSCRIPTS = ["ij,jk->ki", "bij,bjk->bik", "bqhd,bkhd->bhqk", "i,j->ij", "ij,ij->", "ij->ji", "ij->j",
+              "ii->i", "iji->ji", "ii->", "iijj->ij", "iij,j->i", "i,i->i", "bij,bj->ib", "ij,jk,ik->",
+              "i,j,k->kji", ",ij->ji", "ij,jk,k->i", "...ij,...j->i..."]
+
+
+def einsum(g):
+    subscripts = g.pick(SUBSCRIPTS)
+    extents = {letter: g.integer(1, 4) for letter in "bdhijkq"}
+    lead = g.filled(0, 2, 6)
+    operands = [g.x((*(lead if "..." in term else ()), *(extents[k] for k in term.replace("...", ""))),
+                    "smooth") for term in subscripts.split("->")[0].split(",")]
+    g.case(operands, {"subscripts": subscripts}, lambda *x: torch.einsum(subscripts, *x), floor=4)
 
 
 def batch_matmul(g):
@@ -276,7 +292,7 @@ def functions():
         "arctan2": binary(torch.arctan2, AWAY_FROM_0, "smooth"), "hypot": hypot,
         "logaddexp": binary(torch.logaddexp)}.items()}
     table |= {f.__name__: (1, f) for f in (
-        clip, where, sum_to, cumsum, cumprod, diff, matmul, batch_matmul, dot, inner, vdot,
+        clip, where, sum_to, cumsum, cumprod, diff, matmul, batch_matmul, dot, einsum, inner, vdot,
         tensordot)}
     table |= {"kron": (1, each_with_each(torch.kron)),
               "outer": (1, each_with_each(lambda a, b: torch.outer(a.flatten(), b.flatten())))}

@@ -3,6 +3,7 @@
 tests/oracle/functions/run."""
 import argparse
 import importlib
+import json
 import pathlib
 import sys
 import warnings
@@ -12,7 +13,7 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 from case import FunctionGen  # noqa: E402
-from generator import CaseWriter  # noqa: E402
+from generator import CaseWriter, encode  # noqa: E402
 
 
 def functions(only):
@@ -36,14 +37,44 @@ def numbered(table, cases):
             yield name, number
 
 
-def small_case(seed, name, generate):
-    """The number of a case of few bytes, but not of none."""
-    sizes = {}
-    for number in range(40):
+# Cases of a function in the small file, and bytes of one, unless there is no smaller one.
+MOST, LARGE = 6, 4000
+
+
+def kind(value):
+    """What counts as another choice of a parameter: flags, names and small numbers are themselves."""
+    if value == encode(0.0):
+        return 0
+    if value is None or isinstance(value, (bool, str)) or isinstance(value, int) and abs(value) < 3:
+        return value
+    return len(value) if isinstance(value, list) else "given"
+
+
+def choices(line):
+    """The parameters of a case by their kinds; where there are any, also the operand's axes."""
+    params = {key: kind(value) for key, value in line["p"].items() if key not in ("wanted", "upstream")}
+    if set(params) - {"operands", "second"}:
+        params["axes"] = next(len(a["s"]) for a in line["a"] if isinstance(a, dict) and "s" in a)
+    return set(params.items())
+
+
+def small_cases(seed, name, generate):
+    """Cases of few bytes, but not of none, each with a choice that those before it have not. float64
+    comes first, as it hides least."""
+    candidates = []
+    for number in range(60):
         writer = CaseWriter()
-        generate(FunctionGen(seed, name, number, writer, small=True))
-        sizes[writer.offset] = number
-    return name, sizes[min(sizes, key=lambda size: (size < 400, size))]
+        case = FunctionGen(seed, name, number, writer, small=True)
+        generate(case)
+        size = writer.offset
+        candidates.append((size < 400, size > LARGE, case.type != "float64", size, number,
+                           choices(json.loads(writer.lines[0]))))
+    seen, cases = set(), []
+    for *_, size, number, chosen in sorted(candidates, key=lambda candidate: candidate[:-1]):
+        if not cases or len(cases) < MOST and size <= LARGE and not chosen <= seen:
+            seen |= chosen
+            cases.append((name, number))
+    return cases
 
 
 def main():
@@ -52,7 +83,7 @@ def main():
     parser.add_argument("--cases", type=int, default=10000)
     parser.add_argument("--only", default="")
     parser.add_argument("--case", default="", help="FUNCTION/NUMBER")
-    parser.add_argument("--small", action="store_true", help="one small case of each function")
+    parser.add_argument("--small", action="store_true", help="small cases of each function")
     parser.add_argument("file")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -70,7 +101,8 @@ def main():
             sys.exit(f"generate.py: no function is named like {arguments.only!r}")
         cases = numbered(table, arguments.cases)
         if arguments.small:
-            cases = [small_case(arguments.seed, name, table[name][1]) for name in table]
+            cases = [case for name, (_, generate) in table.items()
+                     for case in small_cases(arguments.seed, name, generate)]
     writer = CaseWriter()
     for name, number in cases:
         try:

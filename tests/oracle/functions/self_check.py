@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the oracle without PyTorch: catena computes the stored cases of stored.npz, one of each
-function; and when a number of their expected results is changed, each of these cases fails.
+"""Checks the oracle without PyTorch: catena computes the stored cases of stored.npz, some of
+each function; and when a number of their expected results is changed, each of these cases fails.
 
     self_check.py PROGRAM
 """

@@ -1,6 +1,7 @@
 // Loss functions.
 #include "catena/functions/loss.h"
 
+#include "catena/array/creation.h"
 #include "catena/functions/array/cast.h"
 
 #include "oracle/functions/functions.h"
@@ -134,6 +135,10 @@ void add_loss(Functions& f) {
   };
   f["triplet"] = [](const Inputs& in) {
     return Variables{F::triplet(in[0], in[1], in[2], in->real("margin"), reduction(in))};
+  };
+  f["mean_over"] = [](const Inputs& in) {
+    const Array counted = full({}, in->real("counted"), {in[0].dtype(), in[0].device()});
+    return Variables{F::mean_over(in[0], counted)};
   };
   f["negative_sampling"] = [](const Inputs& in) {
     return Variables{F::negative_sampling(in[0], in[1], in[2])};

@@ -116,6 +116,9 @@ void add_math(Functions& f) {
     return Variables{
         F::tensordot(in[0], in[1], Axes(in->dims("axes_a")), Axes(in->dims("axes_b")))};
   };
+  f["einsum"] = [](const Inputs& in) {
+    return Variables{F::einsum(in.text("subscripts"), in.from(0))};
+  };
   f["matmul"] = [](const Inputs& in) {
     return Variables{F::matmul(in[0], in[1], in->flag("transa"), in->flag("transb"))};
   };
