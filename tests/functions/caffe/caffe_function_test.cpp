@@ -5,7 +5,6 @@
 #include "catena/core/memory.h"
 #include "catena/functions/connection/convolution_2d.h"
 #include "catena/functions/connection/linear.h"
-#include "catena/functions/loss/softmax_cross_entropy.h"
 #include "catena/optimizers/sgd.h"
 #include "catena/serializers/npz.h"
 #include "catena/testing_markers.h"
@@ -57,7 +56,7 @@ class CaffeFunction : public OnDevice {
     F::CaffeFunction f = net("Odd");
     return {std::move(f), ::testing::internal::GetCapturedStderr()};
   }
-  Array data() const { return array_of(numbers({2, 2, 4, 4}, 0.3), device()); }
+  Array data() const { return numbers({2, 2, 4, 4}, 0.3).to(device()); }
 };
 
 // The scores, without dropout.
@@ -158,7 +157,7 @@ TEST_P(CaffeFunction, GradientsAreThoseOfItsFunctions) {
   const auto& first = f.fs.get<F::Convolution2D>("block");
   const Variable x(data());
   const Variable y = f({{"data", x}}, {"fc"}, {}, false)[0];
-  const Array gy = array_of(numbers({2, 4}, 7), device());
+  const Array gy = numbers({2, 4}, 7).to(device());
   y.set_grad(gy);
   y.backward();
   const Array gx = x.grad(), gW = first.W.grad().copy();
@@ -219,8 +218,7 @@ std::string alex_net() {
     Wire layer = wire_layer(name, type, blob, top);
     layer.message(field, options);
     if (!W.empty()) {
-      const Plain weights = numbers(W, double(W[0]));
-      std::vector<float> values(weights.values.begin(), weights.values.end());
+      std::vector<float> values = numbers(W, double(W[0])).to_vector<float>();
       for (float& v : values) v *= float(4 / std::sqrt(double(values.size() / size_t(W[0]))));
       layer.message(7, wire_blob({W.begin(), W.end()}, values))
           .message(7, wire_blob({W[0]}, std::vector<float>(size_t(W[0]), 0.1f)));
@@ -265,7 +263,7 @@ TEST(CaffeTutorial, TUT_34_AlexNetIsAFunctionOfItsImages) {
   const TempFolder folder;
   write_file(folder / "alex.caffemodel", alex_net());
   const F::CaffeFunction func(folder / "alex.caffemodel");
-  const Variable x(array_of(numbers({10, 3, 227, 227}, 0.3)));
+  const Variable x(numbers({10, 3, 227, 227}, 0.3));
   const Variables results = func({{"data", x}}, {"fc8"});
   ASSERT_EQ(results.size(), 1u);
   ASSERT_EQ(results[0].shape(), (Shape{10, 1000}));
@@ -282,7 +280,7 @@ TEST(CaffeFunctionOnGpu, IsMovedAndCaptured) {
   CATENA_NEEDS_GPU();
   CATENA_NEEDS_PROTOBUF();
   F::CaffeFunction f(Models::all().path("Net"));
-  const Array x = array_of(numbers({2, 2, 4, 4}, 0.3));
+  const Array x = numbers({2, 2, 4, 4}, 0.3);
   const Array expected = f({{"data", x}}, {"fc"}, {}, false)[0].data();
   f.to_gpu(0);
   EXPECT_EQ(f.device(), cuda_device(0));

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "catena/functions/caffe/caffe_function.h"
-#include "functions/function_record.h"
+#include "functions/functions_test_util.h"
 #include "temp_folder.h"
 
 namespace catena::caffe_models {
@@ -58,15 +58,12 @@ class Models {
   bool encoded_ = false;
 };
 
-// Numbers of both signs that differ from seed to seed.
-inline Plain numbers(const Shape& shape, double seed) {
-  int64_t i = 0;
-  return plain(
-      shape, [&](const Shape&) { return double(float(std::sin(0.7 * double(i++) + seed) * 0.5)); });
-}
-inline Array array_of(const Plain& p, Device device = cpu(0)) {
-  std::vector<float> values(p.values.begin(), p.values.end());
-  return array(values, p.shape).to(device);
+// Numbers of both signs that differ from seed to seed, in float32.
+inline Array numbers(const Shape& shape, double seed) {
+  std::vector<float> values(size_t(element_count(shape)));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = float(std::sin(0.7 * double(i) + seed) * 0.5);
+  return array(values, shape);
 }
 
 inline std::string text_of(const char* field, const std::vector<double>& values) {
@@ -79,13 +76,13 @@ inline std::string text_of(const char* field, const std::vector<double>& values)
   return text;
 }
 // blobs { ... } with a shape, and as older files have it, with four extents.
-inline std::string blob(const Plain& p) {
-  return "blobs { shape { " + text_of("dim", {p.shape.begin(), p.shape.end()}) + "} " +
-         text_of("data", p.values) + "} ";
+inline std::string blob(const Array& a) {
+  return "blobs { shape { " + text_of("dim", {a.shape().begin(), a.shape().end()}) + "} " +
+         text_of("data", a.to_vector<double>()) + "} ";
 }
-inline std::string old_blob(const Shape& four, const Plain& p) {
+inline std::string old_blob(const Shape& four, const Array& a) {
   return message("blobs { num: ", four[0], " channels: ", four[1], " height: ", four[2],
-                 " width: ", four[3], " ", text_of("data", p.values), "} ");
+                 " width: ", four[3], " ", text_of("data", a.to_vector<double>()), "} ");
 }
 // A layer of either format from "data" to "y"; the type of the older one is a number.
 inline std::string layer(const std::string& type, const std::string& rest) {
@@ -99,9 +96,8 @@ inline std::string old_layer(int type, const std::string& rest) {
 inline Variable run(const F::CaffeFunction& f, const Variable& data, bool train = false) {
   return f({{"data", data}}, {"y"}, {}, train)[0];
 }
-inline void expect_equal(const Array& actual, const Plain& expected, double error = 1e-5) {
-  ASSERT_EQ(actual.shape(), expected.shape);
-  EXPECT_EQ(testing::difference(actual, array_of(expected), error, error), "");
+inline void expect_equal(const Array& actual, const Array& expected, double error = 1e-5) {
+  EXPECT_EQ(testing::difference(actual.to_cpu(), expected.to_cpu(), error, error), "");
 }
 
 }  // namespace catena::caffe_models
