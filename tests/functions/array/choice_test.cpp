@@ -1,5 +1,5 @@
 // Positions out of range, zeros, infinities and NaN in array functions, reductions and measures;
-// everything else is in their records.
+// everything else is in the function oracle.
 #include <limits>
 
 #include "catena/core/graph.h"

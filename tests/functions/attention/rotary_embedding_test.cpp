@@ -1,8 +1,7 @@
-// Rotary positions beyond their records: scalings, high positions, memory orders, distances.
+// Rotary positions beyond their records: scalings, high positions, memory orders.
 #include "catena/functions/attention/rotary_embedding.h"
 
 #include "catena/functions/array/transpose.h"
-#include "catena/functions/math/matmul.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {
@@ -53,17 +52,6 @@ TEST_P(Rotary, HighPositions) {
   }
 }
 
-TEST_P(Rotary, ProductsDependOnDistances) {
-  const Array q = draw({2, 3, 5, 8}), k = draw({2, 3, 7, 8}, -1, 1, 2);
-  const auto scores = [&](int64_t start) {
-    return F::matmul(F::rotary_embedding(q, {.start = start}),
-                     F::rotary_embedding(k, {.start = start + 4}), false, true)
-        .data();
-  };
-  assert_allclose(scores(300), scores(0), 1e-11, 1e-11);
-  EXPECT_GT(absolute(scores(0) - F::matmul(q, k, false, true).data()).max().item<double>(), 0.1);
-}
-
 // Heads behind positions, as projections have them.
 TEST_P(Rotary, KeepTheMemoryOrder) {
   const Variable projected(draw({2, 5, 3, 8}));
@@ -71,18 +59,6 @@ TEST_P(Rotary, KeepTheMemoryOrder) {
   EXPECT_EQ(y.data().order(), x.data().order());
   testing::assert_array_equal(y.data().contiguous(),
                               F::rotary_embedding(x.data().contiguous()).data());
-}
-
-// Cached steps give what one call gives.
-TEST_P(Rotary, Parts) {
-  const Array x = draw({2, 2, 6, 4});
-  const Array all = F::rotary_embedding(x).data();
-  const Array last = F::rotary_embedding(x(Slice(), Slice(), Slice(4, none)), {.start = 4}).data();
-  testing::assert_array_equal(last, all(Slice(), Slice(), Slice(4, none)));
-  const Array places = array(std::vector<int64_t>{5, 4, 3, 2, 1, 0}, {6}).to(device());
-  const Array reversed = x(Slice(), Slice(), Slice(none, none, -1));
-  testing::assert_array_equal(F::rotary_embedding(reversed, {.positions = places}).data(),
-                              all(Slice(), Slice(), Slice(none, none, -1)));
 }
 
 // Positions of int32 serve the kernel as they are, others are copied.

@@ -1,16 +1,13 @@
-// n_step_lstm and the layer NStepLSTM beyond their records: dropout, arenas, providers, training.
+// n_step_lstm and the layer NStepLSTM beyond their records: dropout, arenas, providers.
 #include "catena/functions/connection/n_step_lstm.h"
 
 #include <algorithm>
 
-#include "catena/array/manipulation.h"
 #include "catena/autograd/backward.h"
 #include "catena/core/config.h"
 #include "catena/core/graph.h"
-#include "catena/functions/array.h"
-#include "catena/functions/connection/linear.h"
-#include "catena/functions/loss.h"
-#include "catena/functions/noise.h"
+#include "catena/functions/array/get_item.h"
+#include "catena/functions/noise/dropout.h"
 #include "catena/functions/recompute.h"
 #include "catena/kernels/rnn.h"
 #include "catena/optimizers/adam.h"
@@ -106,22 +103,6 @@ class NStepLstms : public OnDevice {
 };
 
 // Functions -------------------------------------------------------------------------------------
-
-TEST_P(NStepLstms, AreLoopsOfCells) {
-  const Operands p = small(1);
-  const F::LstmResult r = p.call();
-  Array h = p.hx.data()(0), c = p.cx.data()(0).copy();
-  const auto weight = [&](size_t i) { return p.weights[i].data(); };
-  for (int64_t t = 0; t < 4; ++t) {
-    const Array gates = dot(p.x.data()(t), weight(0).T()) + dot(h, weight(1).T()) + weight(2);
-    const Array next = empty_like(h);
-    kernels::lstm_cell(device(), {&gates, &c, nullptr, &c, &next});
-    h = next;
-    EXPECT_NO_THROW(assert_allclose(r.ys.data()(t), h, 1e-12, 1e-12)) << "step " << t;
-  }
-  EXPECT_NO_THROW(assert_allclose(r.hy.data()(0), h, 1e-12, 1e-12));
-  EXPECT_NO_THROW(assert_allclose(r.cy.data()(0), c, 1e-12, 1e-12));
-}
 
 TEST_P(NStepLstms, ComputeTheSameWithoutAGraph) {
   const Operands p = small();
@@ -310,36 +291,6 @@ TEST_P(NStepLstms, LeaveWeightsForLater) {
   backward_weights(later);
   for (size_t i = 0; i < 6; ++i)
     EXPECT_EQ(testing::difference(other.gradients()[i], lstm.gradients()[i]), "");
-}
-
-// Sequences of random symbols whose first decides the class, twelve steps later.
-TEST_P(NStepLstms, LearnToRememberTheFirstSymbol) {
-  struct Model : FunctionSet {
-    F::NStepLSTM lstm{1, 4, 24, {.forget_bias_init = 1}};
-    F::Linear last{24, 4};
-    CATENA_FUNCTIONS(lstm, last)
-    Variable operator()(const Variable& x) const { return last(F::get_item(lstm(x).hy, {0})); }
-  };
-  const DeviceScope scope(device());
-  random::seed(11);
-  Model model;
-  optimizers::Adam optimizer(0.01);
-  optimizer.setup(model);
-  constexpr int64_t kSteps = 12, kBatch = 32;
-  double loss = 0;
-  for (int step = 0; step < 300; ++step) {
-    const Array symbols =
-        random_array({kSteps, kBatch}, 0, 3.999, Dtype::kFloat32, device(), uint64_t(step) + 1)
-            .astype(Dtype::kInt32);
-    const Array classes = arange(4).astype(Dtype::kInt32);
-    const Array x = (symbols.reshape({kSteps, kBatch, 1}) == classes).astype(Dtype::kFloat32);
-    optimizer.zero_grads();
-    const Variable y = F::softmax_cross_entropy(model(x), symbols(0));
-    y.backward();
-    optimizer.update();
-    loss = y.item<float>();
-  }
-  EXPECT_LT(loss, 0.1);
 }
 
 CATENA_ON_DEVICES(NStepLstms);

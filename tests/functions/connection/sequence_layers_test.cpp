@@ -3,8 +3,6 @@
 // oracle (tests/oracle/functions) and in tests/serializers/name_map_test.cpp.
 #include "catena/functions/connection/sequence_layers.h"
 
-#include <cmath>
-
 #include "catena/array/manipulation.h"
 #include "catena/autograd/backward.h"
 #include "catena/functions/connection/stateful_gru.h"
@@ -167,30 +165,6 @@ TEST_P(SequenceLayers, AreThoseOfEachSequenceByItself) {
         EXPECT_NO_THROW(assert_allclose(got[i], expected[i], 10 * error, 10 * error))
             << together.parameters().parameter_names()[i];
     }
-  }
-}
-
-// The way backwards is the way forward of the sequence turned round.
-TEST_P(SequenceLayers, GoBackwardsWithTheSecondWeights) {
-  const DeviceScope scope(device());
-  for (const bool lstm : {true, false}) {
-    const Form both{lstm, 1, true}, one{lstm, 1, false};
-    const Layer layer(both), forward(one), backwards(one);
-    for (const auto& [single, part] : {std::pair(&forward, 0), {&backwards, 1}}) {
-      auto &from = layer.parameters().parts[size_t(part)], &to = single->parameters().parts[0];
-      to.weight_ih.copy_from(from.weight_ih.data());
-      to.weight_hh.copy_from(from.weight_hh.data());
-      to.bias_ih.copy_from(from.bias_ih.data());
-      to.bias_hh.copy_from(from.bias_hh.data());
-    }
-    const Array x = draw({4, 3, kIn});
-    const Variables y = layer(Variable(x)), f = forward(Variable(x)),
-                    b = backwards(Variable(flip(x, 0).copy()));
-    const Array ys = concatenate({f.back().data(), flip(b.back().data(), 0)}, 2);
-    EXPECT_NO_THROW(assert_allclose(y.back().data(), ys, 1e-12, 1e-12));
-    for (size_t i = 0; i + 1 < y.size(); ++i)
-      EXPECT_NO_THROW(
-          assert_allclose(y[i].data(), concatenate({f[i].data(), b[i].data()}, 0), 1e-12, 1e-12));
   }
 }
 

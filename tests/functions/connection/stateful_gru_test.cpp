@@ -1,4 +1,5 @@
-// The layer StatefulGRU against loops, and numerical gradients through its steps.
+// The layer StatefulGRU: numerical gradients through its steps, and its state. Its values are
+// compared with those of SequenceGRU in sequence_layers_test.cpp.
 #include "catena/functions/connection/stateful_gru.h"
 
 #include "catena/functions/activation/lstm.h"
@@ -6,38 +7,6 @@
 
 namespace catena {
 namespace {
-
-using Numbers = std::vector<double>;
-
-double sigmoid(double v) { return 1 / (1 + std::exp(-v)); }
-
-// Row i of x (n, in) times the rows of W (out, in), and b if there is one.
-double product(const Numbers& x, size_t i, const F::Linear& layer, size_t j) {
-  const Numbers W = layer.W.data().to_vector<double>();
-  const size_t in = size_t(layer.in_size());
-  double total = layer.b.defined() ? layer.b.data().to_vector<double>()[j] : 0;
-  for (size_t k = 0; k < in; ++k) total += x[i * in + k] * W[j * in + k];
-  return total;
-}
-
-Numbers next_of(const F::StatefulGRU& gru, const Numbers& x, const Numbers& h, size_t n) {
-  const size_t cells = size_t(gru.out_size());
-  Numbers reset(h.size()), result(h.size());
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t j = 0; j < cells; ++j) {
-      const double r = sigmoid(product(x, i, gru.W_r, j) + product(h, i, gru.U_r, j));
-      reset[i * cells + j] = r * h[i * cells + j];
-    }
-  }
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t j = 0; j < cells; ++j) {
-      const double z = sigmoid(product(x, i, gru.W_z, j) + product(h, i, gru.U_z, j));
-      const double fresh = std::tanh(product(x, i, gru.W, j) + product(reset, i, gru.U, j));
-      result[i * cells + j] = (1 - z) * h[i * cells + j] + z * fresh;
-    }
-  }
-  return result;
-}
 
 class StatefulGru : public OnDevice {
  protected:
@@ -50,19 +19,6 @@ class StatefulGru : public OnDevice {
     return gru;
   }
 };
-
-TEST_P(StatefulGru, RunsSequences) {
-  F::StatefulGRU gru = layer();
-  const Array x = draw({3, 4, 3}, -2, 2, 1);
-  for (int times = 0; times < 2; ++times) {  // a reset layer computes the same again
-    gru.reset_state();
-    Numbers h(8, 0.0);
-    for (int64_t t = 0; t < 3; ++t) {
-      h = next_of(gru, x(t).to_vector<double>(), h, 4);
-      EXPECT_NO_THROW(assert_allclose(gru(x(t)).data(), array(h, {4, 2}), 1e-12, 1e-12)) << t;
-    }
-  }
-}
 
 TEST_P(StatefulGru, FlattensItsInput) {
   const DeviceScope scope(device());

@@ -1,9 +1,11 @@
-// Cross entropy of large scores, whose differences alone matter, and accuracy of scores that are
-// NaN.
+// Softmax and cross entropy of large scores, whose differences alone matter, and accuracy of scores
+// that are NaN.
 #include <limits>
 
-#include "catena/functions/evaluation.h"
-#include "catena/functions/loss.h"
+#include "catena/functions/activation/softmax.h"
+#include "catena/functions/evaluation/accuracy.h"
+#include "catena/functions/loss/sigmoid_cross_entropy.h"
+#include "catena/functions/loss/softmax_cross_entropy.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {
@@ -53,6 +55,11 @@ TEST_P(LargeScores, HaveTheLossOfTheirDifferences) {
       }
     }
   }
+}
+
+TEST_P(LargeScores, HaveASoftmax) {
+  const Array x = array({{1e4, 0.0}, {-1e4, -1e4}}).to(device());
+  EXPECT_EQ(F::softmax(x).data().to_vector<double>(), (std::vector<double>{1, 0, 0.5, 0.5}));
 }
 
 TEST_P(LargeScores, OfNaNAreWrong) {

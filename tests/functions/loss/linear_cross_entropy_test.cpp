@@ -1,5 +1,4 @@
-// linear_cross_entropy against softmax_cross_entropy of linear, in chunks of any size; what it does
-// not compute, does not keep and does not round away.
+// What linear_cross_entropy does not compute, does not keep and does not round away.
 #include "catena/functions/loss/linear_cross_entropy.h"
 
 #include <array>
@@ -9,7 +8,6 @@
 #include "catena/autograd/autocast.h"
 #include "catena/autograd/parameter.h"
 #include "catena/core/memory.h"
-#include "catena/functions/array/cast.h"
 #include "catena/functions/connection/embed_id.h"
 #include "catena/functions/connection/linear.h"
 #include "catena/functions/loss/softmax_cross_entropy.h"
@@ -87,42 +85,6 @@ class LinearCrossEntropy : public OnDevice {
     g_products = 0;
   }
 };
-
-TEST_P(LinearCrossEntropy, IsTheLossOfTheScores) {
-  for (const Dtype d : kDtypes) {
-    const double error = d == Dtype::kFloat64   ? 1e-12
-                         : d == Dtype::kFloat32 ? 2e-5
-                         : d == Dtype::kFloat16 ? 1e-2
-                                                : 8e-2;
-    const Problem p = problem(13, 6, 9, d);
-    for (const Reduction r : {Reduction::kMean, Reduction::kSum, Reduction::kNone})
-      for (const double smoothing : {0.0, 0.2})
-        for (const std::optional<int64_t> chunk :
-             {std::optional<int64_t>(), std::optional<int64_t>(1), std::optional<int64_t>(5),
-              std::optional<int64_t>(13), std::optional<int64_t>(100)}) {
-          SCOPED_TRACE(message(d, " reduction ", int(r), " smoothing ", smoothing, " chunk ",
-                               chunk.value_or(0)));
-          Array gy = full({}, 3.0, {Dtype::kFloat64, device()});
-          if (r == Reduction::kNone) gy = draw({13}, 0.5, 2, 4);
-          const Outcome expected =
-              run(p, gy, [&](const Variable& h, const Variable& W, const Variable& b) {
-                const Variable z = F::cast(F::linear(h, W, b), Dtype::kFloat64);
-                return F::softmax_cross_entropy(z, p.t,
-                                                {.reduction = r, .label_smoothing = smoothing});
-              });
-          const Outcome got =
-              run(p, gy, [&](const Variable& h, const Variable& W, const Variable& b) {
-                return F::linear_cross_entropy(
-                    h, W, b, p.t, {.reduction = r, .label_smoothing = smoothing, .chunk = chunk});
-              });
-          EXPECT_EQ(got.loss.dtype(), d == Dtype::kFloat64 ? d : Dtype::kFloat32);
-          expect_near(got.loss, expected.loss, error);
-          expect_near(got.h, expected.h, error);
-          expect_near(got.W, expected.W, error);
-          expect_near(got.b, expected.b, error);
-        }
-  }
-}
 
 TEST_P(LinearCrossEntropy, GivesEqualBits) {
   for (const Dtype d : {Dtype::kFloat32, Dtype::kBFloat16}) {

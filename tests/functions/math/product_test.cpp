@@ -78,6 +78,12 @@ TEST_P(Sorted, ConstantsAndIntegersAreSortedAsArraysAre) {
 
 class Triangles : public OnDevice {};
 
+TEST_P(Triangles, AVectorIsEachRow) {
+  const Array x = array({1.0, 2.0}).to(device());
+  EXPECT_EQ(testing::difference(F::tril(x).data(), array({{1.0, 0.0}, {1.0, 2.0}}).to(device())),
+            "");
+}
+
 TEST_P(Triangles, NoGradientLeavesThemWhereElementsAreNotFinite) {
   const double inf = std::numeric_limits<double>::infinity();
   const Variable x(array({1.0, inf, inf, 2.0}).reshape({2, 2}).to(device()));

@@ -100,37 +100,6 @@ TEST_P(PoolingFunctions, KeepNothing) {
   }
 }
 
-TEST_P(PoolingFunctions, UndoEachOther) {
-  const Variable x(draw({2, 3, 4, 6}, -1, 1));
-  const Variable larger = F::unpooling_2d(x, {2, 3}, {.cover_all = false});
-  EXPECT_EQ(larger.shape(), (Shape{2, 3, 8, 18}));
-  EXPECT_EQ(testing::difference(larger.data(), F::upsampling_nearest(x, {2, 3}).data()), "");
-  EXPECT_EQ(testing::difference(F::average_pooling_2d(larger, {2, 3}).data(), x.data(), 1e-14), "");
-  EXPECT_EQ(testing::difference(F::resize_images(x, {4, 6}).data(), x.data()), "");
-}
-
-// The sizes of the networks that Chainer's examples are: every window fits.
-TEST(PoolingSizes, AreThoseOfKnownNetworks) {
-  const auto max = [](int64_t size, int64_t k, int64_t s, int64_t p = 0, bool cover_all = true) {
-    const Variable x(zeros({1, 1, size, size}, {Dtype::kFloat32, cpu()}));
-    return F::max_pooling_2d(x, k, {.stride = F::Extent2D(s), .pad = p, .cover_all = cover_all})
-        .shape()[2];
-  };
-  EXPECT_EQ(max(55, 3, 2), 27);  // AlexNet
-  EXPECT_EQ(max(27, 3, 2), 13);
-  EXPECT_EQ(max(13, 3, 2), 6);
-  EXPECT_EQ(max(112, 3, 2), 56);  // GoogLeNet
-  EXPECT_EQ(max(56, 3, 2), 28);
-  EXPECT_EQ(max(28, 3, 2), 14);
-  EXPECT_EQ(max(14, 3, 2), 7);
-  EXPECT_EQ(max(14, 3, 1, 1), 14);
-  EXPECT_EQ(max(4, 3, 2, 1), 3);
-  EXPECT_EQ(max(4, 3, 2, 1, false), 2);
-  const Variable x(zeros({2, 3, 9, 8}, {Dtype::kFloat32, cpu()}));
-  EXPECT_EQ(F::spatial_pyramid_pooling_2d(x, 3).shape(), (Shape{2, 63, 1, 1}));
-  EXPECT_EQ(F::average_pooling_2d(x, 7).shape(), (Shape{2, 3, 1, 1}));
-}
-
 struct Network : FunctionSet {
   F::Convolution2D conv{1, 2, 3};
   F::MaxPooling2D pool{2};
@@ -176,13 +145,6 @@ TEST(PoolingLayers, RefuseWrongOptionsAndShapes) {
             "Invalid operation is performed in: SpatialPyramidPooling2D (Forward)\n\nExpect: "
             "x.shape[2] == 4\nActual: 5 != 4\nInputs: x float64 (1, 2, 5, 4)\nThis layer is for "
             "images (n, 2, 4, 4); spatial_pyramid_pooling_2d takes any.");
-}
-
-TEST(SpatialPyramidPooling, OnesGiveOnes) {
-  const Variable x(ones({2, 3, 9, 8}, {Dtype::kFloat32, cpu()}));
-  EXPECT_EQ(testing::difference(F::spatial_pyramid_pooling_2d(x, 3).data(),
-                                ones({2, 63, 1, 1}, {Dtype::kFloat32, cpu()})),
-            "");
 }
 
 TEST(PoolingOnGpu, IsCaptured) {
