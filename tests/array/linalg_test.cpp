@@ -20,7 +20,7 @@ class Linalg : public OnDevice {
   }
 };
 
-// Sums by every kind of subscripts have records: functions have the same contraction.
+// Sums by every kind of subscripts are in the function oracle: functions have the same contraction.
 TEST_P(Linalg, EinsumForms) {
   const Array a = counting({2, 3}), b = counting({3, 4});
   EXPECT_EQ(values(einsum("ij,jk", {a, b})), values(matmul(a, b)));

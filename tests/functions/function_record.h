@@ -1,6 +1,6 @@
-// What the suite of the functions (function_records_test.cpp) knows of each: how to call it, what
-// it computes, in plain C++, and what it says about wrong inputs. The records of a group are in
-// <group>/<group>_records.cpp.
+// What the suite of the functions (function_records_test.cpp) knows of each: how to call it and
+// what it says about wrong inputs. What it computes is in the function oracle
+// (tests/oracle/functions). The records of a group are in <group>/<group>_records.cpp.
 #pragma once
 
 #include <functional>
@@ -10,39 +10,7 @@
 
 namespace catena {
 
-// An array as references see it: numbers in C order.
-struct Plain {
-  Shape shape;
-  std::vector<double> values;
-  double at(const Shape& index) const;
-  template <class... Axis>
-  double operator()(Axis... index) const {
-    return at(Shape{static_cast<int64_t>(index)...});
-  }
-};
-using Plains = std::vector<Plain>;
 using Shapes = std::vector<Shape>;
-Plain plain_of(const Array& array);
-// The array whose element at each index is element(index).
-Plain plain(const Shape& shape, const std::function<double(const Shape& index)>& element);
-// A 0-d array.
-inline Plain plain(double value) { return {{}, {value}}; }
-
-// What references are made of.
-using Numbers = std::vector<double>;
-double added_up(const Numbers& x);
-double mean_of(const Numbers& x);
-double variance_of(const Numbers& x);  // divides by their number
-double largest_of(const Numbers& x);
-// The place of an axis that may be counted from the end.
-inline size_t place_of(int64_t axis, const Shape& shape) {
-  return size_t(axis < 0 ? axis + shape.ndim() : axis);
-}
-Plain mapped(const Plain& x, const std::function<double(double)>& f);
-// f of the elements along the axes, or of all where there are none, in C order.
-Plain over_axes(const Plain& x, const Axes& axes, bool keepdims,
-                const std::function<double(const Numbers&)>& f);
-Plain softmax_of(const Plain& x, int64_t axis);
 
 // Draws arrays on the device of the test; equal seeds give equal values everywhere.
 class Draw {
@@ -131,12 +99,12 @@ struct FunctionRecord {
   std::vector<InputRange> ranges;  // one for each input
   std::vector<Shapes> shapes;      // the inputs' shapes; everything is checked with each
   std::function<Variables(const Variables& inputs)> call;
-  std::function<Plains(const Plains& inputs)> reference;
   // Slots that a call with the first shapes asks, and its first-order backward. What the provider
   // of a slot does on its part, such as copies or several launches, does not count here: for GPUs
   // it is in cuda_kernels.inc.
   std::optional<int> forward_launches = {}, backward_launches = {};
-  // Largest error of values and gradients in float32; 500 times that in float16, 4000 in bfloat16.
+  // Largest error of values and gradients in float32, against float64; 500 times that in float16,
+  // 4000 in bfloat16.
   double error = 2e-5;
   std::optional<Dtype> result_dtype = {};  // else that of the inputs
   bool differentiable = true, twice_differentiable = true;
@@ -170,13 +138,10 @@ inline std::function<Variables(const Variables&)> binary(
 // Records of several groups, one behind the other.
 FunctionRecords joined(const std::vector<FunctionRecords>& groups);
 // The record of one, each of `inputs` a shape to call it with.
-using UnaryReference = std::function<Plain(const Plain&)>;
 FunctionRecord unary_record(std::string function, std::string variant, const Shapes& inputs,
-                            std::function<Variable(const Variable&)> call,
-                            UnaryReference reference);
+                            std::function<Variable(const Variable&)> call);
 // A function of each element, which asks one slot each way.
 FunctionRecord elementwise_record(std::string function, const InputRange& range,
-                                  std::function<Variable(const Variable&)> call,
-                                  std::function<double(double)> reference);
+                                  std::function<Variable(const Variable&)> call);
 
 }  // namespace catena

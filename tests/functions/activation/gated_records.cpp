@@ -1,7 +1,4 @@
 // Records of swiglu, geglu and geglu_tanh, of two operands and of one.
-#include <cmath>
-#include <numbers>
-
 #include "catena/functions/activation/gated.h"
 #include "functions/function_record.h"
 
@@ -9,15 +6,7 @@ namespace catena {
 namespace {
 
 namespace F = functions;
-using Gate = double (*)(double);
-
-double silu_of(double x) { return x / (1 + std::exp(-x)); }
-double gelu_of(double x) { return 0.5 * x * std::erfc(-x / std::numbers::sqrt2); }
-double gelu_tanh_of(double x) {
-  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-}
-
-FunctionRecord pair(const char* function, Gate gate,
+FunctionRecord pair(const char* function,
                     Variable (*f)(const VariableOperand&, const VariableOperand&)) {
   FunctionRecord r;
   r.function = function;
@@ -28,31 +17,17 @@ FunctionRecord pair(const char* function, Gate gate,
               {{2, 3, 4, 2}, {2, 3, 4, 2}},
               {{3, 64}, {3, 64}}};
   r.call = binary([f](const Variable& g, const Variable& x) { return f(g, x); });
-  r.reference = [gate](const Plains& in) {
-    return Plains{
-        plain(in[0].shape, [&](const Shape& i) { return gate(in[0].at(i)) * in[1].at(i); })};
-  };
   r.forward_launches = r.backward_launches = 1;
   return r;
 }
 
-FunctionRecord packed(const char* function, Gate gate, Variable (*f)(const VariableOperand&)) {
+FunctionRecord packed(const char* function, Variable (*f)(const VariableOperand&)) {
   FunctionRecord r;
   r.function = function;
   r.variant = "packed";
   r.ranges = {{-4, 4}};
   r.shapes = {{{2, 74}}, {{2}}, {{0, 6}}, {{3, 0}}, {{2, 3, 4, 2}}, {{2, 3, 6}}, {{3, 64}}};
   r.call = unary([f](const Variable& x) { return f(x); });
-  r.reference = [gate](const Plains& in) {
-    Shape half = in[0].shape;
-    half[half.size() - 1] /= 2;
-    const int64_t n = half[half.size() - 1];
-    return Plains{plain(half, [&](const Shape& i) {
-      Shape other = i;
-      other[other.size() - 1] += n;
-      return gate(in[0].at(i)) * in[0].at(other);
-    })};
-  };
   r.forward_launches = r.backward_launches = 1;
   return r;
 }
@@ -99,12 +74,12 @@ FunctionRecord with_packed_errors(FunctionRecord r) {
 }  // namespace
 
 CATENA_FUNCTION_RECORDS(gated) {
-  return {with_errors(pair("swiglu", silu_of, &F::swiglu)),
-          packed("swiglu", silu_of, &F::swiglu),
-          pair("geglu", gelu_of, &F::geglu),
-          with_packed_errors(packed("geglu", gelu_of, &F::geglu)),
-          pair("geglu_tanh", gelu_tanh_of, &F::geglu_tanh),
-          packed("geglu_tanh", gelu_tanh_of, &F::geglu_tanh)};
+  return {with_errors(pair("swiglu", &F::swiglu)),
+          packed("swiglu", &F::swiglu),
+          pair("geglu", &F::geglu),
+          with_packed_errors(packed("geglu", &F::geglu)),
+          pair("geglu_tanh", &F::geglu_tanh),
+          packed("geglu_tanh", &F::geglu_tanh)};
 }
 
 }  // namespace catena

@@ -5,22 +5,6 @@
 namespace catena {
 namespace {
 
-double sigmoid(double v) { return 1 / (1 + std::exp(-v)); }
-
-// The results from c_prev (n, cells, ...) and x (n, 4 cells, ...).
-Plains step_of(const Plain& c_prev, const Plain& x) {
-  const auto gate = [&](const Shape& cell, int64_t block) {
-    Shape at = cell;
-    at[1] += block * c_prev.shape[1];
-    return x.at(at);
-  };
-  const Plain c = plain(c_prev.shape, [&](const Shape& i) {
-    return std::tanh(gate(i, 0)) * sigmoid(gate(i, 1)) + c_prev.at(i) * sigmoid(gate(i, 2));
-  });
-  return {c, plain(c_prev.shape,
-                   [&](const Shape& i) { return std::tanh(c.at(i)) * sigmoid(gate(i, 3)); })};
-}
-
 FunctionRecord lstm_record() {
   FunctionRecord r;
   r.function = "lstm";
@@ -32,7 +16,6 @@ FunctionRecord lstm_record() {
     const auto [c, h] = F::lstm(v[0], v[1]);
     return Variables{c, h};
   };
-  r.reference = [](const Plains& in) { return step_of(in[0], in[1]); };
   r.forward_launches = r.backward_launches = 1;
   return r;
 }

@@ -1,19 +1,15 @@
-// The layer LSTM against loops over whole sequences, and weights of Chainer 1.x; values and
-// gradients of lstm have records.
+// The layer LSTM against n_step_lstm, its state, and weights of Chainer 1.x; gradients of lstm have
+// records.
 #include "catena/functions/activation/lstm.h"
 
-#include "catena/array/manipulation.h"
 #include "catena/core/graph.h"
-#include "catena/functions/array/reshape.h"
-#include "catena/functions/array/transpose.h"
+#include "catena/functions/connection/n_step_lstm.h"
 #include "catena/testing_gtest.h"
 #include "functions/functions_test_util.h"
-#include "kernels/lstm_reference.h"
 
 namespace catena {
 namespace {
 
-using testing::LstmReference;
 using Numbers = std::vector<double>;
 
 class LstmUnits : public OnDevice {
@@ -43,33 +39,25 @@ TEST_P(LstmUnits, TUT_42_SumsOfLinearLayers) {
 
 TEST_P(LstmUnits, TheLayerRunsSequences) {
   F::LSTM lstm = layer();
-  const Array x = draw({5, 4, 3}, -1, 1, 1), gh = draw({5, 4, 2}, -1, 1, 2);
-  const LstmReference run(
-      {5, 4, 3, 2, 1}, x.to_vector<double>(), {}, {},
-      {{lstm.upward.W.data().to_vector<double>(), lstm.lateral.W.data().to_vector<double>(),
-        lstm.upward.b.data().to_vector<double>()}});
+  const Variable x(draw({5, 4, 3}, -1, 1, 1));
+  const Array gh = draw({5, 4, 2}, -1, 1, 2);
+  const Variable Wx(lstm.upward.W.data()), Wh(lstm.lateral.W.data()), b(lstm.upward.b.data());
+  const auto expected = F::n_step_lstm(1, 0, {}, {}, {Wx, Wh, b}, x);
+  F::sum(expected.ys * gh).backward();
   for (int times = 0; times < 2; ++times) {  // a reset layer computes the same again
     lstm.zero_grads();
     lstm.reset_state();
     Variable loss = Variable::constant(zeros({}, {Dtype::kFloat64, device()}));
-    Numbers y;
     for (int64_t t = 0; t < 5; ++t) {
-      const Variable h = lstm(x(t));
-      const Numbers values = h.data().to_vector<double>();
-      y.insert(y.end(), values.begin(), values.end());
+      const Variable h = lstm(x.data()(t));
+      EXPECT_NO_THROW(assert_allclose(h.data(), expected.ys.data()(t), 1e-12, 1e-12)) << t;
       loss += F::sum(h * gh(t));
     }
-    EXPECT_NO_THROW(assert_allclose(array(y), array(run.y()), 1e-12, 1e-12));
-    EXPECT_NO_THROW(
-        assert_allclose(lstm.c.data(), array(run.cT(), {4, 2}).to(device()), 1e-12, 1e-12));
+    EXPECT_NO_THROW(assert_allclose(lstm.c.data(), expected.cy.data()(0), 1e-12, 1e-12));
     loss.backward();
-    const auto g = run.gradients(gh.to_vector<double>(), Numbers(8, 0.0), Numbers(8, 0.0));
-    const auto expect = [&](const Parameter& p, const Numbers& expected) {
-      EXPECT_NO_THROW(assert_allclose(p.grad(), array(expected, p.shape()), 1e-11, 1e-11));
-    };
-    expect(lstm.upward.W, g.weights[0].Wx);
-    expect(lstm.lateral.W, g.weights[0].Wh);
-    expect(lstm.upward.b, g.weights[0].b);
+    EXPECT_NO_THROW(assert_allclose(lstm.upward.W.grad(), Wx.grad(), 1e-11, 1e-11));
+    EXPECT_NO_THROW(assert_allclose(lstm.lateral.W.grad(), Wh.grad(), 1e-11, 1e-11));
+    EXPECT_NO_THROW(assert_allclose(lstm.upward.b.grad(), b.grad(), 1e-11, 1e-11));
   }
 }
 

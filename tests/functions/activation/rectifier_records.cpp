@@ -8,11 +8,8 @@ namespace catena {
 namespace {
 
 FunctionRecord clipped_relu_record() {
-  FunctionRecord r = elementwise_record(
-      "clipped_relu", {-30, 50}, [](const Variable& x) { return F::clipped_relu(x); },
-      [](double x) { return x < 0    ? 0
-                            : x > 20 ? 20
-                                     : x; });
+  FunctionRecord r = elementwise_record("clipped_relu", {-30, 50},
+                                        [](const Variable& x) { return F::clipped_relu(x); });
   r.errors = {error<ValueError>([](const Draw& draw) { F::clipped_relu(draw({3}), 0.0); },
                                 "ClippedReLU: expected a bound z above 0, got 0"),
               error<ValueError>([](const Draw& draw) { F::clipped_relu(draw({3}), std::nan("")); },
@@ -22,22 +19,15 @@ FunctionRecord clipped_relu_record() {
 
 FunctionRecords shrink_records() {
   FunctionRecord hard = elementwise_record(
-      "hard_shrink", {-1, 1}, [](const Variable& x) { return F::hard_shrink(x, 0.25); },
-      [](double x) { return x >= -0.25 && x <= 0.25 ? 0 : x; });
+      "hard_shrink", {-1, 1}, [](const Variable& x) { return F::hard_shrink(x, 0.25); });
   hard.errors = {error<ValueError>([](const Draw& draw) { F::hard_shrink(draw({3}), -1.0); },
                                    "HardShrink: expected a bound of at least 0, got -1")};
   FunctionRecord soft = elementwise_record(
-      "soft_shrink", {-1, 1}, [](const Variable& x) { return F::soft_shrink(x, 0.25); },
-      [](double x) { return x > 0.25    ? x - 0.25
-                            : x < -0.25 ? x + 0.25
-                                        : 0; });
+      "soft_shrink", {-1, 1}, [](const Variable& x) { return F::soft_shrink(x, 0.25); });
   soft.errors = {error<ValueError>([](const Draw& draw) { F::soft_shrink(draw({3}), -1.0); },
                                    "SoftShrink: expected a bound of at least 0, got -1")};
-  FunctionRecord half = elementwise_record(
-      "soft_shrink", {-4, 4}, [](const Variable& x) { return F::soft_shrink(x); },
-      [](double x) { return x > 0.5    ? x - 0.5
-                            : x < -0.5 ? x + 0.5
-                                       : 0; });
+  FunctionRecord half = elementwise_record("soft_shrink", {-4, 4},
+                                           [](const Variable& x) { return F::soft_shrink(x); });
   half.variant = "bound left out";
   return {hard, soft, half};
 }
@@ -50,14 +40,6 @@ FunctionRecord prelu_record(const char* variant, std::vector<Shapes> shapes) {
   r.ranges = {{-2, 2}, {-1, 1}};
   r.shapes = std::move(shapes);
   r.call = binary([](const Variable& x, const Variable& W) { return F::prelu(x, W); });
-  r.reference = [](const Plains& in) {
-    return Plains{plain(in[0].shape, [&](const Shape& i) {
-      Shape at;
-      for (size_t k = 0; k < in[1].shape.size(); ++k) at.push_back(i[k + 1]);
-      const double x = in[0].at(i);
-      return x >= 0 ? x : x * in[1].at(at);
-    })};
-  };
   r.forward_launches = 1;
   return r;
 }
@@ -87,17 +69,6 @@ FunctionRecord crelu_record(int64_t axis) {
   r.ranges = {{-2, 2}};
   r.shapes = {{{2, 3, 4}}, {{2, 3, 2, 2}}, {{0, 2, 3}}};
   r.call = unary([=](const Variable& x) { return axis == 1 ? F::crelu(x) : F::crelu(x, axis); });
-  r.reference = [=](const Plains& in) {
-    const auto a = place_of(axis, in[0].shape);
-    Shape shape = in[0].shape;
-    shape[a] *= 2;
-    return Plains{plain(shape, [&](const Shape& i) {
-      Shape at = i;
-      at[a] = i[a] % in[0].shape[a];
-      const double x = i[a] < in[0].shape[a] ? in[0].at(at) : -in[0].at(at);
-      return x > 0 ? x : 0;
-    })};
-  };
   r.errors = {error<IndexError>([](const Draw& draw) { F::crelu(draw({3})); },
                                 "CReLU: x has one axis, 0 or -1; the axis given is 1.")};
   return r;
@@ -112,20 +83,6 @@ FunctionRecord maxout_record(int64_t pool, int64_t axis) {
   r.shapes = {{{n, n, n}}, {{n, n, 1, n}}, {{0, n, n}}};
   r.call = unary(
       [=](const Variable& x) { return axis == 1 ? F::maxout(x, pool) : F::maxout(x, pool, axis); });
-  r.reference = [=](const Plains& in) {
-    const auto a = place_of(axis, in[0].shape);
-    Shape shape = in[0].shape;
-    shape[a] /= pool;
-    return Plains{plain(shape, [&](const Shape& i) {
-      double largest = -1e9;
-      Shape at = i;
-      for (int64_t k = 0; k < pool; ++k) {
-        at[a] = i[a] * pool + k;
-        largest = std::max(largest, in[0].at(at));
-      }
-      return largest;
-    })};
-  };
   r.forward_launches = 1;
   r.backward_launches = 1;
   return r;
@@ -151,14 +108,8 @@ FunctionRecord maxout_errors() {
 CATENA_FUNCTION_RECORDS(rectifier) {
   FunctionRecords records{
       clipped_relu_record(),
-      elementwise_record(
-          "relu6", {-4, 11}, [](const Variable& x) { return F::relu6(x); },
-          [](double x) { return x < 0   ? 0
-                                : x > 6 ? 6
-                                        : x; }),
-      elementwise_record(
-          "swish", {-5, 5}, [](const Variable& x) { return F::swish(x); },
-          [](double x) { return x / (1 + std::exp(-x)); }),
+      elementwise_record("relu6", {-4, 11}, [](const Variable& x) { return F::relu6(x); }),
+      elementwise_record("swish", {-5, 5}, [](const Variable& x) { return F::swish(x); }),
       prelu_record("one slope", {{{4, 3}, {}}, {{2}, {}}, {{0, 3}, {}}}),
       prelu_record("a slope a channel", {{{4, 3}, {3}}, {{2, 3, 4, 5}, {3}}, {{2, 0, 3}, {0}}}),
       prelu_record("slopes of two axes", {{{4, 3, 2}, {3, 2}}, {{2, 3, 4, 2}, {3, 4}}}),

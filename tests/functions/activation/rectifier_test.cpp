@@ -1,5 +1,5 @@
 // The layers PReLU and Maxout, gradients on the kinks of activations, and what becomes of NaN and
-// infinity; values and gradients elsewhere have rows and records.
+// infinity; values elsewhere are in the function oracle, gradients have records.
 #include <limits>
 
 #include "catena/functions/activation/elementwise.h"

@@ -1,26 +1,14 @@
 // Records of functions that rearrange arrays.
-#include <algorithm>
-#include <numeric>
-
 #include "catena/functions/array.h"
 #include "functions/array/view_record.h"
 
 namespace catena {
 namespace {
 
-// The same numbers in another shape.
-UnaryReference as_shape(std::function<Shape(const Shape&)> shape) {
-  return [=](const Plain& x) { return Plain{shape(x.shape), x.values}; };
-}
-
 FunctionRecords reshape_records() {
-  const auto fixed = [](Shape shape) { return as_shape([=](const Shape&) { return shape; }); };
-  FunctionRecord r = view_record(
-      "reshape", "", {{4, 3, 2}, {24}},
-      [](const Variable& v) {
-        return F::reshape(v, {2, -1, 6});
-      },
-      fixed({2, 2, 6}));
+  FunctionRecord r = view_record("reshape", "", {{4, 3, 2}, {24}}, [](const Variable& v) {
+    return F::reshape(v, {2, -1, 6});
+  });
   const auto call = [](Shape shape) {
     return [=](const Draw& draw) { F::reshape(draw({4, 3, 2}), shape); };
   };
@@ -41,113 +29,44 @@ FunctionRecords reshape_records() {
       error<ValueError>(call({-1, -1}), "Reshape: at most one extent may be -1, got (-1, -1)"),
   };
   return {r,
-          view_record(
-              "reshape", "no element", {{0, 3}},
-              [](const Variable& v) {
-                return F::reshape(v, {2, 0});
-              },
-              fixed({2, 0})),
-          view_record(
-              "reshape", "one element", {{}, {1, 1}},
-              [](const Variable& v) { return F::reshape(v, {1}); }, fixed({1}))};
+          view_record("reshape", "no element", {{0, 3}},
+                      [](const Variable& v) {
+                        return F::reshape(v, {2, 0});
+                      }),
+          view_record("reshape", "one element", {{}, {1, 1}},
+                      [](const Variable& v) { return F::reshape(v, {1}); })};
 }
 
 FunctionRecords unit_axis_records() {
-  const auto inserted = [](Shape shape) {
-    shape.insert(shape.begin() + 1, 1);
-    return shape;
-  };
-  const auto without_units = [](const Shape& shape) {
-    Shape rest;
-    std::copy_if(shape.begin(), shape.end(), std::back_inserter(rest),
-                 [](int64_t extent) { return extent != 1; });
-    return rest;
-  };
-  const auto without_second = [](Shape shape) {
-    shape.erase(shape.begin() + 1);
-    return shape;
-  };
-  return {view_record(
-              "expand_dims", "", {{2, 3, 4}, {0, 3}, {5}},
-              [](const Variable& v) { return F::expand_dims(v, 1); }, as_shape(inserted)),
-          view_record(
-              "squeeze", "all", {{4, 1, 2, 1}, {1, 1}, {0, 1}},
-              [](const Variable& v) { return F::squeeze(v); }, as_shape(without_units)),
-          view_record(
-              "squeeze", "one axis", {{4, 1, 2, 1}, {0, 1}},
-              [](const Variable& v) { return F::squeeze(v, 1); }, as_shape(without_second))};
-}
-
-// Axis i of the result is axis order(ndim)[i] of x.
-UnaryReference permuted(std::function<std::vector<int>(int)> order) {
-  return [=](const Plain& x) {
-    const std::vector<int> from = order(x.shape.ndim());
-    Shape shape = x.shape;
-    for (size_t i = 0; i < from.size(); ++i) shape[i] = x.shape[size_t(from[i])];
-    return plain(shape, [&](const Shape& index) {
-      Shape at = index;
-      for (size_t i = 0; i < from.size(); ++i) at[size_t(from[i])] = index[i];
-      return x.at(at);
-    });
-  };
+  return {view_record("expand_dims", "", {{2, 3, 4}, {0, 3}, {5}},
+                      [](const Variable& v) { return F::expand_dims(v, 1); }),
+          view_record("squeeze", "all", {{4, 1, 2, 1}, {1, 1}, {0, 1}},
+                      [](const Variable& v) { return F::squeeze(v); }),
+          view_record("squeeze", "one axis", {{4, 1, 2, 1}, {0, 1}},
+                      [](const Variable& v) { return F::squeeze(v, 1); })};
 }
 
 FunctionRecords transpose_records() {
-  const auto reversed = [](int ndim) {
-    std::vector<int> order(size_t(ndim), 0);
-    std::iota(order.rbegin(), order.rend(), 0);
-    return order;
-  };
-  const auto ends = [](int ndim) {
-    std::vector<int> order(size_t(ndim), 0);
-    std::iota(order.begin(), order.end(), 0);
-    std::swap(order.front(), order.back());
-    return order;
-  };
-  return {view_record(
-              "transpose", "reversed", {{4, 3, 2}, {3}, {}, {0, 2}},
-              [](const Variable& v) { return F::transpose(v); }, permuted(reversed)),
-          view_record(
-              "transpose", "axes", {{4, 3, 2}, {0, 3, 2}},
-              [](const Variable& v) {
-                return F::transpose(v, {-1, 0, 1});
-              },
-              permuted([](int) {
-                return std::vector<int>{2, 0, 1};
-              })),
-          view_record(
-              "swapaxes", "", {{4, 3, 2}, {3}, {0, 2}},
-              [](const Variable& v) { return F::swapaxes(v, 0, -1); }, permuted(ends))};
-}
-
-Plain broadcast_of(const Plain& x, const Shape& shape) {
-  return plain(shape, [&](const Shape& index) {
-    Shape at(x.shape.size(), 0);
-    const size_t lead = shape.size() - x.shape.size();
-    for (size_t i = 0; i < at.size(); ++i) at[i] = x.shape[i] == 1 ? 0 : index[lead + i];
-    return x.at(at);
-  });
+  return {view_record("transpose", "reversed", {{4, 3, 2}, {3}, {}, {0, 2}},
+                      [](const Variable& v) { return F::transpose(v); }),
+          view_record("transpose", "axes", {{4, 3, 2}, {0, 3, 2}},
+                      [](const Variable& v) {
+                        return F::transpose(v, {-1, 0, 1});
+                      }),
+          view_record("swapaxes", "", {{4, 3, 2}, {3}, {0, 2}},
+                      [](const Variable& v) { return F::swapaxes(v, 0, -1); })};
 }
 
 FunctionRecords broadcast_records() {
-  FunctionRecord to = view_record(
-      "broadcast_to", "", {{4, 1, 2}, {2}, {}, {5, 4, 3, 2}},
-      [](const Variable& v) {
+  FunctionRecord to =
+      view_record("broadcast_to", "", {{4, 1, 2}, {2}, {}, {5, 4, 3, 2}}, [](const Variable& v) {
         return F::broadcast_to(v, {5, 4, 3, 2});
-      },
-      [](const Plain& x) {
-        return broadcast_of(x, {5, 4, 3, 2});
       });
   to.backward_launches = 1;
   FunctionRecord all;
   all.function = "broadcast";
   all.shapes = {{{3, 1}, {4}, {}}, {{0, 1}, {2}, {1, 1}}};
   all.call = [](const Variables& v) { return F::broadcast(v); };
-  all.reference = [](const Plains& in) {
-    const Shape shape{in[0].shape[0], in[1].shape[0]};
-    return Plains{broadcast_of(in[0], shape), broadcast_of(in[1], shape),
-                  broadcast_of(in[2], shape)};
-  };
   all.errors = {type_error(
       "Broadcast",
       [](const Draw& draw) {
@@ -157,26 +76,12 @@ FunctionRecords broadcast_records() {
   return {to, all};
 }
 
-Plain concat_of(const Plains& in, size_t axis) {
-  Shape shape = in[0].shape;
-  shape[axis] = 0;
-  for (const Plain& x : in) shape[axis] += x.shape[axis];
-  return plain(shape, [&](Shape index) {
-    size_t k = 0;
-    for (; index[axis] >= in[k].shape[axis]; ++k) index[axis] -= in[k].shape[axis];
-    return in[k].at(index);
-  });
-}
-
 FunctionRecord concat_record(int64_t axis, std::vector<Shapes> shapes) {
   FunctionRecord r;
   r.function = "concat";
   r.variant = message("axis ", axis);
   r.shapes = std::move(shapes);
   r.call = [=](const Variables& v) { return Variables{F::concat(v, axis)}; };
-  r.reference = [=](const Plains& in) {
-    return Plains{concat_of(in, place_of(axis, in[0].shape))};
-  };
   r.forward_launches = 1;
   r.backward_launches = 0;
   return r;
@@ -219,37 +124,16 @@ FunctionRecord concat_errors() {
   return r;
 }
 
-// Parts of x along axis 1 between the positions and the end.
-Plains parts_of(const Plain& x, std::vector<int64_t> positions) {
-  Plains parts;
-  positions.insert(positions.begin(), 0);
-  positions.push_back(x.shape[1]);
-  for (size_t k = 0; k + 1 < positions.size(); ++k) {
-    Shape shape = x.shape;
-    shape[1] = positions[k + 1] - positions[k];
-    parts.push_back(plain(shape, [&](Shape index) {
-      index[1] += positions[k];
-      return x.at(index);
-    }));
-  }
-  return parts;
-}
-
 FunctionRecords split_records() {
   FunctionRecord equal, at;
   equal.function = at.function = "split_axis";
   equal.variant = "equal parts";
   equal.shapes = {{{2, 6, 3}}, {{0, 3}}};
   equal.call = [](const Variables& v) { return F::split_axis(v[0], 3, 1); };
-  equal.reference = [](const Plains& in) {
-    const int64_t size = in[0].shape[1] / 3;
-    return parts_of(in[0], {size, 2 * size});
-  };
   equal.forward_launches = at.forward_launches = 0;
   at.variant = "positions";
   at.shapes = {{{2, 7}}, {{2, 5, 2}}};
   at.call = [](const Variables& v) { return F::split_axis(v[0], {2, 5}, -v[0].ndim() + 1); };
-  at.reference = [](const Plains& in) { return parts_of(in[0], {2, 5}); };
   const auto call = [](auto cuts, int64_t axis) {
     return [=](const Draw& draw) { F::split_axis(draw({4, 3, 2}), cuts, axis); };
   };
@@ -274,40 +158,24 @@ FunctionRecords split_records() {
 }
 
 FunctionRecords get_item_records() {
-  const auto second = [](const Plain& x) {
-    return plain(Shape(x.shape.begin() + 1, x.shape.end()), [&](Shape index) {
-      index.insert(index.begin(), 1);
-      return x.at(index);
-    });
-  };
-  const auto backwards = [](const Plain& x) {
-    return plain({(x.shape[0] + 1) / 2, x.shape[1], 1},
-                 [&](const Shape& index) { return x(x.shape[0] - 1 - 2 * index[0], index[1], 0); });
-  };
   FunctionRecords records{
-      view_record(
-          "get_item", "row", {{4, 3, 2}, {2}, {3, 0}},
-          [](const Variable& v) { return F::get_item(v, {1}); }, second),
-      view_record(
-          "get_item", "slices", {{4, 3, 2}, {0, 3, 2}},
-          [](const Variable& v) {
-            return F::get_item(v, {Slice(none, none, -2), ellipsis, newaxis, 0});
-          },
-          backwards)};
+      view_record("get_item", "row", {{4, 3, 2}, {2}, {3, 0}},
+                  [](const Variable& v) { return F::get_item(v, {1}); }),
+      view_record("get_item", "slices", {{4, 3, 2}, {0, 3, 2}}, [](const Variable& v) {
+        return F::get_item(v, {Slice(none, none, -2), ellipsis, newaxis, 0});
+      })};
   for (FunctionRecord& r : records) r.backward_launches = 2;  // zeros, and the copy into them
   return records;
 }
 
 FunctionRecords copy_records() {
-  const UnaryReference same = [](const Plain& x) { return x; };
   const Shapes shapes{{2, 3}, {}, {0, 3}};
-  FunctionRecord cast = view_record(
-      "cast", "to float64", shapes, [](const Variable& v) { return F::cast(v, Dtype::kFloat64); },
-      same);
+  FunctionRecord cast = view_record("cast", "to float64", shapes,
+                                    [](const Variable& v) { return F::cast(v, Dtype::kFloat64); });
   cast.result_dtype = Dtype::kFloat64;
-  FunctionRecord copy = view_record(
-      "copy", "to another device and back", shapes,
-      [](const Variable& v) { return F::copy(F::copy(v, "cpu:1"), v.device()); }, same);
+  FunctionRecord copy =
+      view_record("copy", "to another device and back", shapes,
+                  [](const Variable& v) { return F::copy(F::copy(v, "cpu:1"), v.device()); });
   copy.forward_launches = copy.backward_launches = {};
   return {cast, copy};
 }

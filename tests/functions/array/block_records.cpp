@@ -5,46 +5,24 @@
 namespace catena {
 namespace {
 
-// A matrix made of parts, each with its shape as a matrix, put at a row and a column.
-struct Placed {
-  Shape as;
-  int64_t row, column;
-};
-Plain assembled(const Plains& in, const std::vector<Placed>& places, const Shape& result) {
-  Plain y = plain(result, [](const Shape&) { return 0.0; });
-  for (size_t k = 0; k < in.size(); ++k) {
-    const Placed& at = places[k];
-    const Plain part{at.as, in[k].values};
-    for (int64_t i = 0; i < at.as[0]; ++i)
-      for (int64_t j = 0; j < at.as[1]; ++j)
-        y.values[size_t((at.row + i) * result.back() + at.column + j)] = part(i, j);
-  }
-  return y;
-}
-
 FunctionRecord joined_record(std::string function, std::string variant, Shapes inputs,
-                             std::function<Variable(const Variables&)> call,
-                             std::vector<Placed> places, Shape result, int launches) {
+                             std::function<Variable(const Variables&)> call, int launches) {
   FunctionRecord r;
   r.function = std::move(function);
   r.variant = std::move(variant);
-  r.ranges.resize(inputs.size());
   r.shapes = {std::move(inputs)};
   r.call = [call = std::move(call)](const Variables& v) { return Variables{call(v)}; };
-  r.reference = [=](const Plains& in) { return Plains{assembled(in, places, result)}; };
   r.forward_launches = launches;
   r.backward_launches = 0;
   return r;
 }
 
 FunctionRecords column_stack_records() {
-  const auto record = [](std::string variant, Shapes inputs, std::vector<Placed> places,
-                         Shape result, int launches) {
+  const auto record = [](std::string variant, Shapes inputs, int launches) {
     return joined_record("column_stack", std::move(variant), std::move(inputs), &F::column_stack,
-                         std::move(places), std::move(result), launches);
+                         launches);
   };
-  FunctionRecord mixed = record("vectors and a matrix", {{3}, {3, 2}, {3}},
-                                {{{3, 1}, 0, 0}, {{3, 2}, 0, 1}, {{3, 1}, 0, 3}}, {3, 4}, 1);
+  FunctionRecord mixed = record("vectors and a matrix", {{3}, {3, 2}, {3}}, 1);
   const auto call = [](Shape a, Shape b) {
     return [=](const Draw& draw) { F::column_stack({draw(a), draw(b)}); };
   };
@@ -59,8 +37,7 @@ FunctionRecords column_stack_records() {
                  "(3, 1), xs[1] float64 (2, 1)\nInputs of concat may differ in axis 1 only, along "
                  "which they are joined."),
   };
-  return {mixed, record("vectors", {{2}, {2}}, {{{2, 1}, 0, 0}, {{2, 1}, 0, 1}}, {2, 2}, 1),
-          record("no rows", {{0}, {0, 2}}, {{{0, 1}, 0, 0}, {{0, 2}, 0, 1}}, {0, 3}, 0)};
+  return {mixed, record("vectors", {{2}, {2}}, 1), record("no rows", {{0}, {0, 2}}, 0)};
 }
 
 FunctionRecords block_records() {
@@ -69,7 +46,7 @@ FunctionRecords block_records() {
       [](const Variables& v) {
         return F::block({{v[0], v[1]}, {v[2], v[3]}});
       },
-      {{{2, 3}, 0, 0}, {{2, 1}, 0, 3}, {{1, 2}, 2, 0}, {{1, 2}, 2, 2}}, {3, 4}, 3);
+      3);
   const auto call = [](Shape a, Shape b, Dtype dtype) {
     return [=](const Draw& draw) { F::block({{draw(a)}, {draw(b, 0, 1, 0, dtype)}}); };
   };
@@ -89,20 +66,19 @@ FunctionRecords block_records() {
   return {square,
           joined_record(
               "block", "one row of vectors and a number", {{2}, {}, {1}},
-              [](const Variables& v) { return F::block({v}); },
-              {{{1, 2}, 0, 0}, {{1, 1}, 0, 2}, {{1, 1}, 0, 3}}, {4}, 1),
+              [](const Variables& v) { return F::block({v}); }, 1),
           joined_record(
               "block", "rows of one block", {{3}, {2, 3}},
               [](const Variables& v) {
                 return F::block({{v[0]}, {v[1]}});
               },
-              {{{1, 3}, 0, 0}, {{2, 3}, 1, 0}}, {3, 3}, 1),
+              1),
           joined_record(
               "block", "one image in two rows", {{1, 1, 2}, {1, 1, 2}},
               [](const Variables& v) {
                 return F::block({{v[0]}, {v[1]}});
               },
-              {{{1, 2}, 0, 0}, {{1, 2}, 1, 0}}, {1, 2, 2}, 1)};
+              1)};
 }
 
 }  // namespace

@@ -1,6 +1,4 @@
 // Records of functions that choose, repeat and reorder elements.
-#include <algorithm>
-
 #include "catena/functions/array/flip.h"
 #include "catena/functions/array/one_hot.h"
 #include "catena/functions/array/pad.h"
@@ -15,33 +13,21 @@ namespace {
 
 // Joining and separating --------------------------------------------------------------------------
 
-// Input k without index k of the axis.
-Plain stacked(const Plains& in, size_t axis) {
-  Shape shape = in[0].shape;
-  shape.insert(shape.begin() + int64_t(axis), int64_t(in.size()));
-  return plain(shape, [&](Shape i) {
-    const auto k = size_t(i[axis]);
-    i.erase(i.begin() + int64_t(axis));
-    return in[k].at(i);
-  });
-}
-
-FunctionRecord stack_record(int64_t axis, size_t place, std::vector<Shapes> shapes) {
+FunctionRecord stack_record(int64_t axis, std::vector<Shapes> shapes) {
   FunctionRecord r;
   r.function = "stack";
   r.variant = message("axis ", axis);
   r.shapes = std::move(shapes);
   r.call = [=](const Variables& v) { return Variables{F::stack(v, axis)}; };
-  r.reference = [=](const Plains& in) { return Plains{stacked(in, place)}; };
   r.forward_launches = 1;
   r.backward_launches = 0;
   return r;
 }
 
 FunctionRecords stack_records() {
-  FunctionRecords records{
-      stack_record(0, 0, {{{2, 3}, {2, 3}, {2, 3}}, {{}, {}}, {{0, 2}, {0, 2}}}),
-      stack_record(1, 1, {{{2, 3}, {2, 3}}}), stack_record(-1, 2, {{{2, 3}, {2, 3}}})};
+  FunctionRecords records{stack_record(0, {{{2, 3}, {2, 3}, {2, 3}}, {{}, {}}, {{0, 2}, {0, 2}}}),
+                          stack_record(1, {{{2, 3}, {2, 3}}}),
+                          stack_record(-1, {{{2, 3}, {2, 3}}})};
   records.back().errors = {
       type_error(
           "Stack",
@@ -55,32 +41,19 @@ FunctionRecords stack_records() {
       error<ValueError>([](const Draw&) { F::hstack({}); }, "Hstack: expected at least one input"),
       error<ValueError>([](const Draw&) { F::vstack({}); }, "Vstack: expected at least one input"),
   };
-  FunctionRecord across = stack_record(0, 0, {});
+  FunctionRecord across = stack_record(0, {});
   across.function = "hstack";
   across.variant = "vectors";
   across.shapes = {{{2}, {3}}, {{}, {2}}};
   across.call = [](const Variables& v) { return Variables{F::hstack(v)}; };
-  across.reference = [](const Plains& in) {
-    std::vector<double> all = in[0].values;
-    all.insert(all.end(), in[1].values.begin(), in[1].values.end());
-    return Plains{{{int64_t(all.size())}, all}};
-  };
   FunctionRecord columns = across;
   columns.variant = "matrices";
   columns.shapes = {{{3, 1}, {3, 2}}};
-  columns.reference = [](const Plains& in) {
-    return Plains{plain(
-        {3, 3}, [&](const Shape& i) { return i[1] < 1 ? in[0](i[0], 0) : in[1](i[0], i[1] - 1); })};
-  };
   FunctionRecord rows = across;
   rows.function = "vstack";
   rows.variant = "vectors and matrices";
   rows.shapes = {{{3}, {2, 3}}};
   rows.call = [](const Variables& v) { return Variables{F::vstack(v)}; };
-  rows.reference = [](const Plains& in) {
-    return Plains{plain(
-        {3, 3}, [&](const Shape& i) { return i[0] < 1 ? in[0](i[1]) : in[1](i[0] - 1, i[1]); })};
-  };
   records.insert(records.end(), {across, columns, rows});
   return records;
 }
@@ -91,19 +64,6 @@ FunctionRecord separate_record(int64_t axis) {
   r.variant = message("axis ", axis);
   r.shapes = {{{2, 3}}, {{2, 3, 2}}};
   r.call = [=](const Variables& v) { return F::separate(v[0], axis); };
-  r.reference = [=](const Plains& in) {
-    const auto place = place_of(axis, in[0].shape);
-    Shape rest = in[0].shape;
-    rest.erase(rest.begin() + int64_t(place));
-    Plains parts;
-    for (int64_t k = 0; k < in[0].shape[place]; ++k) {
-      parts.push_back(plain(rest, [&](Shape i) {
-        i.insert(i.begin() + int64_t(place), k);
-        return in[0].at(i);
-      }));
-    }
-    return parts;
-  };
   r.forward_launches = 0;
   r.errors = {error<IndexError>([](const Draw& draw) { F::separate(draw({3}), 1); },
                                 "Separate: x has one axis, 0 or -1; the axis given is 1.")};
@@ -112,32 +72,10 @@ FunctionRecord separate_record(int64_t axis) {
 
 // Padding -----------------------------------------------------------------------------------------
 
-// Where an element of an extended axis comes from; -1 for the constant.
-int64_t source(PadMode mode, int64_t i, int64_t n) {
-  if (i >= 0 && i < n) return i;
-  switch (mode) {
-    case PadMode::kConstant: return -1;
-    case PadMode::kEdge: return i < 0 ? 0 : n - 1;
-    case PadMode::kReflect: return i < 0 ? -i : 2 * (n - 1) - i;
-    case PadMode::kSymmetric: return i < 0 ? -i - 1 : 2 * n - 1 - i;
-    case PadMode::kWrap: return i < 0 ? i + n : i - n;
-  }
-  return -1;
-}
-
 FunctionRecord pad_record(PadMode mode, const char* name) {
-  FunctionRecord r = unary_record(
-      "pad", name, {{3, 4}, {5, 3}},
-      [=](const Variable& x) {
-        return F::pad(x, PadWidths{{1, 0}, {2, 1}}, mode, 0.5);
-      },
-      [=](const Plain& x) {
-        return plain({x.shape[0] + 1, x.shape[1] + 3}, [&](const Shape& i) {
-          const int64_t row = source(mode, i[0] - 1, x.shape[0]);
-          const int64_t column = source(mode, i[1] - 2, x.shape[1]);
-          return row < 0 || column < 0 ? 0.5 : x(row, column);
-        });
-      });
+  FunctionRecord r = unary_record("pad", name, {{3, 4}, {5, 3}}, [=](const Variable& x) {
+    return F::pad(x, PadWidths{{1, 0}, {2, 1}}, mode, 0.5);
+  });
   if (mode == PadMode::kConstant) r.shapes.push_back({{0, 2}});
   return r;
 }
@@ -164,25 +102,12 @@ FunctionRecords pad_records() {
           },
           "Pad: cannot extend the empty axis 1 of shape (2, 0) in this mode; kConstant can"),
   };
-  records.push_back(unary_record(
-      "pad", "one width", {{2, 3}, {3}, {}}, [](const Variable& x) { return F::pad(x, 1); },
-      [](const Plain& x) {
-        Shape shape = x.shape;
-        for (int64_t& extent : shape) extent += 2;
-        return plain(shape, [&](Shape i) {
-          for (size_t d = 0; d < i.size(); ++d)
-            if (--i[d] < 0 || i[d] >= x.shape[d]) return 0.0;
-          return x.at(i);
-        });
-      }));
+  records.push_back(unary_record("pad", "one width", {{2, 3}, {3}, {}},
+                                 [](const Variable& x) { return F::pad(x, 1); }));
   return records;
 }
 
 // Positions ---------------------------------------------------------------------------------------
-
-int64_t wrapped(double position, int64_t extent) {
-  return int64_t(position) + (position < 0 ? extent : 0);
-}
 
 FunctionRecord take_record(int64_t axis, Dtype dtype, std::vector<Shapes> shapes) {
   FunctionRecord r;
@@ -191,21 +116,6 @@ FunctionRecord take_record(int64_t axis, Dtype dtype, std::vector<Shapes> shapes
   r.ranges = {{-1, 1}, {is_unsigned_int(dtype) ? 0. : -2., 2, dtype}};
   r.shapes = std::move(shapes);
   r.call = binary([=](const Variable& x, const Variable& t) { return F::take(x, t, axis); });
-  r.reference = [=](const Plains& in) {
-    const Plain &x = in[0], &t = in[1];
-    const auto a = axis < 0 ? axis + x.shape.ndim() : axis;
-    const int64_t positions = t.shape.ndim();
-    Shape shape = x.shape;
-    shape.erase(shape.begin() + a);
-    shape.insert(shape.begin() + a, t.shape.begin(), t.shape.end());
-    return Plains{plain(shape, [&](const Shape& i) {
-      const Shape place(i.begin() + a, i.begin() + a + positions);
-      Shape at(i.begin(), i.begin() + a);
-      at.push_back(wrapped(t.at(place), x.shape[size_t(a)]));
-      at.insert(at.end(), i.begin() + a + positions, i.end());
-      return x.at(at);
-    })};
-  };
   r.backward_launches = 1;
   return r;
 }
@@ -218,11 +128,6 @@ FunctionRecords take_records() {
   FunctionRecord flat = take_record(0, Dtype::kInt64, {{{2, 3}, {4}}});
   flat.variant = "flattened";
   flat.call = binary([](const Variable& x, const Variable& t) { return F::take(x, t); });
-  flat.reference = [](const Plains& in) {
-    return Plains{plain(in[1].shape, [&](const Shape& i) {
-      return in[0].values[size_t(wrapped(in[1].at(i), int64_t(in[0].values.size())))];
-    })};
-  };
   records.push_back(flat);
   records.back().errors = {
       type_error("Take", {{3}, {2}},
@@ -243,19 +148,6 @@ FunctionRecord along_record(int64_t axis, std::vector<Shapes> shapes) {
   r.shapes = std::move(shapes);
   r.call =
       binary([=](const Variable& x, const Variable& t) { return F::take_along_axis(x, t, axis); });
-  r.reference = [=](const Plains& in) {
-    const Plain &x = in[0], &t = in[1];
-    const auto a = place_of(axis, x.shape);
-    Shape shape = x.shape;
-    shape[a] = t.shape[a];
-    return Plains{plain(shape, [&](const Shape& i) {
-      Shape place = i, at = i;
-      for (size_t d = 0; d < place.size(); ++d)
-        if (t.shape[d] == 1) place[d] = 0;
-      at[a] = wrapped(t.at(place), x.shape[a]);
-      return x.at(at);
-    })};
-  };
   r.errors = {error<ShapeError>(
       [](const Draw& draw) {
         F::take_along_axis(draw({2, 3}), draw.labels({0, 1}, {2}), 1);
@@ -272,13 +164,6 @@ FunctionRecord one_hot_record(Dtype dtype) {
   r.ranges = {{-1, 5, Dtype::kInt32}};
   r.shapes = {{{6}}, {{2, 3}}, {{}}, {{0}}};
   r.call = unary([=](const Variable& t) { return F::one_hot(t, 4, dtype); });
-  r.reference = [](const Plains& in) {
-    Shape shape = in[0].shape;
-    shape.push_back(4);
-    return Plains{plain(shape, [&](const Shape& i) {
-      return in[0].at(Shape(i.begin(), i.end() - 1)) == double(i.back()) ? 1 : 0;
-    })};
-  };
   r.result_dtype = dtype;
   r.differentiable = false;
   r.errors = {
@@ -293,68 +178,28 @@ FunctionRecord one_hot_record(Dtype dtype) {
 // Orders and repetitions --------------------------------------------------------------------------
 
 FunctionRecords order_records() {
-  FunctionRecord all = unary_record(
-      "flip", "all axes", {{2, 3}, {}, {0, 2}}, [](const Variable& x) { return F::flip(x); },
-      [](const Plain& x) {
-        Plain y = x;
-        std::reverse(y.values.begin(), y.values.end());
-        return y;
-      });
-  FunctionRecord one = unary_record(
-      "flip", "one axis", {{2, 3}, {4, 3, 2}}, [](const Variable& x) { return F::flip(x, 1); },
-      [](const Plain& x) {
-        return plain(x.shape, [&](Shape i) {
-          i[1] = x.shape[1] - 1 - i[1];
-          return x.at(i);
-        });
-      });
+  FunctionRecord all = unary_record("flip", "all axes", {{2, 3}, {}, {0, 2}},
+                                    [](const Variable& x) { return F::flip(x); });
+  FunctionRecord one = unary_record("flip", "one axis", {{2, 3}, {4, 3, 2}},
+                                    [](const Variable& x) { return F::flip(x, 1); });
   all.forward_launches = all.backward_launches = one.forward_launches = one.backward_launches = 0;
   const auto rolled = [](int64_t shift, int64_t axis) {
-    return unary_record(
-        "roll", message("by ", shift, ", axis ", axis), {{3, 4}, {2, 3, 2}, {2, 0}},
-        [=](const Variable& x) { return F::roll(x, shift, axis); },
-        [=](const Plain& x) {
-          const auto a = place_of(axis, x.shape);
-          const int64_t n = x.shape[a];
-          return plain(x.shape, [&](Shape i) {
-            i[a] = ((i[a] - shift) % n + n) % n;
-            return x.at(i);
-          });
-        });
+    return unary_record("roll", message("by ", shift, ", axis ", axis), {{3, 4}, {2, 3, 2}, {2, 0}},
+                        [=](const Variable& x) { return F::roll(x, shift, axis); });
   };
-  FunctionRecord flat = unary_record(
-      "roll", "flattened", {{2, 3}, {}}, [](const Variable& x) { return F::roll(x, 2); },
-      [](const Plain& x) {
-        Plain y = x;
-        std::rotate(y.values.rbegin(),
-                    y.values.rbegin() + int64_t(std::min<size_t>(2, y.values.size() - 1)),
-                    y.values.rend());
-        return y;
-      });
+  FunctionRecord flat = unary_record("roll", "flattened", {{2, 3}, {}},
+                                     [](const Variable& x) { return F::roll(x, 2); });
   return {all, one, rolled(1, 0), rolled(-5, -1), flat};
 }
 
 FunctionRecords repeat_records() {
   const auto repeated = [](int64_t count, int64_t axis) {
-    return unary_record(
-        "repeat", message(count, " times, axis ", axis), {{2, 3}, {3, 2, 2}, {0, 2}},
-        [=](const Variable& x) { return F::repeat(x, count, axis); },
-        [=](const Plain& x) {
-          const auto a = place_of(axis, x.shape);
-          Shape shape = x.shape;
-          shape[a] *= count;
-          return plain(shape, [&](Shape i) {
-            i[a] /= count;
-            return x.at(i);
-          });
-        });
+    return unary_record("repeat", message(count, " times, axis ", axis),
+                        {{2, 3}, {3, 2, 2}, {0, 2}},
+                        [=](const Variable& x) { return F::repeat(x, count, axis); });
   };
-  FunctionRecord flat = unary_record(
-      "repeat", "flattened", {{2, 3}, {}}, [](const Variable& x) { return F::repeat(x, 2); },
-      [](const Plain& x) {
-        return plain({2 * int64_t(x.values.size())},
-                     [&](const Shape& i) { return x.values[size_t(i[0] / 2)]; });
-      });
+  FunctionRecord flat = unary_record("repeat", "flattened", {{2, 3}, {}},
+                                     [](const Variable& x) { return F::repeat(x, 2); });
   flat.errors = {error<ValueError>([](const Draw& draw) { F::repeat(draw({2}), -1); },
                                    "Repeat: expected a count of at least 0, got -1"),
                  error<ValueError>(
@@ -363,20 +208,8 @@ FunctionRecords repeat_records() {
                      },
                      "Tile: negative repetition in (2, -1)")};
   const auto tiled = [](Shape times, Shapes inputs) {
-    return unary_record(
-        "tile", message(times), std::move(inputs),
-        [=](const Variable& x) { return F::tile(x, times); },
-        [=](const Plain& x) {
-          Shape from = x.shape, all = times, shape;
-          while (from.size() < all.size()) from.insert(from.begin(), 1);
-          while (all.size() < from.size()) all.insert(all.begin(), 1);
-          for (size_t d = 0; d < from.size(); ++d) shape.push_back(from[d] * all[d]);
-          const Plain spread{from, x.values};
-          return plain(shape, [&](Shape i) {
-            for (size_t d = 0; d < i.size(); ++d) i[d] %= from[d];
-            return spread.at(i);
-          });
-        });
+    return unary_record("tile", message(times), std::move(inputs),
+                        [=](const Variable& x) { return F::tile(x, times); });
   };
   return {repeated(2, 0),
           repeated(3, -1),

@@ -1,34 +1,9 @@
 // Records of resizing.
-
-#include <algorithm>
-
 #include "catena/functions/array/resize_images.h"
 #include "functions/function_record.h"
 
 namespace catena {
 namespace {
-
-// The element of an image at a place between its elements.
-double between(const Plain& x, int64_t n, int64_t c, double h, double w) {
-  const auto h0 = int64_t(std::floor(h)), w0 = int64_t(std::floor(w));
-  const int64_t h1 = std::min(h0 + 1, x.shape[2] - 1), w1 = std::min(w0 + 1, x.shape[3] - 1);
-  const double down = h - double(h0), along = w - double(w0);
-  return (1 - down) * ((1 - along) * x(n, c, h0, w0) + along * x(n, c, h0, w1)) +
-         down * ((1 - along) * x(n, c, h1, w0) + along * x(n, c, h1, w1));
-}
-
-double place(int64_t i, int64_t in, int64_t out, const F::ResizeImagesOptions& o) {
-  if (o.mode == F::ResizeMode::kNearest) return double(i * in / out);
-  if (o.align_corners) return out == 1 ? 0 : double(i * (in - 1)) / double(out - 1);
-  return std::clamp((double(i) + 0.5) * double(in) / double(out) - 0.5, 0.0, double(in - 1));
-}
-
-Plain resized(const Plain& x, const F::Extent2D& size, const F::ResizeImagesOptions& o) {
-  return plain({x.shape[0], x.shape[1], size.height, size.width}, [&](const Shape& i) {
-    return between(x, i[0], i[1], place(i[2], x.shape[2], size.height, o),
-                   place(i[3], x.shape[3], size.width, o));
-  });
-}
 
 FunctionRecord resize_record(std::string variant, F::Extent2D size, F::ResizeImagesOptions options,
                              std::vector<Shapes> shapes) {
@@ -37,7 +12,6 @@ FunctionRecord resize_record(std::string variant, F::Extent2D size, F::ResizeIma
   r.variant = std::move(variant);
   r.shapes = std::move(shapes);
   r.call = unary([=](const Variable& x) { return F::resize_images(x, size, options); });
-  r.reference = [=](const Plains& in) { return Plains{resized(in[0], size, options)}; };
   r.forward_launches = r.backward_launches = 1;
   r.errors = {
       error<ValueError>(
@@ -68,11 +42,6 @@ FunctionRecord upsampling_record() {
   r.function = "upsampling_nearest";
   r.shapes = {{{2, 3, 2, 3}}, {{0, 2, 1, 1}}};
   r.call = unary([](const Variable& x) { return F::upsampling_nearest(x, {3, 2}); });
-  r.reference = [](const Plains& in) {
-    const Shape& s = in[0].shape;
-    return Plains{plain({s[0], s[1], s[2] * 3, s[3] * 2},
-                        [&](const Shape& i) { return in[0](i[0], i[1], i[2] / 3, i[3] / 2); })};
-  };
   r.forward_launches = r.backward_launches = 1;
   r.errors = {
       error<ValueError>(

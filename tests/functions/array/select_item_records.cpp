@@ -13,10 +13,6 @@ FunctionRecord select_item_record(Dtype labels) {
   r.ranges = {{-1, 1}, {0, 3, labels}};
   r.shapes = {{{5, 3}, {5}}, {{1, 3}, {1}}, {{0, 3}, {0}}, {{0, 0}, {0}}, {{70, 3}, {70}}};
   r.call = binary([](const Variable& x, const Variable& t) { return F::select_item(x, t); });
-  r.reference = [](const Plains& in) {
-    return Plains{
-        plain(in[1].shape, [&](const Shape& i) { return in[0](i[0], int64_t(in[1].at(i))); })};
-  };
   return r;
 }
 

@@ -1,4 +1,4 @@
-// select_item: many classes and labels outside; values and gradients have records.
+// select_item: many classes and labels outside; all else is in the function oracle and the records.
 #include "catena/functions/array/select_item.h"
 
 #include "catena/testing_gtest.h"

@@ -1,7 +1,4 @@
 // Records of scaled_dot_product_attention and attention_with_statistics.
-#include <cmath>
-#include <limits>
-
 #include "catena/array/creation.h"
 #include "catena/functions/array/cast.h"
 #include "catena/functions/attention/scaled_dot_product_attention.h"
@@ -13,8 +10,8 @@ namespace {
 namespace F = functions;
 using Lengths = std::vector<int32_t>;
 
-// Which keys a query may attend to, and its score, by definition.
-struct Definition {
+// What a record gives as options.
+struct Given {
   bool causal = false;
   int64_t window = 1 << 20;
   double scale = 0, softcap = 0;  // 0: 1 / sqrt(depth), none
@@ -23,57 +20,9 @@ struct Definition {
 
   // Every fourth key, and none at all for the second query.
   static bool is_masked(int64_t i, int64_t j) { return i == 1 || (i + j) % 4 == 3; }
-
-  int64_t document_of(const Lengths& offsets, int64_t i) const {
-    int64_t n = 0;
-    while (i >= offsets[size_t(n) + 1]) ++n;
-    return n;
-  }
-  bool allows(int64_t b, int64_t i, int64_t j, int64_t queries, int64_t keys) const {
-    int64_t start = query_start.empty() ? keys - queries : query_start[size_t(b)];
-    if (!documents.empty()) {
-      const int64_t own = document_of(documents, i);
-      if (own != document_of(key_documents, j)) return false;
-      start = key_documents[size_t(own) + 1] - documents[size_t(own) + 1];
-    }
-    const int64_t p = i + start;
-    return (!causal || j <= p) && std::abs(p - j) < window &&
-           (key_lengths.empty() || j < key_lengths[size_t(b)]) && !(has_mask && is_masked(i, j));
-  }
 };
 
-// y, and the logarithms of sums.
-Plains attention_of(const Definition& d, const Plains& in) {
-  const Plain &q = in[0], &k = in[1], &v = in[2];
-  const int64_t heads = q.shape[1], queries = q.shape[2], depth = q.shape[3], keys = k.shape[2];
-  const int64_t of_group = k.shape[1] > 0 ? heads / k.shape[1] : 1;
-  const double scale = d.scale != 0 ? d.scale : 1 / std::sqrt(double(depth));
-  const auto score = [&](int64_t b, int64_t h, int64_t i, int64_t j) {
-    double dot = 0;
-    for (int64_t c = 0; c < depth; ++c) dot += q(b, h, i, c) * k(b, h / of_group, j, c);
-    dot *= scale;
-    if (d.softcap > 0) dot = d.softcap * std::tanh(dot / d.softcap);
-    return d.has_bias ? dot + in[3](h, i, 0) : dot;
-  };
-  const auto over_keys = [&](int64_t b, int64_t h, int64_t i, const auto& f) {
-    double sum = 0;
-    for (int64_t j = 0; j < keys; ++j)
-      if (d.allows(b, i, j, queries, keys)) sum += std::exp(score(b, h, i, j)) * f(j);
-    return sum;
-  };
-  const auto one = [](int64_t) { return 1.0; };
-  const Plain y = plain({q.shape[0], heads, queries, v.shape[3]}, [&](const Shape& at) {
-    const double total = over_keys(at[0], at[1], at[2], one);
-    const auto value = [&](int64_t j) { return v(at[0], at[1] / of_group, j, at[3]); };
-    return total > 0 ? over_keys(at[0], at[1], at[2], value) / total : 0;
-  });
-  const Plain log_sums = plain({q.shape[0], heads, queries}, [&](const Shape& at) {
-    return std::log(over_keys(at[0], at[1], at[2], one));
-  });
-  return {y, log_sums};
-}
-
-F::AttentionOptions options_of(const Definition& d, const Variables& v) {
+F::AttentionOptions options_of(const Given& d, const Variables& v) {
   const Device device = v[0].device();
   F::AttentionOptions o{.causal = d.causal};
   const auto numbers = [&](const Lengths& given, std::optional<Array>& to) {
@@ -87,7 +36,7 @@ F::AttentionOptions options_of(const Definition& d, const Variables& v) {
     const int64_t queries = v[0].shape()[2], keys = v[1].shape()[2];
     std::vector<double> allowed;
     for (int64_t i = 0; i < queries; ++i)
-      for (int64_t j = 0; j < keys; ++j) allowed.push_back(!Definition::is_masked(i, j));
+      for (int64_t j = 0; j < keys; ++j) allowed.push_back(!Given::is_masked(i, j));
     o.mask = array(allowed, {queries, keys}).astype(Dtype::kBool).to(device);
   }
   if (d.has_bias) o.bias = v[3];
@@ -97,7 +46,7 @@ F::AttentionOptions options_of(const Definition& d, const Variables& v) {
   return o;
 }
 
-FunctionRecord attention(const char* variant, const Definition& d, std::vector<Shapes> shapes) {
+FunctionRecord attention(const char* variant, const Given& d, std::vector<Shapes> shapes) {
   FunctionRecord r;
   r.function = "scaled_dot_product_attention";
   r.variant = variant;
@@ -106,7 +55,6 @@ FunctionRecord attention(const char* variant, const Definition& d, std::vector<S
   r.call = [=](const Variables& v) {
     return Variables{F::scaled_dot_product_attention(v[0], v[1], v[2], options_of(d, v))};
   };
-  r.reference = [=](const Plains& in) { return Plains{attention_of(d, in)[0]}; };
   // Without the arrays that options_of makes.
   const bool is_alone = !d.has_mask && d.key_lengths.empty() && d.documents.empty();
   if (is_alone) r.forward_launches = r.backward_launches = 1;
@@ -116,7 +64,7 @@ FunctionRecord attention(const char* variant, const Definition& d, std::vector<S
 
 // Each query attends to a key, for a logarithm of 0 has no neighbours.
 FunctionRecord with_statistics() {
-  const Definition d{.causal = true};
+  const Given d{.causal = true};
   FunctionRecord r = attention("", d, {{{1, 2, 3, 4}, {1, 1, 5, 4}, {1, 1, 5, 3}}});
   r.function = "attention_with_statistics";
   r.call = [=](const Variables& v) {
@@ -124,7 +72,6 @@ FunctionRecord with_statistics() {
         F::attention_with_statistics(v[0], v[1], v[2], options_of(d, v));
     return Variables{result.y, F::cast(result.log_sum_exp, v[0].dtype())};
   };
-  r.reference = [=](const Plains& in) { return attention_of(d, in); };
   r.forward_launches = r.backward_launches = {};
   return r;
 }

@@ -1,7 +1,4 @@
 // Records of rotary_embedding.
-#include <cmath>
-#include <numbers>
-
 #include "catena/array/creation.h"
 #include "catena/functions/attention/rotary_embedding.h"
 #include "functions/function_record.h"
@@ -11,41 +8,17 @@ namespace {
 
 namespace F = functions;
 
-// By definition. positions: empty, of one batch entry, or of all.
-struct Definition {
+// What a record gives as options. positions: empty, of one batch entry, or of all.
+struct Given {
   double base = 10000;
   int64_t rotated = 0;  // 0: all
   bool interleaved = false;
   std::vector<int32_t> positions = {};
   Shape positions_shape = {};
   int64_t start = 0;
-
-  double position(int64_t b, int64_t i) const {
-    if (positions.empty()) return double(start + i);
-    const Shape& s = positions_shape;
-    const int64_t n = s[s.size() - 1];
-    const int64_t row = s.size() == 2 && s[0] > 1 ? b : 0;
-    return double(start + positions[size_t(row * n + (n > 1 ? i : 0))]);
-  }
 };
 
-Plains turned(const Definition& d, const Plain& x) {
-  const int64_t size = d.rotated ? d.rotated : x.shape[3], half = size / 2;
-  return {plain(x.shape, [&](const Shape& at) {
-    const int64_t c = at[3];
-    if (c >= size) return x.at(at);
-    const int64_t pair = d.interleaved ? c / 2 : c % half;
-    const bool second = d.interleaved ? c % 2 == 1 : c >= half;
-    const double angle = d.position(at[0], at[2]) * std::pow(d.base, -2.0 * pair / size);
-    const auto number = [&](bool other) {
-      return x(at[0], at[1], at[2], d.interleaved ? 2 * pair + other : pair + other * half);
-    };
-    return second ? number(true) * std::cos(angle) + number(false) * std::sin(angle)
-                  : number(false) * std::cos(angle) - number(true) * std::sin(angle);
-  })};
-}
-
-FunctionRecord rotary(const char* variant, const Definition& d, const Shapes& shapes) {
+FunctionRecord rotary(const char* variant, const Given& d, const Shapes& shapes) {
   FunctionRecord r;
   r.function = "rotary_embedding";
   r.variant = variant;
@@ -56,7 +29,6 @@ FunctionRecord rotary(const char* variant, const Definition& d, const Shapes& sh
     if (!d.positions.empty()) o.positions = array(d.positions, d.positions_shape).to(x.device());
     return F::rotary_embedding(x, o);
   });
-  r.reference = [=](const Plains& in) { return turned(d, in[0]); };
   r.forward_launches = r.backward_launches = 1;
   return r;
 }

@@ -1,4 +1,4 @@
-// The layer Bilinear; values and gradients of bilinear have records.
+// The layer Bilinear; bilinear is in the function oracle and has a record.
 #include "catena/functions/connection/bilinear.h"
 #include "catena/autograd/autocast.h"
 

@@ -6,22 +6,6 @@
 namespace catena {
 namespace {
 
-// x W^T + b along the last axis of x.
-Plain linear_of(const Plains& in) {
-  const Plain &x = in[0], &W = in[1];
-  Shape shape = x.shape;
-  shape.back() = W.shape[0];
-  return plain(shape, [&](const Shape& i) {
-    double total = in.size() > 2 ? in[2](i.back()) : 0;
-    Shape at = i;
-    for (int64_t k = 0; k < W.shape[1]; ++k) {
-      at.back() = k;
-      total += x.at(at) * W(i.back(), k);
-    }
-    return total;
-  });
-}
-
 FunctionRecord linear_record(bool bias) {
   FunctionRecord r;
   r.function = "linear";
@@ -34,7 +18,6 @@ FunctionRecord linear_record(bool bias) {
   r.call = [=](const Variables& v) {
     return Variables{v.size() == 3 ? F::linear(v[0], v[1], v[2]) : F::linear(v[0], v[1])};
   };
-  r.reference = [](const Plains& in) { return Plains{linear_of(in)}; };
   r.forward_launches = 1;
   r.backward_launches = bias ? 3 : 2;
   return r;
@@ -81,11 +64,6 @@ FunctionRecord linear_relu_record() {
   r.function = "linear_relu";
   r.variant = "";
   r.call = [](const Variables& v) { return Variables{F::linear_relu(v[0], v[1], v[2])}; };
-  r.reference = [](const Plains& in) {
-    Plain y = linear_of(in);
-    for (double& v : y.values) v = std::max(v, 0.0);
-    return Plains{y};
-  };
   r.backward_launches = 3;  // the mask and the sum are one
   return r;
 }
@@ -95,7 +73,6 @@ FunctionRecord channels_last_record() {
   r.function = "channels_last";
   r.shapes = {{{2, 3, 4, 5}}, {{2, 1, 4, 1}}, {{0, 3, 2, 2}}};
   r.call = unary([](const Variable& v) { return F::channels_last(v); });
-  r.reference = [](const Plains& in) { return in; };
   r.forward_launches = 1;
   r.backward_launches = 0;
   r.errors = {type_error(

@@ -1,75 +1,10 @@
 // Records of convolutions of one, two and three axes and of transposed ones.
+#include "catena/functions/connection/convolution_2d.h"
 #include "catena/functions/connection/convolution_nd.h"
-#include "functions/connection/convolution_reference.h"
+#include "catena/functions/connection/deconvolution_2d.h"
+#include "functions/function_record.h"
 
 namespace catena {
-namespace {
-
-// Cross-correlation along any number of axes, with zeros around x.
-Plain convolution_of(const Plains& in, const std::vector<int64_t>& stride,
-                     const std::vector<int64_t>& pad, const std::vector<int64_t>& dilation,
-                     int64_t groups, bool cover_all = false) {
-  const Plain &x = in[0], &W = in[1];
-  const size_t axes = stride.size();
-  Shape shape{x.shape[0], W.shape[0]}, taps{W.shape[1]};
-  for (size_t k = 0; k < axes; ++k) {
-    taps.push_back(W.shape[2 + k]);
-    const int64_t room = x.shape[2 + k] + 2 * pad[k] - dilation[k] * (W.shape[2 + k] - 1) - 1;
-    shape.push_back(room / stride[k] + (cover_all && room % stride[k] != 0 ? 2 : 1));
-  }
-  return plain(shape, [&](const Shape& at) {
-    double total = in.size() > 2 ? in[2](at[1]) : 0;
-    plain(taps, [&](const Shape& tap) {
-      Shape from{at[0], at[1] / (W.shape[0] / groups) * W.shape[1] + tap[0]}, weight{at[1], tap[0]};
-      for (size_t k = 0; k < axes; ++k) {
-        from.push_back(at[2 + k] * stride[k] - pad[k] + tap[1 + k] * dilation[k]);
-        weight.push_back(tap[1 + k]);
-        if (from.back() < 0 || from.back() >= x.shape[2 + k]) return 0.0;
-      }
-      total += W.at(weight) * x.at(from);
-      return 0.0;
-    });
-    return total;
-  });
-}
-
-}  // namespace
-
-Plain convolution_of(const Plains& in, const F::ConvolutionOptions& o) {
-  return convolution_of(in, {o.stride.height, o.stride.width}, {o.pad.height, o.pad.width},
-                        {o.dilation.height, o.dilation.width}, o.groups, o.cover_all);
-}
-
-// Each element of x adds W at its window.
-Plain deconvolution_of(const Plains& in, const F::DeconvolutionOptions& o) {
-  const Plain &x = in[0], &W = in[1];
-  const auto size = [](int64_t n, int64_t k, int64_t s, int64_t p, int64_t d) {
-    return s * (n - 1) + d * (k - 1) + 1 - 2 * p;
-  };
-  const F::Extent2D out = o.outsize.value_or(
-      F::Extent2D(size(x.shape[2], W.shape[2], o.stride.height, o.pad.height, o.dilation.height),
-                  size(x.shape[3], W.shape[3], o.stride.width, o.pad.width, o.dilation.width)));
-  const int64_t per_group = W.shape[1], inputs = W.shape[0] / o.groups;
-  const Shape shape{x.shape[0], per_group * o.groups, out.height, out.width};
-  return plain(shape, [&](const Shape& at) {
-    const int64_t group = at[1] / per_group;
-    double total = in.size() > 2 ? in[2](at[1]) : 0;
-    plain({inputs, W.shape[2], W.shape[3]}, [&](const Shape& k) {
-      // Which position of x has this element at (k[1], k[2]) of its window, if any.
-      const int64_t row = at[2] + o.pad.height - k[1] * o.dilation.height,
-                    column = at[3] + o.pad.width - k[2] * o.dilation.width;
-      const int64_t i = row / o.stride.height, j = column / o.stride.width;
-      const bool sees = row >= 0 && column >= 0 && row % o.stride.height == 0 &&
-                        column % o.stride.width == 0 && i < x.shape[2] && j < x.shape[3];
-      if (sees)
-        total += W(group * inputs + k[0], at[1] % per_group, k[1], k[2]) *
-                 x(at[0], group * inputs + k[0], i, j);
-      return 0.0;
-    });
-    return total;
-  });
-}
-
 namespace {
 
 FunctionRecord nd_record(const char* variant, Shapes shapes, std::vector<int64_t> stride,
@@ -87,9 +22,6 @@ FunctionRecord nd_record(const char* variant, Shapes shapes, std::vector<int64_t
                                     .groups = groups};
     return Variables{v.size() == 3 ? F::convolution_nd(v[0], v[1], v[2], o)
                                    : F::convolution_nd(v[0], v[1], o)};
-  };
-  r.reference = [=](const Plains& in) {
-    return Plains{convolution_of(in, stride, pad, dilation, groups)};
   };
   return r;
 }
@@ -147,7 +79,6 @@ FunctionRecord convolution_record(const char* variant, Shapes shapes,
     return Variables{v.size() == 3 ? F::convolution_2d(v[0], v[1], v[2], options)
                                    : F::convolution_2d(v[0], v[1], options)};
   };
-  r.reference = [=](const Plains& in) { return Plains{convolution_of(in, options)}; };
   return r;
 }
 
@@ -225,7 +156,6 @@ FunctionRecord deconvolution_record(const char* variant, Shapes shapes,
     return Variables{v.size() == 3 ? F::deconvolution_2d(v[0], v[1], v[2], options)
                                    : F::deconvolution_2d(v[0], v[1], options)};
   };
-  r.reference = [=](const Plains& in) { return Plains{deconvolution_of(in, options)}; };
   return r;
 }
 

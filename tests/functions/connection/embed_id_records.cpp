@@ -15,16 +15,6 @@ FunctionRecord embed_id_record(std::optional<int64_t> ignored, Dtype ids) {
   r.shapes = {{{5}, {3, 4}},    {{2, 3, 2}, {3, 2}}, {{}, {3, 5}},  {{0}, {3, 2}},
               {{2, 0}, {3, 2}}, {{4}, {3, 0}},       {{40}, {3, 9}}};
   r.call = [=](const Variables& v) { return Variables{F::embed_id(v[0], v[1], ignored)}; };
-  r.reference = [=](const Plains& in) {
-    Shape shape = in[0].shape;
-    shape.push_back(in[1].shape[1]);
-    return Plains{plain(shape, [&](const Shape& at) {
-      Shape where = at;
-      where.pop_back();
-      const double id = in[0].at(where);
-      return id == double(ignored.value_or(-9)) ? 0 : in[1](id, at.back());
-    })};
-  };
   // Other dtypes are cast; of uint64 the numbers that int64 does not hold are clipped.
   const bool direct = ids == Dtype::kInt32 || ids == Dtype::kInt64;
   r.forward_launches = direct ? 1 : ids == Dtype::kUInt64 ? 3 : 2;

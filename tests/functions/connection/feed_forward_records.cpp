@@ -10,30 +10,6 @@ namespace {
 
 using Activation = F::TransformerActivation;
 
-double activated(Activation activation, double x) {
-  switch (activation) {
-    case Activation::kRelu: return std::max(x, 0.0);
-    case Activation::kGelu: return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
-    case Activation::kGeluTanh: break;
-  }
-  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-}
-
-// x W^T + b along the last axis of x.
-Plain product(const Plain& x, const Plain& W, const Plain* b) {
-  Shape shape = x.shape;
-  shape.back() = W.shape[0];
-  return plain(shape, [&](const Shape& i) {
-    double total = b ? (*b)(i.back()) : 0;
-    Shape at = i;
-    for (int64_t k = 0; k < W.shape[1]; ++k) {
-      at.back() = k;
-      total += x.at(at) * W(i.back(), k);
-    }
-    return total;
-  });
-}
-
 FunctionRecord feed_forward_record(const std::string& variant, Activation activation, bool biases) {
   FunctionRecord r;
   r.function = "feed_forward";
@@ -48,11 +24,6 @@ FunctionRecord feed_forward_record(const std::string& variant, Activation activa
     const F::FeedForwardOptions options{.activation = activation};
     return Variables{biases ? F::feed_forward(v[0], v[1], v[2], v[3], v[4], options)
                             : F::feed_forward(v[0], v[1], v[2], options)};
-  };
-  r.reference = [=](const Plains& in) {
-    const Plain inner = mapped(product(in[0], in[1], biases ? &in[2] : nullptr),
-                               [=](double x) { return activated(activation, x); });
-    return Plains{product(inner, in[biases ? 3 : 2], biases ? &in[4] : nullptr)};
   };
   r.forward_launches = 2;
   r.backward_launches = biases ? 6 : 5;

@@ -1,69 +1,11 @@
 // Records of n_step_gru.
 #include "catena/functions/connection/n_step_gru.h"
-
-#include <cmath>
-
-#include "functions/connection/sequence_reference.h"
+#include "functions/connection/packed_inputs.h"
 
 namespace catena {
 namespace {
 
 constexpr int64_t kInputs = 3, kCells = 2, kLayers = 2;
-
-double sigmoid(double v) { return 1 / (1 + std::exp(-v)); }
-
-// Row `row` of W times x, and b.
-double product(const Plain& W, const Plain& b, int64_t row, const Numbers& x) {
-  double total = b(row);
-  for (size_t k = 0; k < x.size(); ++k) total += W(row, int64_t(k)) * x[k];
-  return total;
-}
-
-// A step of one layer: Wx, Wh, bx, bh from `w` on.
-Numbers step(const Numbers& x, const Numbers& h, const Plain* w, F::GruForm form) {
-  const int64_t cells = int64_t(h.size());
-  Numbers r, z, reset, next;
-  for (int64_t j = 0; j < cells; ++j) {
-    r.push_back(sigmoid(product(w[0], w[2], j, x) + product(w[1], w[3], j, h)));
-    z.push_back(sigmoid(product(w[0], w[2], cells + j, x) + product(w[1], w[3], cells + j, h)));
-    reset.push_back(r.back() * h[size_t(j)]);
-  }
-  for (size_t j = 0; j < h.size(); ++j) {
-    const int64_t row = 2 * cells + int64_t(j);
-    const double of_x = product(w[0], w[2], row, x);
-    if (form == F::GruForm::kPytorch) {
-      const double n = std::tanh(of_x + r[j] * product(w[1], w[3], row, h));
-      next.push_back((1 - z[j]) * n + z[j] * h[j]);
-    } else {
-      const double n = std::tanh(of_x + product(w[1], w[3], row, reset));
-      next.push_back((1 - z[j]) * h[j] + z[j] * n);
-    }
-  }
-  return next;
-}
-
-// One sequence, (length, 1, in), through all layers; `states` is empty for 0.
-Plains gru_of(const Plain& x, const Plains& states, const Plain* weights, int64_t layers,
-              F::GruForm form) {
-  std::vector<Numbers> steps;
-  for (int64_t t = 0; t < x.shape[0]; ++t) {
-    steps.emplace_back();
-    for (int64_t i = 0; i < x.shape[2]; ++i) steps.back().push_back(x(t, int64_t(0), i));
-  }
-  Numbers ends;
-  for (int64_t l = 0; l < layers; ++l) {
-    const Plain* w = weights + 4 * l;
-    Numbers h(size_t(w[1].shape[1]), 0.0);
-    for (size_t j = 0; j < h.size() && !states.empty(); ++j)
-      h[j] = states[0](l, int64_t(0), int64_t(j));
-    for (Numbers& now : steps) now = h = step(now, h, w, form);
-    ends.insert(ends.end(), h.begin(), h.end());
-  }
-  const int64_t cells = weights[1].shape[1];
-  Numbers all;
-  for (const Numbers& now : steps) all.insert(all.end(), now.begin(), now.end());
-  return {{{layers, 1, cells}, ends}, {{x.shape[0], 1, cells}, all}};
-}
 
 FunctionRecord gru_record(const char* variant, F::GruForm form, bool states, int64_t layers) {
   FunctionRecord r;
@@ -85,12 +27,6 @@ FunctionRecord gru_record(const char* variant, F::GruForm form, bool states, int
     const auto [hy, ys] = states ? F::n_step_gru(layers, 0, v[1], weights, xs, form)
                                  : F::n_step_gru(layers, 0, {}, weights, xs, form);
     return Variables{hy, ys.padded()};
-  };
-  r.reference = [=](const Plains& in) {
-    return each_by_itself(in[0], states ? Plains{in[1]} : Plains{},
-                          [&](const Plain& x, const Plains& own) {
-                            return gru_of(x, own, &in[first], layers, form);
-                          });
   };
   return r;
 }

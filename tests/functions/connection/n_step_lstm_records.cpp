@@ -1,31 +1,12 @@
 // Records of n_step_lstm.
 #include "catena/functions/connection/n_step_lstm.h"
-#include "functions/connection/sequence_reference.h"
-#include "functions/function_record.h"
-#include "kernels/lstm_reference.h"
+#include "functions/connection/packed_inputs.h"
 
 namespace catena {
 namespace {
 
-using testing::LstmReference;
-
 // Inputs: x, then hx and cx if there are states, then the weights.
 size_t first_weight(bool states) { return states ? 3 : 1; }
-
-Plains lstm_of(const Plains& in, bool states) {
-  const size_t first = first_weight(states);
-  const Shape& x = in[0].shape;
-  const auto layers = static_cast<int64_t>(in.size() - first) / 3;
-  const int64_t cells = in[first + 1].shape[1];
-  std::vector<LstmReference::Layer> weights;
-  for (size_t i = first; i < in.size(); i += 3)
-    weights.push_back({in[i].values, in[i + 1].values, in[i + 2].values});
-  const LstmReference run({x[0], x[1], x[2], cells, layers}, in[0].values,
-                          states ? in[1].values : std::vector<double>(),
-                          states ? in[2].values : std::vector<double>(), weights);
-  const Shape ends{layers, x[1], cells};
-  return {{ends, run.hT()}, {ends, run.cT()}, {{x[0], x[1], cells}, run.y()}};
-}
 
 FunctionRecord lstm_record(const char* variant, bool states, int64_t layers) {
   FunctionRecord r;
@@ -46,18 +27,8 @@ FunctionRecord lstm_record(const char* variant, bool states, int64_t layers) {
                                      : F::n_step_lstm(layers, 0, {}, {}, weights, v[0]);
     return Variables{hy, cy, ys};
   };
-  r.reference = [=](const Plains& in) { return lstm_of(in, states); };
   r.forward_launches = r.backward_launches = 1;
   return r;
-}
-
-// The same over sequences of different lengths, each computed by itself.
-Plains packed_lstm_of(const Plains& in) {
-  return each_by_itself(in[0], {in[1], in[2]}, [&](const Plain& x, const Plains& states) {
-    Plains alone{x, states[0], states[1]};
-    alone.insert(alone.end(), in.begin() + 3, in.end());
-    return lstm_of(alone, true);
-  });
 }
 
 FunctionRecord packed_lstm_record() {
@@ -70,7 +41,6 @@ FunctionRecord packed_lstm_record() {
         F::n_step_lstm(2, 0, v[1], v[2], Variables(v.begin() + 3, v.end()), packed(v[0]));
     return Variables{hy, cy, ys.padded()};
   };
-  r.reference = packed_lstm_of;
   r.forward_launches = 7;  // of x, hx and cx, of the layers, of hy, cy and ys
   r.backward_launches = {};
   return r;

@@ -11,64 +11,17 @@ namespace {
 
 using F::ClassAverage;
 
-// Calls f(sample in C order, index of the sample in t).
-void for_samples(const Plain& t, const std::function<void(const Shape&)>& f) {
-  plain(t.shape, [&](const Shape& i) {
-    f(i);
-    return 0.0;
-  });
-}
-double score(const Plain& y, Shape sample, int64_t c) {
-  sample.insert(sample.begin() + 1, c);
-  return y.at(sample);
-}
-int64_t answer_of(const Plain& y, const Shape& sample) {
-  int64_t best = 0;
-  for (int64_t c = 1; c < y.shape[1]; ++c)
-    best = score(y, sample, c) > score(y, sample, best) ? c : best;
-  return best;
-}
-
-// Rows: labels; columns: answers.
-Plain matrix_of(const Plain& y, const Plain& t, std::optional<int> ignored) {
-  Plain counts = plain({3, 3}, [](const Shape&) { return 0; });
-  for_samples(t, [&](const Shape& i) {
-    const double label = t.at(i);
-    if (label < 0 || (ignored && label == *ignored)) return;
-    counts.values[size_t(label) * 3 + size_t(answer_of(y, i))] += 1;
-  });
-  return counts;
-}
-
 FunctionRecord measure_record(std::string function, std::string variant,
-                              std::function<Variable(const Variable&, const Variable&)> call,
-                              std::function<Plain(const Plain&, const Plain&)> reference) {
+                              std::function<Variable(const Variable&, const Variable&)> call) {
   FunctionRecord r;
   r.function = std::move(function);
   r.variant = std::move(variant);
   r.ranges = {{-2, 2}, {-1, 3, Dtype::kInt32}};
   r.shapes = {{{12, 3}, {12}}, {{4, 3, 5}, {4, 5}}, {{0, 3}, {0}}};
   r.call = binary(std::move(call));
-  r.reference = [=](const Plains& in) { return Plains{reference(in[0], in[1])}; };
   r.result_dtype = Dtype::kFloat32;
   r.differentiable = false;
   return r;
-}
-
-double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
-
-// The share of the labels that are the number of the largest score.
-double accuracy_of(const Plain& y, const Plain& t, std::optional<int> ignored) {
-  const int64_t inner = y.shape.ndim() == 3 ? y.shape[2] : 1;
-  const Plain scores{{y.shape[0], y.shape[1], inner}, y.values},
-      labels{{y.shape[0], inner}, t.values};
-  double right = 0, count = 0;
-  for_samples(labels, [&](const Shape& i) {
-    if (ignored && labels.at(i) == *ignored) return;
-    right += double(answer_of(scores, i)) == labels.at(i);
-    count += 1;
-  });
-  return ratio(right, count);
 }
 
 FunctionRecord accuracy_record(std::optional<int> ignored, Dtype labels) {
@@ -78,7 +31,6 @@ FunctionRecord accuracy_record(std::optional<int> ignored, Dtype labels) {
   r.ranges = {{-2, 2}, {-1, 3, labels}};
   r.shapes = {{{6, 3}, {6}}, {{4, 3, 2}, {4, 2}}, {{4, 3, 1}, {4}}, {{0, 3}, {0}}};
   r.call = binary([=](const Variable& y, const Variable& t) { return F::accuracy(y, t, ignored); });
-  r.reference = [=](const Plains& in) { return Plains{plain(accuracy_of(in[0], in[1], ignored))}; };
   // With ignored labels two more count those that are not.
   r.forward_launches = (labels == Dtype::kInt32 ? 1 : 2) + (ignored ? 2 : 0);
   r.result_dtype = Dtype::kFloat32;
@@ -117,53 +69,24 @@ FunctionRecord accuracy_errors() {
 
 using Measure = Variable (*)(const VariableOperand&, const VariableOperand&, ClassAverage,
                              std::optional<int32_t>);
-struct ClassMeasure {
-  const char* name;
-  Measure call;
-  double factor;
-  bool by_answers, by_samples;  // what the right answers are divided by
-};
-const ClassMeasure kMeasures[] = {{"precision", F::precision, 1, true, false},
-                                  {"recall", F::recall, 1, false, true},
-                                  {"f1_score", F::f1_score, 2, true, true}};
-
-Plain class_measure(const ClassMeasure& m, ClassAverage average, const Plain& counts) {
-  double rights = 0, wholes = 0, sum = 0, occurring = 0;
-  const Plain each = plain({3}, [&](const Shape& i) {
-    double answers = 0, samples = 0;
-    for (int64_t k = 0; k < 3; ++k) {
-      answers += counts(k, i[0]);
-      samples += counts(i[0], k);
-    }
-    const double right = m.factor * counts(i[0], i[0]);
-    const double whole = (m.by_answers ? answers : 0) + (m.by_samples ? samples : 0);
-    rights += right;
-    wholes += whole;
-    sum += ratio(right, whole);
-    occurring += answers + samples > 0;
-    return ratio(right, whole);
-  });
-  if (average == ClassAverage::kNone) return each;
-  return plain(average == ClassAverage::kMicro ? ratio(rights, wholes) : ratio(sum, occurring));
-}
+const std::pair<const char*, Measure> kMeasures[] = {
+    {"precision", F::precision}, {"recall", F::recall}, {"f1_score", F::f1_score}};
 
 FunctionRecords class_records() {
   FunctionRecords records;
   for (const std::optional<int> ignored : {std::optional<int>(), std::optional<int>(1)}) {
     records.push_back(measure_record(
         "confusion_matrix", ignored ? "a class ignored" : "",
-        [=](const Variable& y, const Variable& t) { return F::confusion_matrix(y, t, ignored); },
-        [=](const Plain& y, const Plain& t) { return matrix_of(y, t, ignored); }));
+        [=](const Variable& y, const Variable& t) { return F::confusion_matrix(y, t, ignored); }));
     records.back().result_dtype = Dtype::kInt64;
     if (ignored) records.back().ranges = {{-2, 2}, {0, 3, Dtype::kInt32}};
-    for (const ClassMeasure& m : kMeasures) {
+    for (const auto& [name, measure] : kMeasures) {
       for (const ClassAverage average :
            {ClassAverage::kNone, ClassAverage::kMacro, ClassAverage::kMicro}) {
         records.push_back(measure_record(
-            m.name, message("average ", int(average), ignored ? ", a class ignored" : ""),
-            [=](const Variable& y, const Variable& t) { return m.call(y, t, average, ignored); },
-            [=](const Plain& y, const Plain& t) {
-              return class_measure(m, average, matrix_of(y, t, ignored));
+            name, message("average ", int(average), ignored ? ", a class ignored" : ""),
+            [=, call = measure](const Variable& y, const Variable& t) {
+              return call(y, t, average, ignored);
             }));
         if (ignored) records.back().ranges = {{-2, 2}, {0, 3, Dtype::kInt32}};
       }
@@ -179,20 +102,7 @@ FunctionRecords class_records() {
 FunctionRecord top_k_record(int64_t k, std::optional<int> ignored) {
   FunctionRecord r = measure_record(
       "top_k_accuracy", message(k, ignored ? ", some ignored" : ""),
-      [=](const Variable& y, const Variable& t) { return F::top_k_accuracy(y, t, k, ignored); },
-      [=](const Plain& y, const Plain& t) {
-        double right = 0, count = 0;
-        for_samples(t, [&](const Shape& i) {
-          const auto label = int64_t(t.at(i));
-          if (ignored && label == *ignored) return;
-          count += 1;
-          if (label < 0) return;
-          int64_t better = 0;
-          for (int64_t c = 0; c < 3; ++c) better += score(y, i, c) > score(y, i, label);
-          right += better < k;
-        });
-        return plain(ratio(right, count));
-      });
+      [=](const Variable& y, const Variable& t) { return F::top_k_accuracy(y, t, k, ignored); });
   r.errors = {error<ValueError>(
       [](const Draw& draw) {
         F::top_k_accuracy(draw({2, 3}), draw.labels({0, 1}, {2}), 0);
@@ -205,16 +115,7 @@ FunctionRecord top_k_record(int64_t k, std::optional<int> ignored) {
 FunctionRecord binary_record() {
   FunctionRecord r = measure_record(
       "binary_accuracy", "",
-      [](const Variable& y, const Variable& t) { return F::binary_accuracy(floor(y.data()), t); },
-      [](const Plain& y, const Plain& t) {
-        double right = 0, count = 0;
-        for (size_t i = 0; i < y.values.size(); ++i) {
-          if (t.values[i] == -1) continue;
-          count += 1;
-          right += (std::floor(y.values[i]) >= 0) == (t.values[i] == 1);
-        }
-        return plain(ratio(right, count));
-      });
+      [](const Variable& y, const Variable& t) { return F::binary_accuracy(floor(y.data()), t); });
   r.ranges = {{-1, 1}, {-1, 2, Dtype::kInt32}};
   r.shapes = {{{40}, {40}}, {{4, 3}, {4, 3}}, {{}, {}}, {{0}, {0}}};
   r.errors = {type_error(
@@ -225,31 +126,9 @@ FunctionRecord binary_record() {
 }
 
 FunctionRecord r2_record(bool raw) {
-  FunctionRecord r = measure_record(
-      "r2_score", raw ? "each output" : "",
-      [=](const Variable& y, const Variable& t) { return F::r2_score(y, t, raw); },
-      [=](const Plain& y, const Plain& t) {
-        const int64_t n = y.shape[0], outputs = y.shape.ndim() > 1 ? y.shape[1] : 1;
-        double sum = 0;
-        std::vector<double> each;
-        for (int64_t k = 0; k < outputs; ++k) {
-          const auto at = [&](const Plain& x, int64_t i) {
-            return x.values[size_t(i * outputs + k)];
-          };
-          double mean = 0, residual = 0, spread = 0;
-          bool varies = false;
-          for (int64_t i = 0; i < n; ++i) mean += at(t, i) / double(n);
-          for (int64_t i = 0; i < n; ++i) {
-            residual += (at(y, i) - at(t, i)) * (at(y, i) - at(t, i));
-            spread += (at(t, i) - mean) * (at(t, i) - mean);
-            varies |= at(t, i) != at(t, 0);
-          }
-          each.push_back(varies ? 1 - residual / spread : 0);
-          sum += each.back();
-        }
-        const Shape shape = y.shape.ndim() > 1 ? Shape{outputs} : Shape{};
-        return raw ? Plain{shape, each} : plain(sum / double(outputs));
-      });
+  FunctionRecord r =
+      measure_record("r2_score", raw ? "each output" : "",
+                     [=](const Variable& y, const Variable& t) { return F::r2_score(y, t, raw); });
   r.ranges = {};
   r.shapes = {{{6, 2}, {6, 2}}, {{5}, {5}}};
   return r;

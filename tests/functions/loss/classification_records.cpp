@@ -19,10 +19,6 @@ std::optional<Array> weights_on(const Variable& x, bool weighted) {
   return array(kWeights).astype(x.dtype()).to(x.device());
 }
 
-Plain log_probabilities(const Plain& x) {
-  return mapped(softmax_of(x, 1), [](double p) { return std::log(p); });
-}
-
 struct Options {
   Reduction reduction;
   bool weighted;
@@ -51,21 +47,6 @@ FunctionRecord hard_record(const Options& o) {
   r.call = binary([=](const Variable& x, const Variable& t) {
     return F::softmax_cross_entropy(x, t, options_of(o, x));
   });
-  r.reference = [=](const Plains& in) {
-    const Plain log_p = log_probabilities(in[0]), &t = in[1];
-    double divisor = o.normalize ? 0 : double(t.shape[0]);
-    const Plain losses = plain(t.shape, [&](const Shape& i) {
-      const auto label = int64_t(t.at(i));
-      if (label == o.ignored) return 0.0;
-      const auto weight = [&](int64_t c) { return o.weighted ? kWeights[size_t(c)] : 1.0; };
-      if (o.normalize) divisor += weight(label);
-      double loss = -(1 - o.smoothing) * weight(label) * log_p.at(of_class(i, label));
-      for (int64_t c = 0; c < 3; ++c)
-        loss -= o.smoothing / 3 * weight(c) * log_p.at(of_class(i, c));
-      return loss;
-    });
-    return reduced(losses, o.reduction, divisor);
-  };
   r.backward_launches = {};
   return r;
 }
@@ -79,19 +60,6 @@ FunctionRecord soft_record(const Options& o) {
   r.call = binary([=](const Variable& x, const Variable& t) {
     return F::softmax_cross_entropy(x, t, options_of(o, x));
   });
-  r.reference = [=](const Plains& in) {
-    const Plain log_p = log_probabilities(in[0]);
-    const Plain losses = plain(without_classes(in[0].shape), [&](const Shape& i) {
-      double loss = 0;
-      for (int64_t c = 0; c < 3; ++c) {
-        const double target = (1 - o.smoothing) * in[1].at(of_class(i, c)) + o.smoothing / 3;
-        loss -= target * (o.weighted ? kWeights[size_t(c)] : 1) * log_p.at(of_class(i, c));
-      }
-      return loss;
-    });
-    const double count = double(o.normalize ? int64_t(losses.values.size()) : in[0].shape[0]);
-    return reduced(losses, o.reduction, count);
-  };
   return r;
 }
 
@@ -207,17 +175,6 @@ FunctionRecord likelihood_record(Reduction reduction, bool weighted) {
         x, t,
         {.ignore_label = ignored, .reduction = reduction, .class_weight = weights_on(x, weighted)});
   });
-  r.reference = [=](const Plains& in) {
-    double total = 0;
-    const Plain losses = plain(in[1].shape, [&](const Shape& i) {
-      const auto label = int64_t(in[1].at(i));
-      if (label == ignored) return 0.0;
-      const double weight = weighted ? kWeights[size_t(label)] : 1;
-      total += weight;
-      return -weight * in[0].at(of_class(i, label));
-    });
-    return reduced(losses, reduction, total);
-  };
   return r;
 }
 
@@ -242,17 +199,6 @@ FunctionRecord divergence_record(Reduction reduction) {
   r.shapes = {{{4, 3}, {4, 3}}, {{2, 3, 4}, {2, 3, 4}}, {{0, 3}, {0, 3}}};
   r.call = binary(
       [=](const Variable& q, const Variable& p) { return F::kl_divergence(q, p, reduction); });
-  r.reference = [=](const Plains& in) {
-    const Plain terms = plain(in[0].shape, [&](const Shape& i) {
-      return in[1].at(i) * (std::log(in[1].at(i)) - in[0].at(i));
-    });
-    Plains result = reduced(over_axes(terms, {1}, false, added_up), reduction);
-    // A mean over samples, whatever there is behind the classes.
-    if (reduction == Reduction::kMean)
-      for (size_t k = 2; k < in[0].shape.size(); ++k)
-        for (double& value : result[0].values) value *= double(in[0].shape[k]);
-    return result;
-  };
   return r;
 }
 
@@ -264,14 +210,6 @@ FunctionRecord hinge_record(F::HingeNorm norm, Reduction reduction) {
   r.shapes = {{{5, 3}, {5}}, {{0, 3}, {0}}};
   r.call =
       binary([=](const Variable& x, const Variable& t) { return F::hinge(x, t, norm, reduction); });
-  r.reference = [=](const Plains& in) {
-    const Plain parts = plain(in[0].shape, [&](const Shape& i) {
-      const double x = in[0].at(i), sign = in[1](i[0]) == double(i[1]) ? -1 : 1;
-      const double part = std::max(0.0, 1 + sign * x);
-      return norm == F::HingeNorm::kL1 ? part : part * part;
-    });
-    return reduced(parts, reduction, double(in[0].shape[0]));
-  };
   r.errors = {
       type_error(
           "Hinge", {{4, 3}, {{2}, Dtype::kInt32}},
@@ -304,16 +242,6 @@ FunctionRecord sigmoid_record(bool soft, bool weighted, bool normalize, Reductio
     if (weighted) options.pos_weight = array(kPositive).astype(x.dtype()).to(x.device());
     return F::sigmoid_cross_entropy(x, t, options);
   });
-  r.reference = [=](const Plains& in) {
-    double count = 0;
-    const Plain losses = plain(in[0].shape, [&](const Shape& i) {
-      const double x = in[0].at(i), t = in[1].at(i), w = weighted ? kPositive[size_t(i[1])] : 1;
-      if (t == ignored) return 0.0;
-      count += 1;
-      return t * w * std::log1p(std::exp(-x)) + (1 - t) * std::log1p(std::exp(x));
-    });
-    return reduced(losses, reduction, normalize ? count : double(in[0].shape[0]));
-  };
   return r;
 }
 
@@ -375,15 +303,6 @@ FunctionRecord focal_record(bool soft, double gamma, Reduction reduction) {
   r.call = binary([=](const Variable& x, const Variable& t) {
     return F::focal_loss(x, t, 0.25, gamma, reduction);
   });
-  r.reference = [=](const Plains& in) {
-    return reduced(plain(in[0].shape,
-                         [&](const Shape& i) {
-                           const double p = 1 / (1 + std::exp(-in[0].at(i))), t = in[1].at(i);
-                           return -0.25 * t * std::pow(1 - p, gamma) * std::log(p) -
-                                  0.75 * (1 - t) * std::pow(p, gamma) * std::log(1 - p);
-                         }),
-                   reduction);
-  };
   r.errors = {
       error<ValueError>([](const Draw& draw) { F::focal_loss(draw({2}), draw({2}), 1.5); },
                         "FocalLoss: expected an alpha of [0, 1], got 1.5"),

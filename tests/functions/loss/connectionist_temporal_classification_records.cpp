@@ -2,27 +2,11 @@
 
 #include "catena/functions/loss/connectionist_temporal_classification.h"
 #include "functions/function_record.h"
-#include "functions/loss/ctc_reference.h"
 
 namespace catena {
 namespace {
 
 constexpr int32_t kBlank = 3;  // labels are 0, 1 and 2
-
-std::vector<double> losses_of(const Plain& x, const Plain& t) {
-  std::vector<double> losses;
-  for (int64_t i = 0; i < x.shape[1]; ++i) {
-    std::vector<std::vector<double>> scores;
-    for (int64_t k = 0; k < x.shape[0]; ++k) {
-      scores.emplace_back();
-      for (int64_t c = 0; c < x.shape[2]; ++c) scores.back().push_back(x(k, i, c));
-    }
-    std::vector<int64_t> labels;
-    for (int64_t k = 0; k < t.shape[1]; ++k) labels.push_back(int64_t(t(i, k)));
-    losses.push_back(ctc_by_enumeration(scores, labels, kBlank));
-  }
-  return losses;
-}
 
 FunctionRecord ctc(F::Reduction reduction, const char* variant) {
   FunctionRecord r;
@@ -34,14 +18,6 @@ FunctionRecord ctc(F::Reduction reduction, const char* variant) {
   r.call = [=](const Variables& v) {
     return Variables{
         F::connectionist_temporal_classification(v[0], v[1], kBlank, {.reduction = reduction})};
-  };
-  r.reference = [=](const Plains& in) {
-    const std::vector<double> losses = losses_of(in[0], in[1]);
-    if (reduction == F::Reduction::kNone) return Plains{{{int64_t(losses.size())}, losses}};
-    double sum = 0;
-    for (const double loss : losses) sum += loss;
-    const bool mean = reduction == F::Reduction::kMean && !losses.empty();
-    return Plains{plain(mean ? sum / double(losses.size()) : sum)};
   };
   r.twice_differentiable = false;
   return r;

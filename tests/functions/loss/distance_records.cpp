@@ -16,32 +16,20 @@ using F::Reduction;
 // A function of the difference of two elements.
 FunctionRecord difference_record(
     const char* function, std::string variant, Reduction reduction,
-    std::function<Variable(const Variable&, const Variable&, Reduction)> call,
-    std::function<double(double)> loss) {
+    std::function<Variable(const Variable&, const Variable&, Reduction)> call) {
   FunctionRecord r;
   r.function = function;
   r.variant = message(variant, variant.empty() ? "" : ", ", name_of(reduction));
   r.shapes = {{{4, 3}, {4, 3}}, {{}, {}}, {{0, 3}, {0, 3}}};
   r.call = binary([=](const Variable& x, const Variable& t) { return call(x, t, reduction); });
-  r.reference = [=](const Plains& in) {
-    return reduced(
-        plain(in[0].shape, [&](const Shape& i) { return loss(in[0].at(i) - in[1].at(i)); }),
-        reduction);
-  };
   return r;
-}
-
-double huber(double d, double delta) {
-  return std::abs(d) <= delta ? d * d / 2 : delta * (std::abs(d) - delta / 2);
 }
 
 FunctionRecords difference_records(Reduction reduction) {
   FunctionRecord squared = difference_record(
-      "mean_squared_error", "", reduction,
-      [](const Variable& x, const Variable& t, Reduction how) {
+      "mean_squared_error", "", reduction, [](const Variable& x, const Variable& t, Reduction how) {
         return F::mean_squared_error(x, t, how);
-      },
-      [](double d) { return d * d; });
+      });
   if (reduction == Reduction::kMean) {
     squared.forward_launches = 3;
     squared.backward_launches = 4;
@@ -61,22 +49,19 @@ FunctionRecords difference_records(Reduction reduction) {
           ".astype(dtype::float32), or make arrays of float32 by config().default_dtype = "
           "dtype::float32."),
   };
-  FunctionRecord absolute = difference_record(
-      "mean_absolute_error", "", reduction,
-      [](const Variable& x, const Variable& t, Reduction how) {
-        return F::mean_absolute_error(x, t, how);
-      },
-      [](double d) { return std::abs(d); });
+  FunctionRecord absolute =
+      difference_record("mean_absolute_error", "", reduction,
+                        [](const Variable& x, const Variable& t, Reduction how) {
+                          return F::mean_absolute_error(x, t, how);
+                        });
   absolute.errors = {type_error(
       "MeanAbsoluteError", {{4, 3}, {3, 4}},
       "Expect: x0.shape[0] == x1.shape[0]\nActual: 4 != 3\nInputs: x0 float64 (4, 3), x1 float64 "
       "(3, 4)\nExpected are two of one floating dtype and shape.")};
   FunctionRecord huber_record = difference_record(
-      "huber_loss", "", reduction,
-      [](const Variable& x, const Variable& t, Reduction how) {
+      "huber_loss", "", reduction, [](const Variable& x, const Variable& t, Reduction how) {
         return F::huber_loss(x, t, 0.4, how);
-      },
-      [](double d) { return huber(d, 0.4); });
+      });
   huber_record.errors = {
       error<ValueError>([](const Draw& draw) { F::huber_loss(draw({2}), draw({2}), 0); },
                         "HuberLoss: expected a finite delta above 0, got 0"),
@@ -84,38 +69,14 @@ FunctionRecords difference_records(Reduction reduction) {
                         "HuberLoss: expected a finite delta above 0, got -1"),
   };
   FunctionRecord smooth = difference_record(
-      "smooth_l1", "", reduction,
-      [](const Variable& x, const Variable& t, Reduction how) {
+      "smooth_l1", "", reduction, [](const Variable& x, const Variable& t, Reduction how) {
         return F::smooth_l1(x, t, 0.4, how);
-      },
-      [](double d) { return huber(d, 0.4) / 0.4; });
-  FunctionRecord l1 = difference_record(
-      "smooth_l1", "beta 0", reduction,
-      [](const Variable& x, const Variable& t, Reduction how) {
-        return F::smooth_l1(x, t, 0, how);
-      },
-      [](double d) { return std::abs(d); });
+      });
+  FunctionRecord l1 = difference_record("smooth_l1", "beta 0", reduction,
+                                        [](const Variable& x, const Variable& t, Reduction how) {
+                                          return F::smooth_l1(x, t, 0, how);
+                                        });
   return {squared, absolute, huber_record, smooth, l1};
-}
-
-// The sum of f(elements) of a row of (n, ...).
-double over_row(const Plain& like, int64_t row, const std::function<double(size_t)>& f) {
-  const size_t size = like.values.size() / size_t(like.shape[0]);
-  double total = 0;
-  for (size_t k = 0; k < size; ++k) total += f(size_t(row) * size + k);
-  return total;
-}
-double squared_distance(const Plain& a, const Plain& b, int64_t row) {
-  return over_row(a, row, [&](size_t k) {
-    const double d = a.values[k] - b.values[k];
-    return d * d;
-  });
-}
-double dot(const Plain& a, const Plain& b, int64_t row) {
-  return over_row(a, row, [&](size_t k) { return a.values[k] * b.values[k]; });
-}
-double cosine(const Plain& a, const Plain& b, int64_t row) {
-  return dot(a, b, row) / std::sqrt(dot(a, a, row) * dot(b, b, row));
 }
 
 const char* const kLabelError =
@@ -130,15 +91,6 @@ FunctionRecord contrastive_record(Reduction reduction) {
   r.shapes = {{{6, 3}, {6, 3}, {6}}, {{4, 2, 2}, {4, 2, 2}, {4}}, {{0, 3}, {0, 3}, {0}}};
   r.call = [=](const Variables& v) {
     return Variables{F::contrastive(v[0], v[1], v[2], 2.5, reduction)};
-  };
-  r.reference = [=](const Plains& in) {
-    return reduced(plain({in[0].shape[0]},
-                         [&](const Shape& i) {
-                           const double squares = squared_distance(in[0], in[1], i[0]);
-                           const double missing = std::max(0.0, 2.5 - std::sqrt(squares));
-                           return (in[2](i[0]) != 0 ? squares : missing * missing) / 2;
-                         }),
-                   reduction);
   };
   r.errors = {
       type_error("Contrastive", {{4, 3}, {4, 3}, {{2}, Dtype::kInt32}}, kLabelError),
@@ -158,14 +110,6 @@ FunctionRecord triplet_record(Reduction reduction) {
   r.call = [=](const Variables& v) {
     return Variables{F::triplet(v[0], v[1], v[2], 0.5, reduction)};
   };
-  r.reference = [=](const Plains& in) {
-    return reduced(plain({in[0].shape[0]},
-                         [&](const Shape& i) {
-                           return std::max(0.0, squared_distance(in[0], in[1], i[0]) -
-                                                    squared_distance(in[0], in[2], i[0]) + 0.5);
-                         }),
-                   reduction);
-  };
   r.errors = {type_error(
       "Triplet", {{4, 3}, {4, 3}, {4, 2}},
       "Expect: anchor.shape[1] == negative.shape[1]\nActual: 3 != 2\nInputs: anchor float64 (4, "
@@ -182,20 +126,6 @@ FunctionRecord cosine_record(int64_t axis) {
   r.shapes = {{{4, 3}, {4, 3}}, {{0, 3}, {0, 3}}};
   r.call = binary(
       [=](const Variable& a, const Variable& b) { return F::cosine_similarity(a, b, axis); });
-  r.reference = [=](const Plains& in) {
-    const size_t along = size_t(axis < 0 ? axis + 2 : axis), other = 1 - along;
-    return Plains{plain({in[0].shape[other]}, [&](const Shape& i) {
-      double products = 0, a2 = 0, b2 = 0;
-      for (int64_t k = 0; k < in[0].shape[along]; ++k) {
-        const Shape at = along == 0 ? Shape{k, i[0]} : Shape{i[0], k};
-        const double a = in[0].at(at), b = in[1].at(at);
-        products += a * b;
-        a2 += a * a;
-        b2 += b * b;
-      }
-      return a2 > 0 ? products / std::sqrt(a2 * b2) : 0;
-    })};
-  };
   if (axis == 1)
     r.errors = {error<IndexError>(
         {{3}, {3}}, "CosineSimilarity: x0 has one axis, 0 or -1; the axis given is 1.")};
@@ -211,14 +141,6 @@ FunctionRecord cosine_loss_record(Reduction reduction) {
   r.call = [=](const Variables& v) {
     return Variables{F::cosine_embedding_loss(v[0], v[1], v[2], 0.1, reduction)};
   };
-  r.reference = [=](const Plains& in) {
-    return reduced(plain({in[0].shape[0]},
-                         [&](const Shape& i) {
-                           const double c = cosine(in[0], in[1], i[0]);
-                           return in[2](i[0]) > 0 ? 1 - c : std::max(0.0, c - 0.1);
-                         }),
-                   reduction);
-  };
   r.errors = {
       type_error("CosineEmbeddingLoss", {{4, 3}, {4, 3}, {{2}, Dtype::kInt32}}, kLabelError),
       error<ValueError>(
@@ -231,12 +153,8 @@ FunctionRecord cosine_loss_record(Reduction reduction) {
 
 FunctionRecord mean_over_record(double counted) {
   FunctionRecord r = unary_record(
-      "mean_over", counted > 0 ? "" : "nothing counted", {{}, {1}},
-      [=](const Variable& x) {
+      "mean_over", counted > 0 ? "" : "nothing counted", {{}, {1}}, [=](const Variable& x) {
         return F::mean_over(x, full({}, counted, {x.dtype(), x.device()}));
-      },
-      [=](const Plain& x) {
-        return plain(x.shape, [&](const Shape& i) { return counted > 0 ? x.at(i) / counted : 0; });
       });
   r.errors = {error<ShapeError>(
       [](const Draw& draw) { F::mean_over(draw({2}), draw({2})); },

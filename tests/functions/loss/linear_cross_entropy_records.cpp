@@ -26,37 +26,6 @@ std::string text(const Variant& v) {
                  ", ", v.ignored, " ignored, ", v.labels);
 }
 
-// Of one token, whose scores begin at `scores`.
-double loss_of(const double* scores, int64_t label, const Variant& v) {
-  double sum = 0, loss = 0;
-  for (int64_t c = 0; c < kClasses; ++c) sum += std::exp(scores[c]);
-  const double lse = std::log(sum);
-  for (int64_t c = 0; c < kClasses; ++c) {
-    const double target = (c == label ? 1 - v.smoothing : 0) + v.smoothing / kClasses;
-    loss -= target * (scores[c] - lse);
-  }
-  return loss + v.z_loss * lse * lse;
-}
-
-Plains reference(const Plains& in, const Variant& v) {
-  const Plain &h = in[0], &W = in[1], &t = in.back();
-  const int64_t size = W.shape[1];
-  double counted = 0;
-  Plain losses{t.shape, {}};
-  for (size_t k = 0; k < t.values.size(); ++k) {
-    double scores[kClasses];
-    for (int64_t c = 0; c < kClasses; ++c) {
-      scores[c] = v.bias ? in[2](c) : 0;
-      for (int64_t i = 0; i < size; ++i)
-        scores[c] += h.values[k * size_t(size) + size_t(i)] * W(c, i);
-    }
-    const auto label = int64_t(t.values[k]);
-    losses.values.push_back(label == v.ignored ? 0 : loss_of(scores, label, v));
-    counted += label != v.ignored;
-  }
-  return reduced(losses, v.reduction, counted);
-}
-
 // Results, float32 for 16 bits, are cast to the dtype of the inputs, as the suite expects it.
 FunctionRecord record_of(const Variant& v) {
   FunctionRecord r;
@@ -83,7 +52,6 @@ FunctionRecord record_of(const Variant& v) {
                                  : F::linear_cross_entropy(in[0], in[1], in[2], options);
     return Variables{F::cast(loss, in[0].dtype())};
   };
-  r.reference = [v](const Plains& in) { return reference(in, v); };
   return r;
 }
 

@@ -1,7 +1,5 @@
 // Records of mathematics beside the rows of the element-wise table: reductions, products, and the
 // functions that are made of rows.
-#include <algorithm>
-
 #include "functions/function_record.h"
 
 namespace catena {
@@ -12,15 +10,13 @@ namespace {
 struct Reduction {
   const char *name, *label;
   Variable (*call)(const VariableOperand&, const ReduceAxes&, YesNo);
-  double (*reference)(const Numbers&);
   std::optional<int> backward_launches = {};
 };
-double smallest_of(const Numbers& x) { return *std::min_element(x.begin(), x.end()); }
-const Reduction kArrayReductions[] = {{"sum", "Sum", F::sum, added_up, 0},
-                                      {"mean", "Mean", F::mean, mean_of, 1},
-                                      {"average", "Mean", F::average, mean_of, 1},
-                                      {"max", "Max", F::max, largest_of},
-                                      {"min", "Min", F::min, smallest_of}};
+const Reduction kArrayReductions[] = {{"sum", "Sum", F::sum, 0},
+                                      {"mean", "Mean", F::mean, 1},
+                                      {"average", "Mean", F::average, 1},
+                                      {"max", "Max", F::max},
+                                      {"min", "Min", F::min}};
 
 FunctionRecord reduction_record(const Reduction& f, const Axes& axes, bool keepdims) {
   FunctionRecord r;
@@ -30,9 +26,6 @@ FunctionRecord reduction_record(const Reduction& f, const Axes& axes, bool keepd
   if (axes.empty()) r.shapes.push_back({{}});
   if (f.call == F::sum) r.shapes.push_back({{3, 0, 2}});
   r.call = unary([=](const Variable& x) { return f.call(x, axes, keepdims); });
-  r.reference = [=](const Plains& in) {
-    return Plains{over_axes(in[0], axes, keepdims, f.reference)};
-  };
   r.forward_launches = 1;
   r.backward_launches = f.backward_launches;
   const std::string label = f.label;
@@ -53,46 +46,12 @@ FunctionRecord sum_to_record() {
   r.function = "sum_to";
   r.shapes = {{{4, 3, 2}}, {{3, 2}}, {{3, 1}}, {{0, 3, 2}}};
   r.call = unary([](const Variable& x) { return F::sum_to(x, {3, 1}); });
-  r.reference = [](const Plains& in) {
-    const Axes axes = in[0].shape.ndim() == 3 ? Axes{0, 2} : Axes{1};
-    return Plains{{{3, 1}, over_axes(in[0], axes, false, added_up).values}};
-  };
   r.forward_launches = 1;
   r.backward_launches = 0;
   return r;
 }
 
 // Products --------------------------------------------------------------------------------------
-
-// A row-major matrix of a stack, transposed on request; a vector is a column.
-struct Matrix {
-  const Plain& x;
-  size_t lead;  // axes before the matrix
-  bool transposed;
-  int64_t extent(size_t axis) const {
-    const size_t from = lead + (transposed ? 1 - axis : axis);
-    return from < x.shape.size() ? x.shape[from] : 1;
-  }
-  double operator()(int64_t stack, int64_t row, int64_t column) const {
-    const int64_t rows = x.shape[lead], columns = lead + 1 < x.shape.size() ? x.shape[lead + 1] : 1;
-    if (transposed) std::swap(row, column);
-    return x.values[size_t((stack * rows + row) * columns + column)];
-  }
-};
-
-Plain product_of(const Plains& in, size_t lead, bool transa, bool transb) {
-  const Matrix a{in[0], lead, transa}, b{in[1], lead, transb};
-  Shape shape(in[0].shape.begin(), in[0].shape.begin() + int64_t(lead));
-  shape.push_back(a.extent(0));
-  shape.push_back(b.extent(1));
-  return plain(shape, [&](const Shape& i) {
-    double total = 0;
-    const int64_t stack = lead ? i[0] : 0;
-    for (int64_t k = 0; k < a.extent(1); ++k)
-      total += a(stack, i[lead], k) * b(stack, k, i[lead + 1]);
-    return total;
-  });
-}
 
 FunctionRecord product_record(bool batch, bool transa, bool transb, std::vector<Shapes> shapes) {
   FunctionRecord r;
@@ -103,7 +62,6 @@ FunctionRecord product_record(bool batch, bool transa, bool transb, std::vector<
   r.call = binary([=](const Variable& a, const Variable& b) {
     return batch ? F::batch_matmul(a, b, transa, transb) : F::matmul(a, b, transa, transb);
   });
-  r.reference = [=](const Plains& in) { return Plains{product_of(in, batch, transa, transb)}; };
   r.forward_launches = 1;
   r.backward_launches = 2;
   return r;
@@ -132,39 +90,6 @@ FunctionRecords product_records() {
   return records;
 }
 
-// Leading axes broadcast, a vector is a column.
-Plain stack_product_of(const Plains& in, bool transa, bool transb) {
-  const auto as_matrix = [](Shape shape) {
-    if (shape.ndim() == 1) shape.push_back(1);
-    return shape;
-  };
-  const Shape a = as_matrix(in[0].shape), b = as_matrix(in[1].shape);
-  Shape shape = broadcast_shapes(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2));
-  const int lead = shape.ndim();
-  shape.push_back(a[size_t(a.ndim() - (transa ? 1 : 2))]);
-  shape.push_back(b[size_t(b.ndim() - (transb ? 2 : 1))]);
-  // Element (row, column) of the matrix of an operand that belongs to one of the result.
-  const auto element = [lead](const Plain& x, const Shape& own, const Shape& at, int64_t row,
-                              int64_t column) {
-    Shape index;
-    const int axes = own.ndim() - 2;
-    for (int k = 0; k < axes; ++k)
-      index.push_back(own[size_t(k)] == 1 ? 0 : at[size_t(lead - axes + k)]);
-    index.push_back(row);
-    index.push_back(column);
-    return Plain{own, x.values}.at(index);
-  };
-  const int64_t depth = a[size_t(a.ndim() - (transa ? 2 : 1))];
-  return plain(shape, [&](const Shape& at) {
-    const int64_t i = at[size_t(lead)], j = at[size_t(lead + 1)];
-    double total = 0;
-    for (int64_t k = 0; k < depth; ++k)
-      total += (transa ? element(in[0], a, at, k, i) : element(in[0], a, at, i, k)) *
-               (transb ? element(in[1], b, at, j, k) : element(in[1], b, at, k, j));
-    return total;
-  });
-}
-
 FunctionRecord stack_record(std::string variant, bool transa, bool transb,
                             std::vector<Shapes> shapes) {
   FunctionRecord r;
@@ -173,7 +98,6 @@ FunctionRecord stack_record(std::string variant, bool transa, bool transb,
   r.shapes = std::move(shapes);
   r.call =
       binary([=](const Variable& a, const Variable& b) { return F::matmul(a, b, transa, transb); });
-  r.reference = [=](const Plains& in) { return Plains{stack_product_of(in, transa, transb)}; };
   return r;
 }
 
@@ -250,19 +174,13 @@ FunctionRecord matmul_errors(bool batch) {
 // Made of rows ----------------------------------------------------------------------------------
 
 FunctionRecords row_records() {
-  FunctionRecord identity = elementwise_record(
-      "identity", {}, [](const Variable& x) { return F::identity(x); }, [](double x) { return x; });
+  FunctionRecord identity =
+      elementwise_record("identity", {}, [](const Variable& x) { return F::identity(x); });
   identity.forward_launches = identity.backward_launches = 0;
   return {identity,
-          elementwise_record(
-              "pow", {0.5, 2}, [](const Variable& x) { return F::pow(x, 3); },
-              [](double x) { return std::pow(x, 3); }),
-          elementwise_record(
-              "clip", {}, [](const Variable& x) { return F::clip(x, -0.5, 0.5); },
-              [](double x) { return std::clamp(x, -0.5, 0.5); }),
-          elementwise_record(
-              "abs", {}, [](const Variable& x) { return F::abs(x); },
-              [](double x) { return std::abs(x); })};
+          elementwise_record("pow", {0.5, 2}, [](const Variable& x) { return F::pow(x, 3); }),
+          elementwise_record("clip", {}, [](const Variable& x) { return F::clip(x, -0.5, 0.5); }),
+          elementwise_record("abs", {}, [](const Variable& x) { return F::abs(x); })};
 }
 
 }  // namespace

@@ -1,6 +1,4 @@
 // Records of the products of arrays, of running products and of differences.
-#include <algorithm>
-
 #include "catena/functions/math/cumprod.h"
 #include "catena/functions/math/diff.h"
 #include "catena/functions/math/tensordot.h"
@@ -9,62 +7,23 @@
 namespace catena {
 namespace {
 
-// A product of two operands whose inputs are matrices: a (m, k) and b (k, n) as `rows` sees them.
-struct Operands {
-  Shape a, b, result;  // shapes that the operands have as matrices, and that of the result
-};
-// Sums of products of matrices in C order.
-Plain product_of(const Plain& left, const Plain& right, const Operands& as) {
-  const Plain a{as.a, left.values}, b{as.b, right.values};
-  const Plain y = plain({as.a[0], as.b[1]}, [&](const Shape& i) {
-    double total = 0;
-    for (int64_t k = 0; k < as.a[1]; ++k) total += a(i[0], k) * b(k, i[1]);
-    return total;
-  });
-  return {as.result, y.values};
-}
-
 FunctionRecord product_record(std::string function, std::string variant, Shapes inputs,
-                              std::function<Variable(const Variable&, const Variable&)> call,
-                              std::function<Plain(const Plain&, const Plain&)> reference) {
+                              std::function<Variable(const Variable&, const Variable&)> call) {
   FunctionRecord r;
   r.function = std::move(function);
   r.variant = std::move(variant);
   r.ranges = {{-1, 1}, {-1, 1}};
   r.shapes = {std::move(inputs)};
   r.call = binary(std::move(call));
-  r.reference = [reference = std::move(reference)](const Plains& in) {
-    return Plains{reference(in[0], in[1])};
-  };
   return r;
-}
-
-// x with its two axes, or the last two of three, exchanged.
-Plain exchanged(const Plain& x) {
-  Shape shape = x.shape;
-  std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
-  return plain(shape, [&](Shape i) {
-    std::swap(i[i.size() - 1], i[i.size() - 2]);
-    return x.at(i);
-  });
-}
-
-Plain times_number(const Plain& x, const Plain& number) {
-  return plain(x.shape, [&](const Shape& i) { return x.at(i) * number.values[0]; });
 }
 
 FunctionRecords dot_records() {
   const auto dot = [](const Variable& a, const Variable& b) { return F::dot(a, b); };
-  const auto record = [&](std::string variant, Shapes inputs, Operands as) {
-    return product_record("dot", std::move(variant), std::move(inputs), dot,
-                          [=](const Plain& a, const Plain& b) { return product_of(a, b, as); });
+  const auto record = [&](std::string variant, Shapes inputs) {
+    return product_record("dot", std::move(variant), std::move(inputs), dot);
   };
-  FunctionRecord stacks =
-      product_record("dot", "stacks", {{2, 3}, {2, 3, 2}}, dot, [](const Plain& a, const Plain& b) {
-        // (i, j) with (s, j, n): b as (j, s, n).
-        const Plain moved = plain({3, 2, 2}, [&](const Shape& i) { return b(i[1], i[0], i[2]); });
-        return product_of(a, moved, {{2, 3}, {3, 4}, {2, 2, 2}});
-      });
+  FunctionRecord stacks = record("stacks", {{2, 3}, {2, 3, 2}});
   stacks.errors = {
       error<ShapeError>({{2, 3}, {2, 3}},
                         "Dot: axis 1 of a, (2, 3), and axis 0 of b, (2, 3), are summed together "
@@ -75,40 +34,30 @@ FunctionRecords dot_records() {
       error<ValueError>([](const Draw& draw) { F::dot(draw({3}), 2.0); },
                         "Dot: expected a variable or an array, got a number"),
   };
-  return {record("matrices", {{2, 3}, {3, 2}}, {{2, 3}, {3, 2}, {2, 2}}),
-          record("vectors", {{3}, {3}}, {{1, 3}, {3, 1}, {}}),
-          record("matrix and vector", {{2, 3}, {3}}, {{2, 3}, {3, 1}, {2}}),
-          record("vector and matrix", {{3}, {3, 2}}, {{1, 3}, {3, 2}, {2}}),
-          record("no elements summed", {{2, 0}, {0, 3}}, {{2, 0}, {0, 3}, {2, 3}}),
-          product_record("dot", "number", {{2, 3}, {}}, dot, times_number),
+  return {record("matrices", {{2, 3}, {3, 2}}),
+          record("vectors", {{3}, {3}}),
+          record("matrix and vector", {{2, 3}, {3}}),
+          record("vector and matrix", {{3}, {3, 2}}),
+          record("no elements summed", {{2, 0}, {0, 3}}),
+          record("number", {{2, 3}, {}}),
           stacks};
 }
 
 FunctionRecords inner_records() {
   const auto inner = [](const Variable& a, const Variable& b) { return F::inner(a, b); };
-  FunctionRecord matrices = product_record(
-      "inner", "matrices", {{2, 3}, {4, 3}}, inner, [](const Plain& a, const Plain& b) {
-        return product_of(a, exchanged(b), {{2, 3}, {3, 4}, {2, 4}});
-      });
+  FunctionRecord matrices = product_record("inner", "matrices", {{2, 3}, {4, 3}}, inner);
   matrices.errors = {error<ShapeError>(
       {{2, 3}, {2}},
       "Inner: axis 1 of a, (2, 3), and axis 0 of b, (2,), are summed together and have different "
       "extents")};
-  FunctionRecord sum = product_record(
-      "vdot", "", {{2, 3}, {3, 2}},
-      [](const Variable& a, const Variable& b) { return F::vdot(a, b); },
-      [](const Plain& a, const Plain& b) {
-        return product_of(a, b, {{1, int64_t(a.values.size())}, {int64_t(b.values.size()), 1}, {}});
-      });
+  FunctionRecord sum =
+      product_record("vdot", "", {{2, 3}, {3, 2}},
+                     [](const Variable& a, const Variable& b) { return F::vdot(a, b); });
   sum.shapes.insert(sum.shapes.end(), {{{}, {1}}, {{0}, {2, 0}}});
   sum.errors = {error<ShapeError>({{2, 3}, {5}}, "Vdot: (2, 3) and (5,) have different sizes")};
-  FunctionRecord outer = product_record(
-      "outer", "", {{2, 3}, {4}},
-      [](const Variable& a, const Variable& b) { return F::outer(a, b); },
-      [](const Plain& a, const Plain& b) {
-        const auto m = int64_t(a.values.size()), n = int64_t(b.values.size());
-        return product_of(a, b, {{m, 1}, {1, n}, {m, n}});
-      });
+  FunctionRecord outer =
+      product_record("outer", "", {{2, 3}, {4}},
+                     [](const Variable& a, const Variable& b) { return F::outer(a, b); });
   outer.shapes.insert(outer.shapes.end(), {{{}, {2}}, {{0}, {2}}});
   outer.errors = {type_error(
       "Outer", {{1}, {{1}, Dtype::kFloat32}},
@@ -116,35 +65,13 @@ FunctionRecords inner_records() {
       "(1,)\nThe inputs are float64 and float32: convert the float64 one with "
       ".astype(dtype::float32), or make arrays of float32 by config().default_dtype = "
       "dtype::float32.")};
-  return {matrices, product_record("inner", "number", {{2, 3}, {}}, inner, times_number), sum,
-          outer};
-}
-
-// Element i of the result is that of a at i / b's extents times that of b at the rests.
-Plain kron_of(const Plain& a, const Plain& b) {
-  const size_t n = a.shape.size() > b.shape.size() ? a.shape.size() : b.shape.size();
-  const auto padded = [n](const Plain& x) {
-    Shape shape = x.shape;
-    while (shape.size() < n) shape.insert(shape.begin(), 1);
-    return Plain{shape, x.values};
-  };
-  const Plain x = padded(a), y = padded(b);
-  Shape shape = x.shape;
-  for (size_t d = 0; d < n; ++d) shape[d] *= y.shape[d];
-  return plain(shape, [&](const Shape& i) {
-    Shape block = i, inside = i;
-    for (size_t d = 0; d < n; ++d) {
-      block[d] = i[d] / y.shape[d];
-      inside[d] = i[d] % y.shape[d];
-    }
-    return x.at(block) * y.at(inside);
-  });
+  return {matrices, product_record("inner", "number", {{2, 3}, {}}, inner), sum, outer};
 }
 
 FunctionRecords kron_records() {
-  FunctionRecord r = product_record(
-      "kron", "", {{2, 3}, {3, 2}},
-      [](const Variable& a, const Variable& b) { return F::kron(a, b); }, kron_of);
+  FunctionRecord r =
+      product_record("kron", "", {{2, 3}, {3, 2}},
+                     [](const Variable& a, const Variable& b) { return F::kron(a, b); });
   r.shapes.insert(r.shapes.end(), {{{2}, {3}},
                                    {{3}, {2, 2}},
                                    {{2, 1, 2}, {2, 3}},
@@ -167,20 +94,16 @@ FunctionRecords kron_records() {
 }
 
 FunctionRecords tensordot_records() {
-  const auto record = [](int64_t axes, Shapes inputs, Operands as) {
+  const auto record = [](int64_t axes, Shapes inputs) {
     return product_record(
         "tensordot", message(axes, " axes"), std::move(inputs),
-        [=](const Variable& a, const Variable& b) { return F::tensordot(a, b, axes); },
-        [=](const Plain& a, const Plain& b) { return product_of(a, b, as); });
+        [=](const Variable& a, const Variable& b) { return F::tensordot(a, b, axes); });
   };
   // (m, i, j) with (i, n, j), by i and j in either order.
   const auto pairs = [](std::string variant, Axes axes_a, Axes axes_b) {
     return product_record(
         "tensordot", std::move(variant), {{3, 2, 4}, {2, 3, 4}},
-        [=](const Variable& a, const Variable& b) { return F::tensordot(a, b, axes_a, axes_b); },
-        [](const Plain& a, const Plain& b) {
-          return product_of(a, exchanged(b), {{3, 8}, {8, 3}, {3, 3}});
-        });
+        [=](const Variable& a, const Variable& b) { return F::tensordot(a, b, axes_a, axes_b); });
   };
   FunctionRecord listed = pairs("lists", {1, 2}, {0, 2});
   const auto call = [](Axes axes_a, Axes axes_b) {
@@ -205,47 +128,22 @@ FunctionRecords tensordot_records() {
       error<ValueError>([](const Draw& draw) { F::tensordot(draw({3}), draw({3}), -1); },
                         "Tensordot: cannot sum over -1 axes of (3,) and (3,)"),
   };
-  return {record(2, {{2, 3, 2}, {3, 2, 2}}, {{2, 6}, {6, 2}, {2, 2}}),
-          record(1, {{2, 3}, {3, 2, 2}}, {{2, 3}, {3, 4}, {2, 2, 2}}),
-          record(0, {{2, 3}, {2}}, {{6, 1}, {1, 2}, {2, 3, 2}}), listed,
-          pairs("lists in another order", {-1, 1}, {2, -3})};
+  return {record(2, {{2, 3, 2}, {3, 2, 2}}), record(1, {{2, 3}, {3, 2, 2}}),
+          record(0, {{2, 3}, {2}}), listed, pairs("lists in another order", {-1, 1}, {2, -3})};
 }
 
 FunctionRecord cumprod_record(std::optional<int64_t> axis, const Shapes& shapes) {
-  return unary_record(
-      "cumprod", axis ? message("axis ", *axis) : "flattened", shapes,
-      [=](const Variable& x) { return F::cumprod(x, axis); },
-      [=](Plain x) {
-        if (!axis) x.shape = {int64_t(x.values.size())};
-        const auto a = axis ? place_of(*axis, x.shape) : 0;
-        return plain(x.shape, [&](Shape i) {
-          double product = 1;
-          for (; i[a] >= 0; --i[a]) product *= x.at(i);
-          return product;
-        });
-      });
+  return unary_record("cumprod", axis ? message("axis ", *axis) : "flattened", shapes,
+                      [=](const Variable& x) { return F::cumprod(x, axis); });
 }
 
 FunctionRecords diff_records() {
   FunctionRecords records;
   for (const int64_t n : {0, 1, 2, 3}) {
     for (const int64_t axis : {0, -1}) {
-      records.push_back(unary_record(
-          "diff", message("n ", n, ", axis ", axis), {{4, 5}, {3}, {2, 2}, {0, 2}, {2, 0}},
-          [=](const Variable& x) { return F::diff(x, n, axis); },
-          [=](Plain x) {
-            const auto a = place_of(axis, x.shape);
-            for (int64_t k = 0; k < n; ++k) {
-              Shape shape = x.shape;
-              shape[a] = std::max<int64_t>(0, shape[a] - 1);
-              x = plain(shape, [&](Shape i) {
-                const double before = x.at(i);
-                ++i[a];
-                return x.at(i) - before;
-              });
-            }
-            return x;
-          }));
+      records.push_back(unary_record("diff", message("n ", n, ", axis ", axis),
+                                     {{4, 5}, {3}, {2, 2}, {0, 2}, {2, 0}},
+                                     [=](const Variable& x) { return F::diff(x, n, axis); }));
     }
   }
   records.back().errors = {

@@ -51,6 +51,14 @@ TEST_P(DropoutFunction, ASeedRepeatsTheMask) {
   }
 }
 
+TEST_P(DropoutFunction, DropsTheSameOnEveryDevice) {
+  const auto dropped_on = [](Device other) {
+    random::seed(5);
+    return F::dropout(Variable(ones({5, 4}, {Dtype::kFloat64, other})), 0.5).data().to(cpu());
+  };
+  EXPECT_EQ(testing::difference(dropped_on(device()), dropped_on(cpu())), "");
+}
+
 TEST_P(DropoutFunction, OutsideTrainingIsTheInput) {
   const Variable x(draw({2, 3}));
   EXPECT_TRUE(same_variable(F::dropout(x, 0.5, false), x));

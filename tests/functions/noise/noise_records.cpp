@@ -10,11 +10,6 @@ Variable dropped(const Variable& x, double ratio) {
   return F::dropout(x, ratio);
 }
 
-// What a CPU drops of ones: the bits of a position are the same on every device.
-Plain mask_of(const Shape& shape, double ratio) {
-  return plain_of(dropped(Variable::constant(ones(shape, Dtype::kFloat64)), ratio).data());
-}
-
 FunctionRecord dropout_record() {
   FunctionRecord r;
   r.function = "dropout";
@@ -22,10 +17,6 @@ FunctionRecord dropout_record() {
   r.ranges = {{1, 2}};
   r.shapes = {{{5, 4}}, {{2, 3, 2}}, {{0, 3}}, {{}}};
   r.call = unary([](const Variable& x) { return dropped(x, 0.5); });
-  r.reference = [](const Plains& in) {
-    const Plain mask = mask_of(in[0].shape, 0.5);
-    return Plains{plain(in[0].shape, [&](const Shape& i) { return in[0].at(i) * mask.at(i); })};
-  };
   r.forward_launches = r.backward_launches = 1;
   r.errors = {
       integers_refused("Dropout", {3}),

@@ -7,32 +7,6 @@ namespace {
 
 constexpr double kEps = 0.1;
 
-// The index of an element's channel; channels have `axes` axes.
-Shape channel_of(const Shape& i, int axes) { return Shape(i.begin() + 1, i.begin() + 1 + axes); }
-
-// x, gamma and beta are in[0] to in[2].
-Plain normalized(const Plains& in, const Plain& mean, const Plain& var) {
-  const int axes = in[1].shape.ndim();
-  return plain(in[0].shape, [&](const Shape& i) {
-    const Shape c = channel_of(i, axes);
-    return (in[0].at(i) - mean.at(c)) / std::sqrt(var.at(c) + kEps) * in[1].at(c) + in[2].at(c);
-  });
-}
-
-Plain by_batch(const Plains& in) {
-  Axes others{0};
-  for (int axis = 1 + in[1].shape.ndim(); axis < in[0].shape.ndim(); ++axis) others.push_back(axis);
-  return normalized(in, over_axes(in[0], others, false, mean_of),
-                    over_axes(in[0], others, false, variance_of));
-}
-
-Plain sum_of(const Plain& a, const Plain& b, bool relu) {
-  return plain(a.shape, [&](const Shape& i) {
-    const double sum = a.at(i) + b.at(i);
-    return relu ? std::max(sum, 0.0) : sum;
-  });
-}
-
 const InputRange kX{-2, 3}, kGamma{0.5, 2}, kBeta{-1, 1}, kVar{0.5, 2};
 InputRange wide(InputRange range) {
   range.at_least_float32 = true;
@@ -53,7 +27,6 @@ FunctionRecord batch_record() {
   r.call = [](const Variables& v) {
     return Variables{F::batch_normalization(v[0], v[1], v[2], {.eps = kEps})};
   };
-  r.reference = [](const Plains& in) { return Plains{by_batch(in)}; };
   r.forward_launches = r.backward_launches = 1;
   const std::string label = "BatchNormalization";
   r.errors = {
@@ -111,7 +84,6 @@ FunctionRecord fused_record(bool relu) {
     return Variables{
         F::batch_normalization(v[0], v[1], v[2], {.eps = kEps, .relu = relu, .residual = v[3]})};
   };
-  r.reference = [=](const Plains& in) { return Plains{sum_of(by_batch(in), in[3], relu)}; };
   if (!relu) r.forward_launches = r.backward_launches = {};
   r.errors = {};
   return r;
@@ -129,7 +101,6 @@ FunctionRecord fixed_record() {
   r.call = [](const Variables& v) {
     return Variables{F::fixed_batch_normalization(v[0], v[1], v[2], v[3], v[4], {.eps = kEps})};
   };
-  r.reference = [](const Plains& in) { return Plains{normalized(in, in[3], in[4])}; };
   r.backward_launches = {};  // those of mean and var are composed
   r.errors = {error<ValueError>(
       [](const Draw& draw) {
@@ -148,9 +119,6 @@ FunctionRecord fused_fixed_record(bool relu) {
   r.call = [=](const Variables& v) {
     return Variables{F::fixed_batch_normalization(v[0], v[1], v[2], v[3], v[4],
                                                   {.eps = kEps, .relu = relu, .residual = v[5]})};
-  };
-  r.reference = [=](const Plains& in) {
-    return Plains{sum_of(normalized(in, in[3], in[4]), in[5], relu)};
   };
   r.forward_launches = {};
   r.errors = {};

@@ -9,47 +9,6 @@ namespace {
 constexpr double kEps = 0.1;
 const InputRange kX{-2, 3}, kGamma{0.5, 2}, kBeta{-1, 1};
 
-double mean_square(const Numbers& x) {
-  double total = 0;
-  for (const double v : x) total += v * v;
-  return total / double(x.size());
-}
-
-// (x - mean) / sqrt(var + eps) over the axes; without a mean unless centred.
-Plain normalized(const Plain& x, bool centred, const Axes& axes) {
-  const Plain mean = over_axes(x, axes, true, mean_of);
-  const Plain var = over_axes(x, axes, true, centred ? variance_of : mean_square);
-  return plain(x.shape, [&](Shape i) {
-    const double value = x.at(i);
-    for (const int64_t axis : axes) i[place_of(axis, x.shape)] = 0;
-    return (value - (centred ? mean.at(i) : 0)) / std::sqrt(var.at(i) + kEps);
-  });
-}
-
-// xhat * gamma + beta, whose index an element's channel(i) is.
-Plain scaled(const Plain& xhat, const Plain& gamma, const Plain* beta,
-             const std::function<Shape(const Shape& index)>& channel) {
-  return plain(xhat.shape, [&](const Shape& i) {
-    return xhat.at(i) * gamma.at(channel(i)) + (beta ? beta->at(channel(i)) : 0);
-  });
-}
-
-Plains over_last_axes(const Plains& in, bool centred) {
-  const int axes = in[1].shape.ndim();
-  Axes last;
-  for (int k = 1; k <= axes; ++k) last.push_back(-k);
-  return {scaled(normalized(in[0], centred, last), in[1], in.size() > 2 ? &in[2] : nullptr,
-                 [&](const Shape& i) { return Shape(i.end() - axes, i.end()); })};
-}
-
-Plains over_groups(const Plains& in, int64_t groups) {
-  const Shape& x = in[0].shape;
-  const int64_t size = element_count(Shape(x.begin() + 1, x.end())) / groups;
-  Plain xhat = normalized({{x[0], groups, size}, in[0].values}, true, {2});
-  xhat.shape = x;
-  return {scaled(xhat, in[1], &in[2], [](const Shape& i) { return Shape{i[1]}; })};
-}
-
 FunctionRecord layer_record() {
   FunctionRecord r;
   r.function = "layer_normalization";
@@ -62,7 +21,6 @@ FunctionRecord layer_record() {
   r.call = [](const Variables& v) {
     return Variables{F::layer_normalization(v[0], v[1], v[2], kEps)};
   };
-  r.reference = [](const Plains& in) { return over_last_axes(in, true); };
   r.forward_launches = r.backward_launches = 1;
   const std::string label = "LayerNormalization";
   r.errors = {
@@ -94,7 +52,6 @@ FunctionRecord rms_record() {
   r.ranges = {kX, kGamma};
   r.shapes = {{{4, 3, 7}, {7}}, {{5, 2, 3}, {2, 3}}, {{6}, {6}}, {{0, 3}, {3}}, {{3, 35}, {35}}};
   r.call = [](const Variables& v) { return Variables{F::rms_normalization(v[0], v[1], kEps)}; };
-  r.reference = [](const Plains& in) { return over_last_axes(in, false); };
   r.forward_launches = r.backward_launches = 1;
   r.errors = {type_error(
       "RMSNormalization", {{2, 4}, {3}},
@@ -112,7 +69,6 @@ FunctionRecord group_record() {
   r.call = [](const Variables& v) {
     return Variables{F::group_normalization(v[0], 2, v[1], v[2], kEps)};
   };
-  r.reference = [](const Plains& in) { return over_groups(in, 2); };
   r.forward_launches = r.backward_launches = 1;
   const std::string label = "GroupNormalization";
   r.errors = {
@@ -134,7 +90,6 @@ FunctionRecord instance_record() {
   r.call = [](const Variables& v) {
     return Variables{F::instance_normalization(v[0], v[1], v[2], kEps)};
   };
-  r.reference = [](const Plains& in) { return over_groups(in, in[0].shape[1]); };
   r.errors = {type_error(
       "InstanceNormalization", {{3}, {3}, {3}},
       "Expect: x.ndim >= 2\nActual: 1 < 2\nInputs: x float64 (3,)\nExpected is (n, 3, ...), n "

@@ -1,6 +1,4 @@
 // Records of average pooling and unpooling.
-#include <algorithm>
-
 #include "catena/functions/pooling/average_pooling_2d.h"
 #include "catena/functions/pooling/unpooling_2d.h"
 #include "functions/function_record.h"
@@ -8,50 +6,18 @@
 namespace catena {
 namespace {
 
-// The sum of the rows [h0, h1) and columns [w0, w1) of an image; padding is zero.
-double sum_of(const Plain& x, int64_t n, int64_t c, int64_t h0, int64_t h1, int64_t w0,
-              int64_t w1) {
-  double sum = 0;
-  for (int64_t h = std::max<int64_t>(h0, 0); h < std::min(h1, x.shape[2]); ++h)
-    for (int64_t w = std::max<int64_t>(w0, 0); w < std::min(w1, x.shape[3]); ++w)
-      sum += x(n, c, h, w);
-  return sum;
-}
-
-Plain average_pooling_of(const Plain& x, const F::Extent2D& k,
-                         const F::AveragePooling2DOptions& o) {
-  const F::Extent2D s = o.stride.value_or(k);
-  const auto positions = [&](int64_t size, int64_t kernel, int64_t step, int64_t pad) {
-    const int64_t down = (size + 2 * pad - kernel) / step + 1, next = down * step - pad;
-    return down + (o.cover_all && next - step + kernel < size + pad && next < size);
-  };
-  const int64_t height = x.shape[2] + o.pad.height, width = x.shape[3] + o.pad.width;
-  return plain({x.shape[0], x.shape[1], positions(x.shape[2], k.height, s.height, o.pad.height),
-                positions(x.shape[3], k.width, s.width, o.pad.width)},
-               [&](const Shape& i) {
-                 const int64_t h = i[2] * s.height - o.pad.height, w = i[3] * s.width - o.pad.width;
-                 const int64_t h1 = std::min(h + k.height, height),
-                               w1 = std::min(w + k.width, width);
-                 return sum_of(x, i[0], i[1], h, h1, w, w1) / double((h1 - h) * (w1 - w));
-               });
-}
-
 // The function asks one slot each way.
 FunctionRecord of_function(const char* function, std::string variant, const Shapes& inputs,
-                           std::function<Variable(const Variable&)> call,
-                           UnaryReference reference) {
-  FunctionRecord r =
-      unary_record(function, std::move(variant), inputs, std::move(call), std::move(reference));
+                           std::function<Variable(const Variable&)> call) {
+  FunctionRecord r = unary_record(function, std::move(variant), inputs, std::move(call));
   r.forward_launches = r.backward_launches = 1;
   return r;
 }
 
 FunctionRecord average_record(std::string variant, F::Extent2D ksize,
                               F::AveragePooling2DOptions options, const Shapes& shapes) {
-  return of_function(
-      "average_pooling_2d", std::move(variant), shapes,
-      [=](const Variable& x) { return F::average_pooling_2d(x, ksize, options); },
-      [=](const Plain& x) { return average_pooling_of(x, ksize, options); });
+  return of_function("average_pooling_2d", std::move(variant), shapes,
+                     [=](const Variable& x) { return F::average_pooling_2d(x, ksize, options); });
 }
 
 FunctionRecord covering_record() {
@@ -88,12 +54,9 @@ FunctionRecord average_errors() {
 }
 
 FunctionRecord global_record() {
-  FunctionRecord r = of_function(
-      "global_average_pooling_2d", "", {{2, 3, 4, 5}, {1, 8, 1, 1}, {0, 3, 2, 2}},
-      [](const Variable& x) { return F::global_average_pooling_2d(x); },
-      [](const Plain& x) {
-        return average_pooling_of(x, {x.shape[2], x.shape[3]}, {});
-      });
+  FunctionRecord r =
+      of_function("global_average_pooling_2d", "", {{2, 3, 4, 5}, {1, 8, 1, 1}, {0, 3, 2, 2}},
+                  [](const Variable& x) { return F::global_average_pooling_2d(x); });
   r.errors = {
       error<ShapeError>({{2, 3, 0, 4}},
                         "GlobalAveragePooling2D: expected images with at least one element, got "
@@ -106,20 +69,9 @@ FunctionRecord global_record() {
 }
 
 FunctionRecord adaptive_record(std::string variant, F::Extent2D size, const Shapes& shapes) {
-  FunctionRecord r = of_function(
-      "adaptive_average_pooling_2d", std::move(variant), shapes,
-      [=](const Variable& x) { return F::adaptive_average_pooling_2d(x, size); },
-      [=](const Plain& x) {
-        const int64_t height = x.shape[2], width = x.shape[3];
-        return plain({x.shape[0], x.shape[1], size.height, size.width}, [&](const Shape& i) {
-          const auto end = [](int64_t o, int64_t in, int64_t out) {
-            return ((o + 1) * in + out - 1) / out;
-          };
-          const int64_t h0 = i[2] * height / size.height, h1 = end(i[2], height, size.height),
-                        w0 = i[3] * width / size.width, w1 = end(i[3], width, size.width);
-          return sum_of(x, i[0], i[1], h0, h1, w0, w1) / double((h1 - h0) * (w1 - w0));
-        });
-      });
+  FunctionRecord r =
+      of_function("adaptive_average_pooling_2d", std::move(variant), shapes,
+                  [=](const Variable& x) { return F::adaptive_average_pooling_2d(x, size); });
   r.errors = {
       error<ValueError>(
           [](const Draw& draw) {
@@ -136,36 +88,10 @@ FunctionRecord adaptive_record(std::string variant, F::Extent2D size, const Shap
   return r;
 }
 
-// Windows at the positions of x, filled with its elements and added up.
-Plain unpooling_of(const Plain& x, const F::Extent2D& k, const F::Unpooling2DOptions& o) {
-  const F::Extent2D s = o.stride.value_or(k);
-  const auto extent = [&](int64_t size, int64_t kernel, int64_t stride, int64_t pad) {
-    return stride * (size - 1) + kernel - (o.cover_all ? stride - 1 : 0) - 2 * pad;
-  };
-  const F::Extent2D size =
-      o.outsize.value_or(F::Extent2D(extent(x.shape[2], k.height, s.height, o.pad.height),
-                                     extent(x.shape[3], k.width, s.width, o.pad.width)));
-  Plain y =
-      plain({x.shape[0], x.shape[1], size.height, size.width}, [](const Shape&) { return 0.0; });
-  for (int64_t plane = 0; plane < x.shape[0] * x.shape[1]; ++plane)
-    for (int64_t i = 0; i < x.shape[2]; ++i)
-      for (int64_t j = 0; j < x.shape[3]; ++j)
-        for (int64_t a = 0; a < k.height; ++a)
-          for (int64_t b = 0; b < k.width; ++b) {
-            const int64_t h = i * s.height - o.pad.height + a, w = j * s.width - o.pad.width + b;
-            if (h < 0 || h >= size.height || w < 0 || w >= size.width) continue;
-            y.values[size_t((plane * size.height + h) * size.width + w)] +=
-                x.values[size_t((plane * x.shape[2] + i) * x.shape[3] + j)];
-          }
-  return y;
-}
-
 FunctionRecord unpooling_record(std::string variant, F::Extent2D ksize,
                                 F::Unpooling2DOptions options, const Shapes& shapes) {
-  return of_function(
-      "unpooling_2d", std::move(variant), shapes,
-      [=](const Variable& x) { return F::unpooling_2d(x, ksize, options); },
-      [=](const Plain& x) { return unpooling_of(x, ksize, options); });
+  return of_function("unpooling_2d", std::move(variant), shapes,
+                     [=](const Variable& x) { return F::unpooling_2d(x, ksize, options); });
 }
 
 FunctionRecord unpooling_errors() {

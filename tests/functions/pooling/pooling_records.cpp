@@ -1,42 +1,15 @@
 // Records of pooling.
-#include <algorithm>
-
 #include "catena/functions/pooling/max_pooling_2d.h"
 #include "functions/function_record.h"
 
 namespace catena {
 namespace {
 
-// The largest element that the window sees; padding does not count.
-Plain max_pooling_of(const Plain& x, const F::Extent2D& ksize, const F::MaxPooling2DOptions& o) {
-  const F::Extent2D stride = o.stride.value_or(ksize);
-  const auto positions = [&](int64_t size, int64_t kernel, int64_t step, int64_t pad) {
-    const int64_t rounded = (size + 2 * pad - kernel + (o.cover_all ? step - 1 : 0)) / step;
-    return rounded * step - pad < size ? rounded + 1 : rounded;
-  };
-  const int64_t height = x.shape[2], width = x.shape[3];
-  return plain(
-      {x.shape[0], x.shape[1], positions(height, ksize.height, stride.height, o.pad.height),
-       positions(width, ksize.width, stride.width, o.pad.width)},
-      [&](const Shape& i) {
-        double largest = -1e300;
-        for (int64_t a = 0; a < ksize.height; ++a)
-          for (int64_t b = 0; b < ksize.width; ++b) {
-            const int64_t h = i[2] * stride.height - o.pad.height + a,
-                          w = i[3] * stride.width - o.pad.width + b;
-            if (h < 0 || h >= height || w < 0 || w >= width) continue;
-            largest = std::max(largest, x(i[0], i[1], h, w));
-          }
-        return largest;
-      });
-}
-
 FunctionRecord max_pooling_record(std::string variant, F::Extent2D ksize,
                                   F::MaxPooling2DOptions options, const Shapes& shapes) {
-  FunctionRecord r = unary_record(
-      "max_pooling_2d", std::move(variant), shapes,
-      [=](const Variable& x) { return F::max_pooling_2d(x, ksize, options); },
-      [=](const Plain& x) { return max_pooling_of(x, ksize, options); });
+  FunctionRecord r =
+      unary_record("max_pooling_2d", std::move(variant), shapes,
+                   [=](const Variable& x) { return F::max_pooling_2d(x, ksize, options); });
   r.forward_launches = r.backward_launches = 1;
   return r;
 }
@@ -78,30 +51,11 @@ FunctionRecord max_pooling_errors() {
   return r;
 }
 
-// The largest element of each part; parts are those of adaptive average pooling.
-Plain adaptive_max_pooling_of(const Plain& x, const F::Extent2D& size) {
-  const auto begin = [](int64_t i, int64_t in, int64_t out) {
-    return int64_t(std::floor(double(i * in) / double(out)));
-  };
-  const auto end = [](int64_t i, int64_t in, int64_t out) {
-    return int64_t(std::ceil(double((i + 1) * in) / double(out)));
-  };
-  const int64_t height = x.shape[2], width = x.shape[3];
-  return plain({x.shape[0], x.shape[1], size.height, size.width}, [&](const Shape& i) {
-    double largest = -1e300;
-    for (int64_t h = begin(i[2], height, size.height); h < end(i[2], height, size.height); ++h)
-      for (int64_t w = begin(i[3], width, size.width); w < end(i[3], width, size.width); ++w)
-        largest = std::max(largest, x(i[0], i[1], h, w));
-    return largest;
-  });
-}
-
 FunctionRecord adaptive_max_pooling_record(std::string variant, F::Extent2D size,
                                            const Shapes& shapes, std::optional<int> launches = {}) {
-  FunctionRecord r = unary_record(
-      "adaptive_max_pooling_2d", std::move(variant), shapes,
-      [=](const Variable& x) { return F::adaptive_max_pooling_2d(x, size); },
-      [=](const Plain& x) { return adaptive_max_pooling_of(x, size); });
+  FunctionRecord r =
+      unary_record("adaptive_max_pooling_2d", std::move(variant), shapes,
+                   [=](const Variable& x) { return F::adaptive_max_pooling_2d(x, size); });
   r.forward_launches = r.backward_launches = launches;
   return r;
 }
