@@ -15,6 +15,7 @@
 #include "error_text.h"
 #include "parallel/sliced_training.h"
 #include "parallel/tree_reduction.h"
+#include "rank_results.h"
 #include "set_up.h"
 
 namespace catena::parallel {
@@ -380,8 +381,7 @@ struct Normalized : FunctionSet {
 TEST(BatchSlices, KeepRunningMeansLikeRanks) {
   const DeterministicScope scope;
   const auto run = [](int ranks, int slices) {
-    std::vector<std::vector<double>> means(static_cast<size_t>(ranks));
-    comm::run_threads(ranks, [&](Communicator& comm) {
+    const auto means = of_ranks(ranks, [&](Communicator& comm) {
       Normalized net;
       auto optimizer = set_up(net, optimizers::SGD(0.1), comm, {.slices = slices});
       const auto [begin, end] = slice_bounds(19, comm.rank(), comm.size());
@@ -394,7 +394,7 @@ TEST(BatchSlices, KeepRunningMeansLikeRanks) {
         if (step == 2) average_persistents(net, comm);
       }
       average_persistents(net, comm);
-      means[size_t(comm.rank())] = net.bn.avg_mean.data().to_vector<double>();
+      return net.bn.avg_mean.data().to_vector<double>();
     });
     for (const auto& one : means) EXPECT_EQ(one, means[0]);
     return means[0];

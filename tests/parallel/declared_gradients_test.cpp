@@ -1,6 +1,7 @@
 // GradientReducer::gradients_are_final: averages that begin when the caller says so.
 #include "error_text.h"
 #include "parallel/network.h"
+#include "rank_results.h"
 
 namespace catena::parallel {
 namespace {
@@ -41,8 +42,7 @@ struct Trained {
 enum class Way { kUpdate, kAll, kByLayers };
 
 Values train(Way way) {
-  std::vector<Values> values(kRanks);
-  comm::run_threads(kRanks, [&](Communicator& comm) {
+  const std::vector<Values> values = of_ranks(kRanks, [&](Communicator& comm) {
     Trained t(comm);
     for (int i = 0; i < kSteps; ++i) {
       t.accumulate(comm, i);
@@ -64,7 +64,7 @@ Values train(Way way) {
       }
       t.rule->update();
     }
-    values[size_t(comm.rank())] = values_of(t.net);
+    return values_of(t.net);
   });
   for (const Values& one : values) EXPECT_EQ(one, values[0]);
   return values[0];
@@ -78,8 +78,7 @@ TEST(DeclaredGradients, GiveWhatUpdateGives) {
 
 TEST(DeclaredGradients, OfARankThatSaysNothingAreReducedInItsUpdate) {
   const auto trained = [](int ranks) {
-    std::vector<Values> values(static_cast<size_t>(ranks));
-    comm::run_threads(ranks, [&](Communicator& comm) {
+    return of_ranks(ranks, [&](Communicator& comm) {
       Trained t(comm);
       t.rule->zero_grads();
       t.reducer->set_batch_weight(comm.rank() == 0 ? kSamples : 0, kSamples);
@@ -89,9 +88,8 @@ TEST(DeclaredGradients, OfARankThatSaysNothingAreReducedInItsUpdate) {
         t.reducer->gradients_are_final();
       }
       t.rule->update();
-      values[size_t(comm.rank())] = values_of(t.net);
+      return values_of(t.net);
     });
-    return values;
   };
   const Values alone = trained(1)[0];
   for (const Values& one : trained(2)) EXPECT_EQ(one, alone);

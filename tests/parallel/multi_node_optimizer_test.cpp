@@ -8,6 +8,7 @@
 #include "deterministic_scope.h"
 #include "error_text.h"
 #include "parallel/network.h"
+#include "rank_results.h"
 #include "set_up.h"
 
 namespace catena::parallel {
@@ -128,14 +129,12 @@ TEST(MultiNodeOptimizer, ReportsDifferentModelsByName) {
         : l1(layer(4, 5, dtype::float32, 1)), l2(layer(5, hidden, dtype::float32, 2)) {}
     CATENA_FUNCTIONS(l1, l2)
   };
-  std::vector<std::string> texts(3);
-  comm::run_threads(3, [&](Communicator& comm) {
-    Two net(comm.rank() == 2 ? 7 : 6);
-    net.to(comm.device());
-    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
-    texts[size_t(comm.rank())] = error_of<ValueError>([&] { optimizer.setup(net); });
-  });
-  for (const std::string& text : texts)
+  for (const std::string& text : errors_of_ranks(AfterError::kGoOn, 3, [](Communicator& comm) {
+         Two net(comm.rank() == 2 ? 7 : 6);
+         net.to(comm.device());
+         auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
+         optimizer.setup(net);
+       }))
     expect_contains(text, {"/l2/W is (6, 5) float32 on ranks 0, 1, (7, 5) float32 on rank 2"});
 }
 
@@ -177,12 +176,11 @@ TEST(MultiNodeOptimizer, UpdatesParametersWithoutElements) {
 using Train = std::function<void(Net& net, MultiNodeOptimizer& optimizer, int rank, int size)>;
 void expect_as_alone(int ranks, const Train& train, Dtype dtype = dtype::float64) {
   const auto run = [&](int n) {
-    std::vector<Values> results(static_cast<size_t>(n));
-    comm::run_threads(n, [&](Communicator& comm) {
+    const auto results = of_ranks(n, [&](Communicator& comm) {
       Net net(dtype, comm.rank());
       auto optimizer = set_up(net, optimizers::Adam(0.01), comm, kManyBuckets);
       train(net, optimizer, comm.rank(), n);
-      results[size_t(comm.rank())] = values_of(net);
+      return values_of(net);
     });
     for (const Values& r : results) EXPECT_EQ(r, results[0]);
     return results[0];
@@ -301,8 +299,7 @@ TEST(MultiNodeOptimizer, ASecondSynchronisedBackwardIsAnError) {
 
 TEST(MultiNodeOptimizer, UpdateReducesWhatNoBackwardDid) {
   // Rank 1's loss touches no parameter of the group; its gradients are zeros.
-  std::vector<Values> results(2);
-  comm::run_threads(2, [&](Communicator& comm) {
+  const auto results = of_ranks(2, [&](Communicator& comm) {
     Net net(dtype::float32);
     auto optimizer = set_up(net, optimizers::SGD(0.1), comm, kManyBuckets);
     for (int step = 0; step < 3; ++step) {
@@ -311,7 +308,7 @@ TEST(MultiNodeOptimizer, UpdateReducesWhatNoBackwardDid) {
         loss_of(net, part(batch_of(step, 4, dtype::float32), 0, 4, comm.device())).backward();
       optimizer.update();
     }
-    results[size_t(comm.rank())] = values_of(net);
+    return values_of(net);
   });
   EXPECT_EQ(results[0], results[1]);
   Net alone(dtype::float32);
@@ -388,8 +385,7 @@ struct Adversaries {
 // samples and makes no pass.
 TEST(MultiNodeOptimizer, PassesForOthersAreNotReduced) {
   for (const int without : {-1, 0, 2}) {
-    std::vector<std::pair<Values, Values>> results(2);
-    comm::run_threads(2, [&](Communicator& comm) {
+    const auto results = of_ranks(2, [&](Communicator& comm) {
       Adversaries pair(comm);
       for (int step = 0; step < 4; ++step) {
         const bool has_samples = comm.rank() == 0 || step != without;
@@ -414,7 +410,7 @@ TEST(MultiNodeOptimizer, PassesForOthersAreNotReduced) {
       }
       pair.og.check_state();
       pair.oc.check_state();
-      results[size_t(comm.rank())] = {values_of(pair.generator), values_of(pair.critic)};
+      return std::pair{values_of(pair.generator), values_of(pair.critic)};
     });
     EXPECT_EQ(results[0], results[1]) << without;
   }
@@ -422,8 +418,7 @@ TEST(MultiNodeOptimizer, PassesForOthersAreNotReduced) {
 
 // One pass for both optimizers, which a rank without samples does not make.
 TEST(MultiNodeOptimizer, TwoOptimizersShareAPassInsideNoSync) {
-  std::vector<std::pair<Values, Values>> results(2);
-  comm::run_threads(2, [&](Communicator& comm) {
+  const auto results = of_ranks(2, [&](Communicator& comm) {
     Adversaries pair(comm);
     for (int step = 0; step < 3; ++step) {
       const bool has_samples = comm.rank() == 0 || step != 1;
@@ -437,7 +432,7 @@ TEST(MultiNodeOptimizer, TwoOptimizersShareAPassInsideNoSync) {
       pair.og.update();
       pair.oc.update();
     }
-    results[size_t(comm.rank())] = {values_of(pair.generator), values_of(pair.critic)};
+    return std::pair{values_of(pair.generator), values_of(pair.critic)};
   });
   EXPECT_EQ(results[0], results[1]);
 }

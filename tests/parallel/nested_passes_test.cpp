@@ -13,6 +13,7 @@
 #include "catena/functions/recompute.h"
 #include "catena/parallel/no_sync.h"
 #include "parallel/network.h"
+#include "rank_results.h"
 
 namespace catena::testing {
 namespace {
@@ -73,10 +74,7 @@ std::vector<double> train(Communicator& comm, How how) {
 }
 
 std::vector<std::vector<double>> on_ranks(How how) {
-  std::vector<std::vector<double>> results(2);
-  comm::run_threads(2,
-                    [&](Communicator& comm) { results[size_t(comm.rank())] = train(comm, how); });
-  return results;
+  return of_ranks(2, [&](Communicator& comm) { return train(comm, how); });
 }
 
 TEST(NestedPassesOverRanks, KeepRanksEqual) {
@@ -106,8 +104,7 @@ struct Residual : FunctionSet {
 };
 
 std::vector<std::vector<double>> train_residual(bool again) {
-  std::vector<std::vector<double>> results(2);
-  comm::run_threads(2, [&](Communicator& comm) {
+  return of_ranks(2, [&](Communicator& comm) {
     const DeviceScope scope(comm.device());
     random::default_state(comm.device()).seed(5 + uint64_t(comm.rank()));
     Residual model;
@@ -121,11 +118,11 @@ std::vector<std::vector<double>> train_residual(bool again) {
       F::sum(F::square(model(x, again))).backward();
       optimizer.update();
     }
-    std::vector<double>& all = results[size_t(comm.rank())];
+    std::vector<double> all;
     for (const Parameter& p : model.parameters())
       for (float v : p.data().to_cpu().reshape({-1}).to_vector<float>()) all.push_back(v);
+    return all;
   });
-  return results;
 }
 
 TEST(RecomputeOverRanks, GivesEqualBits) {

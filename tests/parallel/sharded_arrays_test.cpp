@@ -11,6 +11,7 @@
 #include "catena/optimizers/hooks.h"
 #include "error_text.h"
 #include "parallel/sharded_training.h"
+#include "rank_results.h"
 #include "set_up.h"
 
 namespace catena::parallel {
@@ -242,8 +243,7 @@ TEST(Sharding, GradientsAreMadeAndFreedByBuckets) {
 // of those that several passes reach, and beside all of them.
 TEST(Sharding, GradientsDoNotDependOnWhatTheirMemoryHeld) {
   const auto train = [](const BucketOptions& options) {
-    Values values;
-    comm::run_threads(2, [&](Communicator& comm) {
+    return of_ranks(2, [&](Communicator& comm) {
       ShardedModel trained(comm, options);
       trained.optimizer->add_hook("clip", optimizers::gradient_clipping(0.1));
       const auto pass = [&](int64_t k) {
@@ -262,9 +262,8 @@ TEST(Sharding, GradientsDoNotDependOnWhatTheirMemoryHeld) {
       }
       trained.optimizer.check_state();
       trained.optimizer.gather_parameters();
-      if (comm.rank() == 0) values = values_of(trained.net);
-    });
-    return values;
+      return values_of(trained.net);
+    })[0];
   };
   const Values whole = train(sharded(Sharding::kNone));
   set_allocator([](Device device, size_t bytes) {
@@ -418,17 +417,12 @@ TEST(Sharding, CapturesBeginWithValuesWhereStepsLeaveThem) {
 
 // Units of one size that ranks use in different orders are not taken for each other.
 TEST(Sharding, UnitsInAnotherOrderAreNamed) {
-  std::vector<std::string> errors(2);
-  try {
-    comm::run_threads(2, [&](Communicator& comm) {
-      ShardedModel trained(comm, sharded(Sharding::kParameters));
-      trained.optimizer.zero_grads();
-      const Variable x(zeros({1, 9}, {dtype::float64, comm.device()}));
-      errors[size_t(comm.rank())] =
-          error_of<CommError>([&] { comm.rank() == 0 ? trained.net.l2(x) : trained.net.l5(x); });
-    });
-  } catch (const Error&) {
-  }
+  const auto errors = errors_of_ranks(AfterError::kGoOn, 2, [](Communicator& comm) {
+    ShardedModel trained(comm, sharded(Sharding::kParameters));
+    trained.optimizer.zero_grads();
+    const Variable x(zeros({1, 9}, {dtype::float64, comm.device()}));
+    comm.rank() == 0 ? trained.net.l2(x) : trained.net.l5(x);
+  });
   for (const std::string& error : errors)
     expect_contains(error, {"all_gather", "bucket 4 of optimizer 1", "bucket 1 of optimizer 1"});
 }
@@ -455,8 +449,7 @@ TEST(Sharding, PassesBetweenUpdateAndZeroGradsAreAnErrorOfTheUpdate) {
 // Without zero_grads the averages are still there, in parts.
 TEST(Sharding, ASecondUpdateUsesTheSameGradients) {
   const auto run = [](const BucketOptions& options) {
-    Values values;
-    comm::run_threads(3, [&](Communicator& comm) {
+    return of_ranks(3, [&](Communicator& comm) {
       ShardedModel trained(comm, options);
       trained.step();
       trained.optimizer.zero_grads();
@@ -465,9 +458,8 @@ TEST(Sharding, ASecondUpdateUsesTheSameGradients) {
       trained.optimizer.update();
       trained.optimizer.update();
       trained.optimizer.check_state();
-      if (comm.rank() == 0) values = values_of(trained.net);
-    });
-    return values;
+      return values_of(trained.net);
+    })[0];
   };
   const Values whole = run(sharded(Sharding::kNone));
   for (const BucketOptions& options : all_shardings())
@@ -477,8 +469,7 @@ TEST(Sharding, ASecondUpdateUsesTheSameGradients) {
 TEST(Sharding, ModelsMayMove) {
   for (const BucketOptions& options : all_shardings()) {
     const auto run = [&](bool moves) {
-      Values values;
-      comm::run_threads(3, [&](Communicator& comm) {
+      return of_ranks(3, [&](Communicator& comm) {
         ShardedModel trained(comm, options);
         for (int step = 0; step < 4; ++step) {
           if (moves && step == 2) {
@@ -490,9 +481,8 @@ TEST(Sharding, ModelsMayMove) {
           EXPECT_TRUE(trained.optimizer->layout().in_place());
         }
         trained.optimizer.check_state();
-        if (comm.rank() == 0) values = values_of(trained.net);
-      });
-      return values;
+        return values_of(trained.net);
+      })[0];
     };
     EXPECT_EQ(run(true), run(false)) << shown(options);
   }
@@ -527,18 +517,13 @@ TEST(Sharding, AssigningALayerWhoseValuesAreAwayIsAnError) {
 // What each of two ranks throws in a step after `change`, which rank 1 alone makes.
 std::vector<std::string> errors_after(const BucketOptions& options, int steps,
                                       const std::function<void(ShardedModel&)>& change) {
-  std::vector<std::string> errors(2);
-  try {
-    comm::run_threads(2, [&](Communicator& comm) {
-      ShardedModel trained(comm, options);
-      for (int i = 0; i < steps; ++i) trained.step();
-      trained.optimizer.gather_parameters();
-      if (comm.rank() == 1) change(trained);
-      errors[size_t(comm.rank())] = error_of<ValueError>([&] { trained.step(); });
-    });
-  } catch (const Error&) {
-  }
-  return errors;
+  return errors_of_ranks(AfterError::kGoOn, 2, [&](Communicator& comm) {
+    ShardedModel trained(comm, options);
+    for (int i = 0; i < steps; ++i) trained.step();
+    trained.optimizer.gather_parameters();
+    if (comm.rank() == 1) change(trained);
+    trained.step();
+  });
 }
 
 // Before the ranks send each other what they keep: it would be a mixture, alike everywhere.

@@ -7,6 +7,7 @@
 #include "catena/optimizers/adamw.h"
 #include "error_text.h"
 #include "parallel/network.h"
+#include "rank_results.h"
 #include "set_up.h"
 
 namespace catena::parallel {
@@ -37,24 +38,18 @@ TEST(ShardedStates, KnowTheirParts) {
 
 // Of one rank alone this is an error on all, which says so, and not a hang.
 TEST(ShardedStates, AModelThatMovedOnOneRankIsAnError) {
-  std::vector<std::string> errors(2);
-  try {
-    comm::run_threads(2, [&](Communicator& comm) {
-      Net net(dtype::float32);
-      auto optimizer = testing::set_up(net, Adam(0.01), comm);
-      if (comm.rank() == 1) {
-        net.to(cpu(40));
-        net.to(comm.device());
-      }
-      const auto step = [&] {
+  const auto errors =
+      testing::errors_of_ranks(testing::AfterError::kGoOn, 2, [](Communicator& comm) {
+        Net net(dtype::float32);
+        auto optimizer = testing::set_up(net, Adam(0.01), comm);
+        if (comm.rank() == 1) {
+          net.to(cpu(40));
+          net.to(comm.device());
+        }
         optimizer.zero_grads();
         loss_of(net, part(batch_of(0, 6, dtype::float32), 0, 6, comm.device())).backward();
         optimizer.update();
-      };
-      errors[size_t(comm.rank())] = error_of<CommError>(step);
-    });
-  } catch (const Error&) {
-  }
+      });
   for (const std::string& error : errors)
     expect_contains(error, {"the parameters of rank 1 have moved, those of rank 0 have not",
                             "all_reduce", "on all ranks in the same step"});

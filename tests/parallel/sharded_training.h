@@ -11,6 +11,7 @@
 #include "catena/core/graph.h"
 #include "catena/optimizers/lamb.h"
 #include "catena/optimizers/lars.h"
+#include "catena/optimizers/moving_average.h"
 #include "catena/parallel/no_sync.h"
 #include "parallel/network.h"
 
@@ -39,7 +40,7 @@ struct ShardedJob {
   Dtype dtype = dtype::float64;
   parallel::BucketOptions options = {};
   int hosts = 1;             // arrays are spread over the ranks of each
-  int begin = 0, end = 20;   // steps
+  int begin = 0, end = 10;   // steps
   int64_t samples = 7;       // of a batch over all ranks: not equally many on each
   double clip_norm = 0;      // 0: no clipping
   int64_t passes = 1;        // of each batch, all but the last inside of no_sync()
@@ -94,12 +95,18 @@ inline std::map<std::string, Array> host_copy_of(const NamedArrays& state) {
 }
 
 struct ShardedResult {
-  Values values;
+  Values values, averages;
   std::map<std::string, Array> state;
   std::vector<double> norms;  // of the gradients, where they are clipped
   int64_t bytes = 0;          // of all arenas between two steps
   int64_t gathers = 0;
 };
+
+// What the parameters are while their moving averages are in use.
+inline Values averages_of(const Parameterized& model, optimizers::MovingAverage& average) {
+  const optimizers::MovingAverage::Scope in_use(average);
+  return values_of(model);
+}
 
 inline void write_values(const Parameterized& model, const Values& values) {
   const Parameters parameters = model.parameters();
@@ -152,6 +159,7 @@ inline ShardedResult train_alone(const ShardedJob& job, Device device = cpu(0)) 
   DeepNet net(job.dtype);
   net.to(device);
   const auto rule = rule_of(job);
+  const auto average = optimizers::add_moving_average(*rule, 0.9);
   rule->setup(net);
   if (job.freezes) rule->freeze("/l3");
   ShardedResult result;
@@ -162,6 +170,7 @@ inline ShardedResult train_alone(const ShardedJob& job, Device device = cpu(0)) 
     if (job.clip_norm > 0) result.norms.push_back(rule->compute_grads_norm());
     rule->update();
   }
+  result.averages = averages_of(net, *average);
   result.values = values_of(net);
   return result;
 }
@@ -177,6 +186,7 @@ inline ShardedResult train_sharded(Communicator& comm, const ShardedJob& job) {
   net.to(comm.device());
   auto optimizer =
       create_multi_node_optimizer(rule_of(job), ranks_of(comm, job.hosts), job.options);
+  const auto average = optimizers::add_moving_average(optimizer.actual_optimizer(), 0.9);
   optimizer.setup(net);
   if (job.freezes) optimizer->freeze("/l3");
   if (job.state) {
@@ -218,6 +228,7 @@ inline ShardedResult train_sharded(Communicator& comm, const ShardedJob& job) {
   if (optimizer.sharded() != nullptr) result.gathers = optimizer.sharded()->gathers();
   optimizer.gather_parameters();
   optimizer.check_state();
+  result.averages = averages_of(net, *average);
   result.values = values_of(net);
   return result;
 }

@@ -21,6 +21,7 @@
 #include "comm/nccl.h"
 #include "error_text.h"
 #include "parallel/sharded_training.h"
+#include "rank_results.h"
 #include "set_up.h"
 
 namespace catena::parallel {
@@ -43,6 +44,7 @@ void expect_one_process(const ShardedJob& base, const std::vector<int>& numbers_
       SCOPED_TRACE(message(job.rule, " on ", ranks, " ranks, ", shown(options)));
       for (const ShardedResult& result : over_threads(ranks, job)) {
         expect_equal_training(result.values, expected.values, job.dtype);
+        expect_equal_training(result.averages, expected.averages, job.dtype, "averages");
         expect_near(result.norms, expected.norms);
       }
     }
@@ -112,7 +114,7 @@ TEST(ShardingWithinHosts, EqualsOneProcess) {
         SCOPED_TRACE(
             message(job.rule, " on ", hosts, " hosts of ", ranks, " ranks, ", shown(options)));
         const std::vector<ShardedResult> results = over_threads(ranks, job);
-        job.hosts = 1;
+        job.hosts = job.end = 1;
         const int64_t bytes = over_threads(ranks / hosts, job)[0].bytes;
         for (const ShardedResult& result : results) {
           expect_equal_training(result.values, expected.values, job.dtype);
@@ -143,7 +145,7 @@ TEST(ShardingWithinHosts, StatesGoOnAnywhere) {
   ShardedJob job{.options = sharded(Sharding::kStates), .hosts = 2, .end = 3};
   const ShardedResult first = over_threads(4, job)[0];
   const ShardedResult expected = train_alone(ShardedJob{});
-  job.begin = 3, job.end = 20, job.state = first.state, job.values = first.values;
+  job.begin = 3, job.end = ShardedJob{}.end, job.state = first.state, job.values = first.values;
   for (const auto& [ranks, hosts] : {std::pair{4, 2}, {4, 1}, {6, 3}, {1, 1}}) {
     job.hosts = hosts;
     for (const ShardedResult& result : over_threads(ranks, job))
@@ -189,8 +191,7 @@ struct Normalized : FunctionSet {
 
 TEST(Sharding, RanksWithoutSamplesRunEveryUnit) {
   const auto run = [](const BucketOptions& options) {
-    Values result;
-    comm::run_threads(2, [&](Communicator& comm) {
+    return of_ranks(2, [&](Communicator& comm) {
       random::default_state(comm.device()).seed(4);
       Normalized net;
       auto optimizer = set_up(net, optimizers::Adam(0.01), comm, options);
@@ -205,9 +206,8 @@ TEST(Sharding, RanksWithoutSamplesRunEveryUnit) {
         optimizer.update();
       }
       optimizer.gather_parameters();
-      if (comm.rank() == 0) result = values_of(net);
-    });
-    return result;
+      return values_of(net);
+    })[0];
   };
   const Values whole = run(sharded(Sharding::kNone));
   for (const BucketOptions& options : all_shardings()) EXPECT_EQ(run(options), whole);
@@ -216,15 +216,13 @@ TEST(Sharding, RanksWithoutSamplesRunEveryUnit) {
 // Noise is that of parameters, wherever they lie.
 TEST(Sharding, GradientNoiseIsThatOfWholeArrays) {
   const auto run = [](int ranks, const BucketOptions& options) {
-    Values result;
-    comm::run_threads(ranks, [&](Communicator& comm) {
+    return of_ranks(ranks, [&](Communicator& comm) {
       ShardedModel trained(comm, options);
       trained.optimizer->add_hook("noise", optimizers::GradientNoise(0.01));
       for (int step = 0; step < 3; ++step) trained.step();
       trained.optimizer.gather_parameters();
-      if (comm.rank() == 0) result = values_of(trained.net);
-    });
-    return result;
+      return values_of(trained.net);
+    })[0];
   };
   const Values whole = run(1, sharded(Sharding::kNone));
   for (const int ranks : {2, 3})
@@ -283,8 +281,7 @@ struct Layers : FunctionSet {
 
 TEST(Sharding, GivesTheBitsOfWholeArraysToAnyLayer) {
   const auto run = [&](const BucketOptions& options) {
-    Values result;
-    comm::run_threads(2, [&](Communicator& comm) {
+    return of_ranks(2, [&](Communicator& comm) {
       random::default_state(comm.device()).seed(4);
       Layers net;
       auto optimizer = set_up(net, optimizers::Adam(0.01), comm, options);
@@ -296,9 +293,8 @@ TEST(Sharding, GivesTheBitsOfWholeArraysToAnyLayer) {
         optimizer.update();
       }
       optimizer.check_state();
-      if (comm.rank() == 0) result = values_of(net);
-    });
-    return result;
+      return values_of(net);
+    })[0];
   };
   random::default_state(cpu(0)).seed(4);
   const Values whole = run({});
@@ -353,7 +349,7 @@ TEST(Sharding, TheWrappedOptimizerDoesNotUpdateAPartOfTheModel) {
 
 TEST(Sharding, StatesAreThoseOfAnyOther) {
   const ShardedJob whole{.options = {}, .end = 8};
-  const Values expected = over_threads(2, whole)[0].values;
+  const ShardedResult expected = over_threads(2, whole)[0];
   int ranks_after = 1;
   for (const BucketOptions& saved_as : all_shardings()) {
     const ShardedResult saved = over_threads(3, {.options = saved_as, .end = 4})[1];
@@ -361,10 +357,12 @@ TEST(Sharding, StatesAreThoseOfAnyOther) {
       ranks_after = ranks_after % 4 + 1;
       const ShardedJob rest{
           .options = loaded_as, .begin = 4, .end = 8, .state = saved.state, .values = saved.values};
-      for (const ShardedResult& result : over_threads(ranks_after, rest))
-        expect_equal_training(
-            result.values, expected, whole.dtype,
-            message("from ", shown(saved_as), " to ", ranks_after, " ranks, ", shown(loaded_as)));
+      const std::string what =
+          message("from ", shown(saved_as), " to ", ranks_after, " ranks, ", shown(loaded_as));
+      for (const ShardedResult& result : over_threads(ranks_after, rest)) {
+        expect_equal_training(result.values, expected.values, whole.dtype, what);
+        expect_equal_training(result.averages, expected.averages, whole.dtype, what);
+      }
     }
   }
 }
@@ -429,8 +427,7 @@ TEST(Sharding, HooksMayGatherWithinAnUpdate) {
 TEST(Sharding, PartsMayBeEmpty) {
   for (const BucketOptions& options : all_shardings()) {
     for (const char* rule : {"Adam", "LAMB", "LARS"}) {
-      std::vector<Values> values(4);
-      comm::run_threads(4, [&](Communicator& comm) {
+      const std::vector<Values> values = of_ranks(4, [&](Communicator& comm) {
         Scalar net;
         auto optimizer = set_up(net, rule_of({.rule = rule}), comm, options);
         for (int step = 0; step < 3; ++step) {
@@ -440,7 +437,7 @@ TEST(Sharding, PartsMayBeEmpty) {
           optimizer.update();
         }
         optimizer.gather_parameters();
-        values[size_t(comm.rank())] = values_of(net);
+        return values_of(net);
       });
       for (const Values& one : values) EXPECT_EQ(one, values[0]) << rule << ' ' << shown(options);
       EXPECT_TRUE(std::isfinite(values[0][0][0]));

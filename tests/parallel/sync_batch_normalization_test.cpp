@@ -13,6 +13,7 @@
 #include "catena/testing_markers.h"
 #include "error_text.h"
 #include "parallel/network.h"
+#include "rank_results.h"
 #include "set_up.h"
 
 namespace catena::parallel {
@@ -225,11 +226,10 @@ TEST(SyncBatchNormalization, HasASecondOrder) {
     const DeviceScope scope(cpu(0));
     const Second alone =
         second_order(whole, F::BatchNormalization(c.sample[0], options_of(c)), 0, cpu(0));
-    std::vector<Second> ranks(c.shares.size());
-    comm::run_threads(int(c.shares.size()), [&](Communicator& comm) {
+    const auto ranks = testing::of_ranks(int(c.shares.size()), [&](Communicator& comm) {
       SyncBatchNormalization bn(c.sample[0], comm.shared_from_this(), options_of(c), c.loss);
       bn.to(comm.device());
-      ranks[size_t(comm.rank())] = second_order(c, bn, comm.rank(), comm.device());
+      return second_order(c, bn, comm.rank(), comm.device());
     });
     Arrays gx;
     Array g_gamma = zeros_like(alone.g_gamma);

@@ -5,6 +5,7 @@
 #include "catena/optimizers/adamw.h"
 #include "catena/optimizers/loss_scale.h"
 #include "parallel/network.h"
+#include "rank_results.h"
 
 namespace catena::parallel {
 namespace {
@@ -74,8 +75,7 @@ TEST_P(Ranks, SkipTheSameSteps) {
   const Dtype dtype = GetParam();
   for (const int ranks : {2, 3}) {
     std::vector<Values> parameters(static_cast<size_t>(ranks));
-    std::vector<std::map<std::string, std::vector<double>>> states(parameters.size());
-    comm::run_threads(ranks, [&](Communicator& comm) {
+    const auto states = testing::of_ranks(ranks, [&](Communicator& comm) {
       Net net(dtype, comm.rank());
       net.to(comm.device());
       auto optimizer = create_multi_node_optimizer(AdamW(0.01), comm, kManyBuckets);
@@ -99,7 +99,7 @@ TEST_P(Ranks, SkipTheSameSteps) {
       EXPECT_EQ(scale->value(), 256) << "halved, and doubled after four good steps";
       optimizer.check_state();
       parameters[size_t(comm.rank())] = values_of(net);
-      states[size_t(comm.rank())] = values_of_state(*optimizer.operator->());
+      return values_of_state(*optimizer.operator->());
     });
     for (size_t r = 1; r < parameters.size(); ++r) {
       EXPECT_EQ(parameters[r], parameters[0]);

@@ -1,5 +1,6 @@
 // Checkpoints of every layout, loaded by every other: training goes on with the same bits.
 #include "catena/array/random.h"
+#include "catena/optimizers/moving_average.h"
 #include "catena/training/checkpoint_folder.h"
 #include "error_text.h"
 #include "parallel/pipeline/model.h"
@@ -10,6 +11,7 @@ namespace catena::training {
 namespace {
 
 using namespace parallel::pipeline::test;  // NOLINT: the model
+using optimizers::MovingAverage;
 using parallel::GridShape;
 using parallel::Sharding;
 using parallel::pipeline::Cut;
@@ -100,6 +102,7 @@ void train_replicas(Communicator& comm, const Layout& layout, const Job& job, Ou
   auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01),
                                                parallel::DataAxes{mesh, {"host", "rank"}, {"rank"}},
                                                {.sharding = layout.sharding});
+  const auto average = optimizers::add_moving_average(optimizer.actual_optimizer(), 0.9);
   optimizer.setup(tied);
   const bool has_samples = comm.rank() == 0;
   optimizer.set_batch_weight(has_samples ? kBatch : 0, kBatch);
@@ -117,6 +120,8 @@ void train_replicas(Communicator& comm, const Layout& layout, const Job& job, Ou
   };
   run_job(comm, job, state, step, [&] { optimizer.average_persistents(); });
   if (comm.rank() == 0) note_values(tied, outcome);
+  const MovingAverage::Scope in_use(*average);
+  if (comm.rank() == 0) outcome.averages = named_values(tied);
 }
 
 void train_stages(Communicator& comm, const Layout& layout, const Job& job, Outcome& outcome) {
@@ -125,7 +130,12 @@ void train_stages(Communicator& comm, const Layout& layout, const Job& job, Outc
   const Cut cut = even_cut(layout.stages, int(tied.size()));
   Pipeline pipeline(tied, cut, all_forwards_first(layout.stages, 1), grid,
                     {.seed = 3, .buckets = {.sharding = layout.sharding}});
-  pipeline.setup([] { return optimizers::Adam(0.01); });
+  std::shared_ptr<MovingAverage> average;
+  pipeline.setup([&] {
+    auto rule = std::make_unique<optimizers::Adam>(0.01);
+    average = optimizers::add_moving_average(*rule, 0.9);
+    return std::unique_ptr<Optimizer>(std::move(rule));
+  });
   const bool has_samples = grid.replica() == 0;
   pipeline.set_batch_weight(has_samples ? kBatch : 0, kBatch);
   State state;
@@ -137,6 +147,9 @@ void train_stages(Communicator& comm, const Layout& layout, const Job& job, Outc
   run_job(comm, job, state, step, [&] { pipeline.average_persistents(); });
   pipeline.collect();
   if (comm.rank() == 0) note_values(tied, outcome);
+  const MovingAverage::Scope in_use(*average);
+  pipeline.collect();
+  if (comm.rank() == 0) outcome.averages = named_values(tied);
 }
 
 Outcome train(const Layout& layout, const Job& job) {
@@ -152,6 +165,7 @@ Outcome train(const Layout& layout, const Job& job) {
 
 void expect_same(const Outcome& got, const Outcome& expected, const std::string& what) {
   EXPECT_EQ(difference(got.parameters, expected.parameters), "") << what;
+  EXPECT_EQ(difference(got.averages, expected.averages), "") << what;
   EXPECT_EQ(difference(got.persistents, expected.persistents), "") << what;
 }
 

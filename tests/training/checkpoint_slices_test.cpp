@@ -3,11 +3,13 @@
 
 #include "catena/array/random.h"
 #include "catena/functions/connection/embed_id.h"
+#include "catena/optimizers/moving_average.h"
 #include "catena/parallel/grid.h"
 #include "catena/parallel/tensor/embed_id.h"
 #include "catena/parallel/tensor/linear.h"
 #include "catena/training/checkpoint_folder.h"
 #include "parallel/network.h"
+#include "rank_results.h"
 #include "temp_folder.h"
 
 namespace catena::training {
@@ -42,6 +44,7 @@ TEST(CheckpointSlices, OfTensorParallelLayersAreThoseOfTheWhole) {
   const TempFolder folder;
   WholeLayers whole;
   optimizers::Adam adam(0.01);
+  optimizers::add_moving_average(adam, 0.9);
   adam.setup(whole);
   for (int i = 0; i < 3; ++i) {
     fill_gradients(whole, i);
@@ -68,6 +71,7 @@ TEST(CheckpointSlices, OfTensorParallelLayersAreThoseOfTheWhole) {
       model.to(comm.device());
       auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), grid.data(),
                                                    {.sharding = split.sharding});
+      optimizers::add_moving_average(optimizer.actual_optimizer(), 0.9);
       optimizer.setup(model);
       serializers::Checkpoint own;
       own.add("model", model);
@@ -81,6 +85,7 @@ TEST(CheckpointSlices, OfTensorParallelLayersAreThoseOfTheWhole) {
   }
   WholeLayers again;
   optimizers::Adam other(0.5);
+  optimizers::add_moving_average(other, 0.9);
   other.setup(again);
   serializers::Checkpoint loaded;
   loaded.add("model", again);
@@ -112,8 +117,7 @@ TEST(CheckpointSlices, TheOrderInMemoryDoesNotMatter) {
     }
   };
   const auto run = [&](int ranks, bool channels_last, parallel::Sharding sharding, int64_t step) {
-    std::vector<double> result;
-    comm::run_threads(ranks, [&](Communicator& comm) {
+    return testing::of_ranks(ranks, [&](Communicator& comm) {
       One model;
       model.W = make(channels_last);
       model.W.to(comm.device());
@@ -129,9 +133,8 @@ TEST(CheckpointSlices, TheOrderInMemoryDoesNotMatter) {
       model.W.set_grad(wave(shape, double(step), dtype::float32));
       optimizer.update();
       checkpoints.save(state, step + 1);
-      if (comm.rank() == 0) result = model.W.data().to_vector<double>();
-    });
-    return result;
+      return model.W.data().to_vector<double>();
+    })[0];
   };
   using parallel::Sharding;
   run(1, false, Sharding::kNone, 0);

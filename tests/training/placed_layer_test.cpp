@@ -21,6 +21,7 @@
 #include "catena/training/checkpoint_folder.h"
 #include "catena/training/model_summary.h"
 #include "error_text.h"
+#include "rank_results.h"
 #include "temp_folder.h"
 
 namespace catena::training {
@@ -127,8 +128,7 @@ struct Run {
 
 // On so many ranks, which clip; the values on rank 0.
 Named train(int ranks, const Run& run) {
-  Named values;
-  comm::run_threads(ranks, [&](Communicator& comm) {
+  return testing::of_ranks(ranks, [&](Communicator& comm) {
     const DeviceScope scope(comm.device());
     random::default_state(comm.device()).seed(kSeed);
     Net net(comm);
@@ -148,10 +148,8 @@ Named train(int ranks, const Run& run) {
       rule->update();
     }
     if (!run.save_to.empty()) CheckpointFolder(run.save_to, &comm).save(state, run.last);
-    const Named all = values_of(comm, net);
-    if (comm.rank() == 0) values = all;
-  });
-  return values;
+    return values_of(comm, net);
+  })[0];
 }
 
 TEST(PlacedLayer, ClipsAndTakesNormsAsOneProcess) {

@@ -12,6 +12,7 @@
 #include "catena/datasets/prefetch.h"
 #include "catena/testing.h"
 #include "error_text.h"
+#include "rank_results.h"
 
 namespace catena::training {
 namespace {
@@ -40,12 +41,10 @@ std::vector<int64_t> labels_of(const DatasetPtr& data) {
 // The labels of all ranks' parts.
 std::vector<std::vector<int64_t>> scattered(int ranks, const std::function<DatasetPtr(int)>& data,
                                             const ScatterOptions& options) {
-  std::vector<std::vector<int64_t>> parts(static_cast<size_t>(ranks));
-  comm::run_threads(ranks, [&](Communicator& comm) {
+  return testing::of_ranks(ranks, [&](Communicator& comm) {
     const DatasetPtr part = scatter_dataset(data(comm.rank()), comm.shared_from_this(), options);
-    parts[size_t(comm.rank())] = labels_of(part);
+    return labels_of(part);
   });
-  return parts;
 }
 
 void expect_disjoint_and_complete(const std::vector<std::vector<int64_t>>& parts, int64_t n) {

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "error_text.h"
+#include "rank_results.h"
 #include "temp_folder.h"
 #include "training/one_rank.h"
 #include "training/small_run.h"
@@ -26,8 +27,7 @@ TrainerOptions options_of(const std::string& out, int64_t iterations, bool in_fo
 // The parameters after so many updates, resumed if there is something to go on from.
 std::vector<double> run_ranks(int ranks, const TrainerOptions& options, Sharding sharding,
                               int64_t resumes_at = -1) {
-  std::vector<double> numbers;
-  comm::run_threads(ranks, [&](Communicator& comm) {
+  return testing::of_ranks(ranks, [&](Communicator& comm) {
     random::default_state(comm.device()).seed(uint64_t(comm.rank()));
     OneRank one(comm, 6, options, sharding);
     if (one.trainer.has_checkpoint()) one.trainer.resume();
@@ -37,9 +37,8 @@ std::vector<double> run_ranks(int ranks, const TrainerOptions& options, Sharding
     one.trainer.run();
     EXPECT_EQ(one.trainer.iteration(), options.iterations);
     one.optimizer.gather_parameters();
-    if (comm.rank() == 0) numbers = numbers_of(one.model);
-  });
-  return numbers;
+    return numbers_of(one.model);
+  })[0];
 }
 
 TEST(TrainerCheckpoints, ARunGoesOnWithTheSameBits) {

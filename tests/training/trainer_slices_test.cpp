@@ -9,6 +9,7 @@
 #include "catena/parallel/tensor/linear.h"
 #include "catena/training/trainer.h"
 #include "error_text.h"
+#include "rank_results.h"
 #include "temp_folder.h"
 #include "training/problem.h"
 
@@ -115,15 +116,14 @@ TEST(TrainerSlices, ARunGoesOnWithoutTheSlices) {
 
 std::string error_of_options(const std::function<void(TrainerOptions&)>& change) {
   const TempFolder folder;
-  std::vector<std::string> errors(2);
-  comm::run_threads(2, [&](Communicator& comm) {
-    const DeviceScope scope(comm.device());
-    GridRank<SlicedNet> one(comm, {.tensor = 2});
-    TrainerOptions options = one.options(folder.path(), 2);
-    change(options);
-    errors[size_t(comm.rank())] = error_of<ValueError>(
-        [&] { Trainer(one.updater, one.model, one.optimizer, options).run(); });
-  });
+  const auto errors =
+      testing::errors_of_ranks(testing::AfterError::kGoOn, 2, [&](Communicator& comm) {
+        const DeviceScope scope(comm.device());
+        GridRank<SlicedNet> one(comm, {.tensor = 2});
+        TrainerOptions options = one.options(folder.path(), 2);
+        change(options);
+        Trainer(one.updater, one.model, one.optimizer, options).run();
+      });
   EXPECT_EQ(errors[0], errors[1]);
   return errors[0];
 }

@@ -12,6 +12,7 @@
 #include "catena/functions/recompute.h"
 #include "catena/parallel/functions.h"
 #include "error_text.h"
+#include "rank_results.h"
 
 namespace catena {
 namespace {
@@ -25,23 +26,8 @@ Variable root(double value, Communicator& comm) {
   return Variable(array({value, value + 1}, comm.device()));
 }
 
-// Runs fn on n ranks; what each threw, "" for nothing.
-std::vector<std::string> errors_of(int n, const std::function<void(Communicator&)>& fn) {
-  std::vector<std::string> texts(static_cast<size_t>(n));
-  try {
-    run_threads(n,
-                [&](Communicator& comm) {
-                  try {
-                    fn(comm);
-                  } catch (const std::exception& error) {
-                    texts[size_t(comm.rank())] = error.what();
-                    throw;
-                  }
-                },
-                {.timeout = 20});
-  } catch (const std::exception&) {
-  }
-  return texts;
+std::vector<std::string> errors_of(int ranks, const std::function<void(Communicator&)>& fn) {
+  return testing::errors_of_ranks(testing::AfterError::kLeave, ranks, fn);
 }
 
 TEST(MessageOrder, GroupsAreForTheCommunicatorsOwnCalls) {

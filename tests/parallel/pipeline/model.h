@@ -116,6 +116,7 @@ using Named = std::map<std::string, std::vector<double>>;
 // What training ends with: exact, so that it can be compared bit by bit.
 struct Outcome {
   Named parameters, persistents, gradients;  // of the last step
+  Named averages;                            // of parameters, if the test keeps them
   std::vector<double> losses;                // of every step
 };
 
@@ -140,9 +141,15 @@ inline void note_gradients(Pipeline& pipeline, Named& gradients) {
   }
 }
 
-inline void note_values(const Sequence& model, Outcome& outcome) {
+inline Named named_values(const Sequence& model) {
+  Named values;
   for (const auto& [path, p] : model.named_parameters())
-    outcome.parameters[path] = p.data().to_vector<double>();
+    values[path] = p.data().to_vector<double>();
+  return values;
+}
+
+inline void note_values(const Sequence& model, Outcome& outcome) {
+  outcome.parameters = named_values(model);
   for (const auto& [path, p] : model.named_persistents())
     outcome.persistents[path] = p.data().to_vector<double>();
 }

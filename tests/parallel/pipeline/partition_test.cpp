@@ -3,6 +3,7 @@
 #include "catena/comm/factory.h"
 #include "error_text.h"
 #include "parallel/pipeline/model.h"
+#include "rank_results.h"
 
 namespace catena::parallel::pipeline {
 namespace {
@@ -36,11 +37,10 @@ TEST(Partition, ByParametersAndByTime) {
 }
 
 TEST(Partition, IsOneForAllRanks) {
-  std::vector<Cut> cuts(3);
-  comm::run_threads(3, [&](Communicator& comm) {
+  const auto cuts = testing::of_ranks(3, [&](Communicator& comm) {
     Sequence model = filled();
     const Batch batch = batch_of(0, 12, dtype::float32);
-    cuts[size_t(comm.rank())] = partition(model, 3, batch.x, &comm);
+    return partition(model, 3, batch.x, &comm);
   });
   EXPECT_EQ(cuts[1].first, cuts[0].first);
   EXPECT_EQ(cuts[2].text, cuts[0].text);

@@ -3,7 +3,7 @@
 #include "catena/parallel/sync_batch_normalization.h"
 #include "error_text.h"
 #include "parallel/pipeline/model.h"
-#include "parallel/pipeline/rank_errors.h"
+#include "rank_results.h"
 
 namespace catena::parallel::pipeline {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "error_text.h"
 #include "parallel/pipeline/model.h"
-#include "parallel/pipeline/rank_errors.h"
+#include "rank_results.h"
 
 namespace catena::parallel::pipeline {
 namespace {
@@ -33,8 +33,7 @@ Trained train(const std::function<void(Sequence&)>& fill_model, const Cut& cut, 
     pipeline.collect();
     if (!notes) return;
     result.losses = losses;
-    for (const auto& [path, p] : model.named_parameters())
-      result.values[path] = p.data().to_vector<double>();
+    result.values = named_values(model);
   };
   const Schedule schedule = all_forwards_first(cut.stages(), 2);
   if (!on_ranks) {
@@ -101,10 +100,7 @@ Named train_frozen(Sequence& model, Pipeline& pipeline, int begin, int end) {
     pipeline.step(batch.x, batch.t, cross_entropy);
   }
   pipeline.collect();
-  Named values;
-  for (const auto& [path, p] : model.named_parameters())
-    values[path] = p.data().to_vector<double>();
-  return values;
+  return named_values(model);
 }
 
 void fill_three(Sequence& model) {

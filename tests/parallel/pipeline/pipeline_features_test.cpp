@@ -134,10 +134,7 @@ Named tied_training(Pipeline& pipeline, std::vector<double>& losses) {
     losses.push_back(pipeline.loss());
   }
   pipeline.collect();
-  Named values;
-  for (const auto& [path, p] : pipeline.model().named_parameters())
-    values[path] = p.data().to_vector<double>();
-  return values;
+  return named_values(pipeline.model());
 }
 
 Named train_tied_in_process(int stages, std::vector<double>& losses,
@@ -237,9 +234,7 @@ Scaled train_scaled(int stages, bool on_ranks) {
           result.scales[size_t(s)] = scale->value();
     }
     pipeline.collect();
-    if (!pipeline.has_stage(0)) return;
-    for (const auto& [path, p] : model.named_parameters())
-      result.parameters[path] = p.data().to_vector<double>();
+    if (pipeline.has_stage(0)) result.parameters = named_values(model);
   };
   const Schedule schedule = all_forwards_first(stages, 3);
   if (on_ranks) {

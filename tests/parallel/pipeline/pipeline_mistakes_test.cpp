@@ -6,7 +6,7 @@
 
 #include "error_text.h"
 #include "parallel/pipeline/model.h"
-#include "parallel/pipeline/rank_errors.h"
+#include "rank_results.h"
 
 namespace catena::parallel::pipeline {
 namespace {

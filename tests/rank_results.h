@@ -1,4 +1,4 @@
-// What ranks get when one of them fails or differs.
+// What ranks that are threads give, or get when one of them fails or differs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,11 +8,20 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "catena/comm/factory.h"
 
-namespace catena::parallel::pipeline::test {
+namespace catena::testing {
+
+// What fn gives on each of so many ranks.
+template <class Fn>
+auto of_ranks(int ranks, const Fn& fn) {
+  std::vector<std::invoke_result_t<Fn, Communicator&>> results(static_cast<size_t>(ranks));
+  comm::run_threads(ranks, [&](Communicator& comm) { results[size_t(comm.rank())] = fn(comm); });
+  return results;
+}
 
 // What a rank does that has caught its error: it leaves, or goes on as if nothing had happened, at
 // least until all others have ended.
@@ -47,4 +56,4 @@ inline std::vector<std::string> errors_of_ranks(AfterError after, int ranks,
   return texts;
 }
 
-}  // namespace catena::parallel::pipeline::test
+}  // namespace catena::testing
