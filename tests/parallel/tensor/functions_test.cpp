@@ -163,17 +163,8 @@ TEST(TensorFunctions, HaveTheGradientsOfOneProcess) {
   for (const Program& program : programs()) {
     for (const int ranks : kRankCounts) {
       SCOPED_TRACE(program.name + " on " + std::to_string(ranks));
-      run_alike(ranks, [&](Communicator& comm) { check_program(program, comm, false); });
-    }
-  }
-}
-
-TEST(TensorFunctions, HaveASecondOrder) {
-  for (const Program& program : programs()) {
-    if (program.name == "recomputed") continue;
-    for (const int ranks : kRankCounts) {
-      SCOPED_TRACE(program.name + " on " + std::to_string(ranks));
-      run_alike(ranks, [&](Communicator& comm) { check_program(program, comm, true); });
+      const bool twice = program.name != "recomputed";
+      run_alike(ranks, [&](Communicator& comm) { check_program(program, comm, twice); });
     }
   }
 }

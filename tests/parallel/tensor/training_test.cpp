@@ -232,32 +232,47 @@ TEST(TensorTraining, RunsOnAGpu) {
   comm::run_threads(2, program, {.devices = {cuda_device(0), cuda_device(0)}, .timeout = 60});
 }
 
+struct GridRun {
+  bool sequence = false;
+  Sharding sharding = Sharding::kNone;
+  double clip_norm = 0;
+  bool shares_norms = clip_norm > 0;
+};
+
 // Gradients are averaged over replicas and summed over the ranks of a layer. Replicas begin apart
 // and take the first one's values, each rank from the one with its own slices.
+template <class MakeRule>
+void train_on_grids(const MakeRule& make_rule, const Trained& expected, const GridRun& run) {
+  for (const GridShape& shape :
+       {GridShape{.tensor = 3}, GridShape{.data = 2, .tensor = 2}, {.data = 3, .tensor = 2}}) {
+    SCOPED_TRACE(message(shape.data, " x ", shape.tensor, ", sequence ", run.sequence, ", spread ",
+                         name(run.sharding)));
+    comm::run_threads(shape.data * shape.tensor, [&](Communicator& comm) {
+      const Grid grid(comm, shape);
+      random::default_state(comm.device()).seed(kSeed + uint64_t(grid.replica()));
+      auto optimizer =
+          create_multi_node_optimizer(make_rule(), grid.data(), {.sharding = run.sharding});
+      if (run.clip_norm > 0)
+        optimizer->add_hook("clip", optimizers::gradient_clipping(run.clip_norm));
+      const auto train_net = [&](auto net) {
+        if (run.shares_norms) share_norms(optimizer.actual_optimizer(), net, grid.tensor());
+        train(net, optimizer, grid.data(), grid.tensor(), expected);
+        if (run.clip_norm == 0) return;
+        EXPECT_NEAR(optimizer->compute_grads_norm(), expected.norms.back(), 1e-9);
+      };
+      if (run.sequence)
+        train_net(sequence_net(grid.tensor()));
+      else
+        train_net(split_net(grid.tensor()));
+    });
+  }
+}
+
 TEST(TensorTraining, ReplicasEqualOneProcess) {
   const Trained expected = one_process();
-  for (const GridShape& shape :
-       {GridShape{.data = 2, .tensor = 2}, GridShape{.data = 2, .tensor = 3},
-        GridShape{.data = 3, .tensor = 2}}) {
-    for (const bool sequence : {false, true}) {
-      for (const Sharding sharding : {Sharding::kNone, Sharding::kStates}) {
-        SCOPED_TRACE(message(shape.data, " x ", shape.tensor, ", sequence ", sequence));
-        comm::run_threads(shape.data * shape.tensor, [&](Communicator& comm) {
-          const Grid grid(comm, shape);
-          random::default_state(comm.device()).seed(kSeed + uint64_t(grid.replica()));
-          auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), grid.data(),
-                                                       {.sharding = sharding});
-          if (sequence) {
-            auto net = sequence_net(grid.tensor());
-            train(net, optimizer, grid.data(), grid.tensor(), expected);
-          } else {
-            auto net = split_net(grid.tensor());
-            train(net, optimizer, grid.data(), grid.tensor(), expected);
-          }
-        });
-      }
-    }
-  }
+  for (const bool sequence : {false, true})
+    for (const Sharding sharding : {Sharding::kNone, Sharding::kStates})
+      train_on_grids(adam, expected, {sequence, sharding});
 }
 
 // What is whole counts once in the norm, and every rank's slices do.
@@ -266,30 +281,19 @@ TEST(TensorTraining, ClipsByTheNormOfAllSlices) {
   const Trained expected = one_process(clip_norm);
   EXPECT_GT(*std::min_element(expected.norms.begin(), expected.norms.end()), clip_norm);
   EXPECT_GT(std::abs(expected.losses.back() - one_process().losses.back()), 1e-6) << "clips";
-  for (const GridShape& shape :
-       {GridShape{.tensor = 2}, GridShape{.tensor = 3}, GridShape{.data = 2, .tensor = 2}}) {
-    for (const int variant : {0, 1, 2, 3}) {
-      const bool sequence = variant % 2 == 1;
-      const Sharding sharding = variant < 2 ? Sharding::kNone : Sharding::kStates;
-      SCOPED_TRACE(message(shape.data, " x ", shape.tensor, ", sequence ", sequence, ", spread ",
-                           name(sharding)));
-      comm::run_threads(shape.data * shape.tensor, [&](Communicator& comm) {
-        const Grid grid(comm, shape);
-        random::default_state(comm.device()).seed(kSeed);
-        auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), grid.data(),
-                                                     {.sharding = sharding});
-        optimizer->add_hook("clip", optimizers::gradient_clipping(clip_norm));
-        const auto train_net = [&](auto net) {
-          share_norms(optimizer.actual_optimizer(), net, grid.tensor());
-          train(net, optimizer, grid.data(), grid.tensor(), expected);
-          EXPECT_NEAR(optimizer->compute_grads_norm(), expected.norms.back(), 1e-9);
-        };
-        if (sequence)
-          train_net(sequence_net(grid.tensor()));
-        else
-          train_net(split_net(grid.tensor()));
-      });
-    }
+  for (const bool sequence : {false, true})
+    for (const Sharding sharding : {Sharding::kNone, Sharding::kStates})
+      train_on_grids(adam, expected, {sequence, sharding, clip_norm});
+}
+
+// Rules that scale each parameter's step by its norm.
+TEST(TensorTraining, LambAndLarsTakeTheNormsOfWholeParameters) {
+  const auto lamb = [] { return optimizers::LAMB(0.02); };
+  const auto lars = [] { return optimizers::LARS(0.5, {.trust = 0.02}); };
+  for (const Sharding sharding : {Sharding::kNone, Sharding::kStates}) {
+    const GridRun run{.sharding = sharding, .shares_norms = true};
+    train_on_grids(lamb, one_process_by(lamb()), run);
+    train_on_grids(lars, one_process_by(lars()), run);
   }
 }
 
@@ -313,32 +317,6 @@ TEST(TensorTraining, NormsCountFrozenAndFurtherParametersAsTheyAre) {
     expect_contains(error_of<ValueError>([&] { share_norms(optimizer, net, comm); }),
                     {"share_norms: the optimizer shares its norms already"});
   });
-}
-
-// Rules that scale each parameter's step by its norm.
-template <class MakeRule>
-void expect_norms_of_parameters(const MakeRule& make_rule) {
-  const Trained expected = one_process_by(make_rule());
-  for (const GridShape& shape :
-       {GridShape{.tensor = 2}, GridShape{.tensor = 3}, GridShape{.data = 2, .tensor = 2}}) {
-    for (const Sharding sharding : {Sharding::kNone, Sharding::kStates}) {
-      SCOPED_TRACE(message(shape.data, " x ", shape.tensor));
-      comm::run_threads(shape.data * shape.tensor, [&](Communicator& comm) {
-        const Grid grid(comm, shape);
-        random::default_state(comm.device()).seed(kSeed);
-        auto optimizer =
-            create_multi_node_optimizer(make_rule(), grid.data(), {.sharding = sharding});
-        auto net = split_net(grid.tensor());
-        share_norms(optimizer.actual_optimizer(), net, grid.tensor());
-        train(net, optimizer, grid.data(), grid.tensor(), expected);
-      });
-    }
-  }
-}
-
-TEST(TensorTraining, LambAndLarsTakeTheNormsOfWholeParameters) {
-  expect_norms_of_parameters([] { return optimizers::LAMB(0.02); });
-  expect_norms_of_parameters([] { return optimizers::LARS(0.5, {.trust = 0.02}); });
 }
 
 // Overflows ---------------------------------------------------------------------------------------
@@ -429,10 +407,10 @@ struct PipelineRun {
   double clip_norm = 0, loss_scale = 0;
 };
 
-// Trains a pipeline over a grid. With a loss scale a slice overflows in one step.
+// Trains a rank's stages. With a loss scale a slice overflows in one step.
 template <class MakeRule>
-void train_pipeline(const Grid& grid, pipeline::Schedule schedule, const Trained& expected,
-                    const MakeRule& make_rule, const PipelineRun& run = {}) {
+void train_stages(const Grid& grid, pipeline::Schedule schedule, const Trained& expected,
+                  const MakeRule& make_rule, const PipelineRun& run = {}) {
   const Device here = grid.comm().device();
   random::default_state(here).seed(kSeed + uint64_t(grid.replica()));
   pipeline::Sequence model;
@@ -468,28 +446,30 @@ void train_pipeline(const Grid& grid, pipeline::Schedule schedule, const Trained
   }
 }
 
+template <class MakeRule>
+void train_pipeline(const GridShape& shape, const pipeline::Schedule& schedule,
+                    const Trained& expected, const MakeRule& make_rule,
+                    const PipelineRun& run = {}) {
+  SCOPED_TRACE(message(shape.data, " x ", shape.pipeline, " x ", shape.tensor, ", ", schedule.name,
+                       ", sequence ", run.sequence, ", clip ", run.clip_norm));
+  comm::run_threads(shape.data * shape.pipeline * shape.tensor, [&](Communicator& comm) {
+    train_stages(Grid(comm, shape), schedule, expected, make_rule, run);
+  });
+}
+
 TEST(TensorTraining, PipelinesOfReplicasEqualOneProcess) {
   const Trained expected = one_process();
   const GridShape shape{.data = 2, .pipeline = 2, .tensor = 2};
   const pipeline::Schedule schedules[] = {
       pipeline::gpipe(2, 3), pipeline::one_forward_one_backward(2, 3), pipeline::zero_bubble(2, 3)};
-  for (const auto& schedule : schedules) {
-    for (const bool sequence : {false, true}) {
-      SCOPED_TRACE(message(schedule.name, ", sequence ", sequence));
-      comm::run_threads(8, [&](Communicator& comm) {
-        train_pipeline(Grid(comm, shape), schedule, expected, adam, {.sequence = sequence});
-      });
-    }
-  }
+  for (const auto& schedule : schedules)
+    for (const bool sequence : {false, true})
+      train_pipeline(shape, schedule, expected, adam, {.sequence = sequence});
 }
 
 TEST(TensorTraining, StagesMayBeComputedAgain) {
-  const Trained expected = one_process();
-  comm::run_threads(4, [&](Communicator& comm) {
-    train_pipeline(Grid(comm, {.pipeline = 2, .tensor = 2}),
-                   pipeline::one_forward_one_backward(2, 4), expected, adam,
-                   {.sequence = true, .recompute = true});
-  });
+  train_pipeline({.pipeline = 2, .tensor = 2}, pipeline::one_forward_one_backward(2, 4),
+                 one_process(), adam, {.sequence = true, .recompute = true});
 }
 
 // Ranks that share a stage drop the same elements, whatever seed each was given.
@@ -556,36 +536,24 @@ TEST(TensorTraining, PipelinesClipByTheNormOfAllSlices) {
   const double clip_norm = 0.3;
   const Trained expected = one_process(clip_norm);
   for (const GridShape& shape :
-       {GridShape{.pipeline = 2, .tensor = 2}, GridShape{.pipeline = 2, .tensor = 3},
-        GridShape{.data = 2, .pipeline = 2, .tensor = 2}}) {
-    SCOPED_TRACE(message(shape.data, " x 2 x ", shape.tensor));
-    comm::run_threads(shape.data * 2 * shape.tensor, [&](Communicator& comm) {
-      train_pipeline(Grid(comm, shape), pipeline::one_forward_one_backward(2, 3), expected, adam,
-                     {.clip_norm = clip_norm});
-    });
-  }
+       {GridShape{.pipeline = 2, .tensor = 3}, GridShape{.data = 2, .pipeline = 2, .tensor = 2}})
+    train_pipeline(shape, pipeline::one_forward_one_backward(2, 3), expected, adam,
+                   {.clip_norm = clip_norm});
 }
 
 TEST(TensorTraining, PipelinesByLambTakeTheNormsOfWholeParameters) {
   const auto make_rule = [] { return optimizers::LAMB(0.02); };
-  const Trained expected = one_process_by(make_rule());
-  comm::run_threads(8, [&](Communicator& comm) {
-    train_pipeline(Grid(comm, {.data = 2, .pipeline = 2, .tensor = 2}), pipeline::gpipe(2, 3),
-                   expected, make_rule);
-  });
+  train_pipeline({.data = 2, .pipeline = 2, .tensor = 2}, pipeline::gpipe(2, 3),
+                 one_process_by(make_rule()), make_rule);
 }
 
 TEST(TensorTraining, PipelinesSkipWhereASliceOverflows) {
   for (const double clip_norm : {0.0, 0.3}) {
     const Trained expected = one_process(clip_norm, kOverflow);
-    for (const GridShape& shape : {GridShape{.pipeline = 2, .tensor = 2},
-                                   GridShape{.data = 2, .pipeline = 2, .tensor = 2}}) {
-      SCOPED_TRACE(message(shape.data, " x 2 x ", shape.tensor, ", clip ", clip_norm));
-      comm::run_threads(shape.data * 2 * shape.tensor, [&](Communicator& comm) {
-        train_pipeline(Grid(comm, shape), pipeline::one_forward_one_backward(2, 3), expected, adam,
-                       {.clip_norm = clip_norm, .loss_scale = 64});
-      });
-    }
+    for (const GridShape& shape :
+         {GridShape{.pipeline = 2, .tensor = 2}, GridShape{.data = 2, .pipeline = 2, .tensor = 2}})
+      train_pipeline(shape, pipeline::one_forward_one_backward(2, 3), expected, adam,
+                     {.clip_norm = clip_norm, .loss_scale = 64});
   }
 }
 
