@@ -174,10 +174,8 @@ TEST(Arena, FollowsAModelThatMoves) {
   for (int64_t t = 1; t <= 6; ++t) {
     if (t == 3) model.l1.to(cpu(1));  // one layer, as in model parallelism
     if (t == 5) model.to(cpu(2));
-    catena::testing::set_gradients(model.parameters(), t);
-    catena::testing::set_gradients(still.parameters(), t);
-    moving.update();
-    reference.update();
+    step(moving, model, t);
+    step(reference, still, t);
     EXPECT_EQ(catena::testing::all_values(model.parameters()),
               catena::testing::all_values(still.parameters()))
         << t;
@@ -195,8 +193,7 @@ TEST(Arena, CopiesOfAModelAreIndependentAndMovesKeepTheParameters) {
   optimizer.setup(model);
   Model copy = model;
   const auto before = catena::testing::all_values(copy.parameters());
-  catena::testing::set_gradients(model.parameters(), 1);
-  optimizer.update();
+  step(optimizer, model, 1);
   EXPECT_EQ(catena::testing::all_values(copy.parameters()), before);
   EXPECT_NE(catena::testing::all_values(model.parameters()), before);
 
@@ -205,8 +202,7 @@ TEST(Arena, CopiesOfAModelAreIndependentAndMovesKeepTheParameters) {
   EXPECT_EQ(catena::testing::all_values(model.parameters()), before);
 
   Model moved = std::move(model);
-  catena::testing::set_gradients(moved.parameters(), 2);
-  optimizer.update();
+  step(optimizer, moved, 2);
   EXPECT_NE(catena::testing::all_values(moved.parameters()), before);
   EXPECT_TRUE(optimizer.layout().in_place());
 }
@@ -330,9 +326,8 @@ TEST(Arena, TakesItsMemoryFromWhoeverGivesIt) {
   EXPECT_EQ(windows->bytes[ArenaBlock::kMaster], 4 * size);
   EXPECT_EQ(windows->bytes[ArenaBlock::kState], 8 * size);
   for (int64_t t = 1; t <= 3; ++t) {
-    for (Model* m : {&model, &twin}) catena::testing::set_gradients(m->parameters(), t);
-    rule.update();
-    reference.update();
+    step(rule, model, t);
+    step(reference, twin, t);
   }
   EXPECT_EQ(catena::testing::all_values(model.parameters()),
             catena::testing::all_values(twin.parameters()));
@@ -345,8 +340,7 @@ TEST(Arena, MovesInTheCallsThatAreNamedOnly) {
   Model model, replica;
   MomentumSGD rule(0.1);
   rule.setup(model);
-  catena::testing::set_gradients(model.parameters(), 1);
-  rule.update();
+  step(rule, model, 1);
   const auto velocity = rule.state_of(model.l1.W)[0].to_vector<double>();
   model.to(cpu(3));
   const void* where = model.l1.W.data().raw_data();
@@ -366,20 +360,14 @@ TEST(Arena, FollowsAModelThatMovesAfterMemoryRanOut) {
     Model still;
     Adam reference(0.1);
     reference.setup(still);
-    for (int64_t t = 1; t <= 4; ++t) {
-      catena::testing::set_gradients(still.parameters(), t);
-      reference.update();
-    }
+    for (int64_t t = 1; t <= 4; ++t) step(reference, still, t);
     bool failed = true;
     for (int allocation = 1; failed; ++allocation) {
       Model model;
       Adam moving(0.1);
       moving.setup(model);
       if (counts_on_device) moving.prepare_for_capture();
-      for (int64_t t = 1; t <= 3; ++t) {
-        catena::testing::set_gradients(model.parameters(), t);
-        moving.update();
-      }
+      for (int64_t t = 1; t <= 3; ++t) step(moving, model, t);
       model.l1.to(cpu(1));  // one arena becomes two
       failed = false;
       {
@@ -394,8 +382,7 @@ TEST(Arena, FollowsAModelThatMovesAfterMemoryRanOut) {
           failed = true;
         }
       }
-      catena::testing::set_gradients(model.parameters(), 4);
-      moving.update();
+      step(moving, model, 4);
       EXPECT_EQ(moving.t(), 4) << allocation;
       EXPECT_EQ(catena::testing::all_values(model.parameters()),
                 catena::testing::all_values(still.parameters()))

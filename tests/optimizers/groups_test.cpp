@@ -21,6 +21,8 @@ namespace catena::optimizers {
 namespace {
 
 using catena::testing::all_values;
+using catena::testing::copied_state;
+using catena::testing::expect_near;
 using catena::testing::Model;
 using catena::testing::set_gradients;
 using catena::testing::test_devices;
@@ -38,12 +40,6 @@ TEST(Groups, PatternsHaveStars) {
   EXPECT_FALSE(fits_pattern("",
                             ""
                             "a"));
-}
-
-void step(Optimizer& rule, Model& model, int64_t t) {
-  rule.zero_grads();
-  set_gradients(model.parameters(), t);
-  rule.update();
 }
 
 using MakeRule = std::unique_ptr<Optimizer> (*)(double rate_factor, double decay_factor);
@@ -200,13 +196,10 @@ TEST(Groups, DecayByTheirFactorsBeforeANorm) {
   weights.setup({twin.l1.W, twin.l2.W});
   weights.add_hook("decay", weight_decay(0.5));
   biases.setup({twin.l1.b, twin.l2.b});
-  for (Model* m : {&model, &twin}) set_gradients(m->parameters(), 1);
-  for (Optimizer* r : {static_cast<Optimizer*>(&rule), static_cast<Optimizer*>(&weights),
-                       static_cast<Optimizer*>(&biases)})
-    r->update();
-  const auto a = all_values(model.parameters()), b = all_values(twin.parameters());
-  for (size_t k = 0; k < a.size(); ++k)
-    for (size_t i = 0; i < a[k].size(); ++i) EXPECT_NEAR(a[k][i], b[k][i], 1e-6);
+  step(rule, model, 1);
+  set_gradients(twin.parameters(), 1);
+  for (SGD* r : {&weights, &biases}) r->update();
+  expect_near(all_values(model.parameters()), all_values(twin.parameters()), 1e-6);
 }
 
 TEST(Groups, AreSavedByNameAndLoaded) {
@@ -217,8 +210,7 @@ TEST(Groups, AreSavedByNameAndLoaded) {
   resumed.setup(other);
   rule.set_group("no decay", {.rate = 0.25, .decay = 0});
   step(rule, model, 1);
-  std::map<std::string, Array> saved;
-  for (const auto& [name, array] : rule.state()) saved[name] = array.copy();
+  const auto saved = copied_state(rule);
   EXPECT_TRUE(saved.contains("m/l1/b") && saved.contains("no decay/rate"));
   other.copy_parameters_from(model);
   resumed.load_state(saved);
@@ -267,9 +259,7 @@ TEST(Groups, OfRulesThatUpdateParameterByParameter) {
   step(rule, model, 1);
   step(sgd, twin, 1);
   EXPECT_EQ(rule.lr(), 0.1);
-  const auto a = all_values(model.parameters()), b = all_values(twin.parameters());
-  for (size_t k = 0; k < a.size(); ++k)
-    for (size_t i = 0; i < a[k].size(); ++i) EXPECT_NEAR(a[k][i], b[k][i], 1e-6);
+  expect_near(all_values(model.parameters()), all_values(twin.parameters()), 1e-6);
   EXPECT_EQ(model.l1.W.data().to_vector<double>(), Model().l1.W.data().to_vector<double>());
 }
 
@@ -283,9 +273,7 @@ TEST(Groups, LarsScalesTheRateOfEachParameter) {
     step(rule, model, t);
     step(halved, twin, t);
   }
-  const auto a = all_values(model.parameters()), b = all_values(twin.parameters());
-  for (size_t k = 0; k < a.size(); ++k)
-    for (size_t i = 0; i < a[k].size(); ++i) EXPECT_NEAR(a[k][i], b[k][i], 1e-6);
+  expect_near(all_values(model.parameters()), all_values(twin.parameters()), 1e-6);
 }
 
 struct OverArenas : Optimizer {

@@ -111,10 +111,7 @@ TEST(Hooks, NoiseFollowsTheSeedAndLeavesGapsAlone) {
     MomentumSGD rule(0.1);
     rule.setup(model);
     rule.add_hook("noise", GradientNoise(0.3, 0.55, seed));
-    for (int t = 0; t < 3; ++t) {
-      catena::testing::set_gradients(model.parameters(), t);
-      rule.update();
-    }
+    for (int t = 0; t < 3; ++t) step(rule, model, t);
     results.push_back(catena::testing::all_values(model.parameters()));
     const ParameterArena& arena = rule.layout().arenas()[0];
     for (const Block* block : {&arena.data(), &arena.gradient()}) {

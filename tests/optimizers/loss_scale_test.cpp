@@ -25,16 +25,12 @@ namespace {
 
 namespace F = catena::functions;
 using catena::testing::all_values;
+using catena::testing::copied_state;
+using catena::testing::expect_near;
 using catena::testing::Model;
 using catena::testing::set_gradients;
 
 const Dtype kDtypes[] = {dtype::float32, dtype::float64, dtype::float16, dtype::bfloat16};
-
-std::map<std::string, Array> copied_state(Optimizer& optimizer) {
-  std::map<std::string, Array> result;
-  for (const auto& [name, array] : optimizer.state()) result[name] = array.copy();
-  return result;
-}
 
 void make_infinite(const Parameter& p) {
   p.grad()[-1].fill(std::numeric_limits<double>::infinity());
@@ -48,8 +44,7 @@ TEST(LossScale, StepsThatAreNotFiniteAreSkippedAndTheScaleFalls) {
       Adam adam(0.1);
       adam.setup(model);
       const auto scale = add_loss_scale(adam, {.initial = 1024, .interval = 3});
-      set_gradients(model.parameters(), 1);
-      adam.update();
+      step(adam, model, 1);
       EXPECT_EQ(adam.t(), 1);
       EXPECT_EQ(scale->good_steps(), 1);
 
@@ -72,8 +67,7 @@ TEST(LossScale, StepsThatAreNotFiniteAreSkippedAndTheScaleFalls) {
 
       for (int64_t t = 1; t <= 3; ++t) {
         EXPECT_EQ(scale->value(), 128);
-        set_gradients(model.parameters(), t);
-        adam.update();
+        step(adam, model, t);
       }
       EXPECT_EQ(scale->value(), 256) << "after three good steps";
       EXPECT_EQ(scale->good_steps(), 0);
@@ -87,10 +81,7 @@ TEST(LossScale, StaysWithinItsBounds) {
   SGD sgd(0.1);
   sgd.setup(model);
   const auto scale = add_loss_scale(sgd, {.initial = 4, .interval = 1, .least = 2, .most = 8});
-  for (int i = 0; i < 3; ++i) {
-    set_gradients(model.parameters(), 1);
-    sgd.update();
-  }
+  for (int i = 0; i < 3; ++i) step(sgd, model, 1);
   EXPECT_EQ(scale->value(), 8);
   for (int i = 0; i < 5; ++i) {
     set_gradients(model.parameters(), 1);
@@ -205,8 +196,7 @@ TEST(LossScale, ClippingAndDecaySeeUnscaledGradients) {
     without.weight_decay(0.01);
     with.update();
     without.update();
-    const auto p = all_values(a.layer.parameters()), q = all_values(b.layer.parameters());
-    for (size_t i = 0; i < p[0].size(); ++i) EXPECT_NEAR(p[0][i], q[0][i], 1e-6);
+    expect_near(all_values(a.layer.parameters()), all_values(b.layer.parameters()), 1e-6);
   }
 }
 
@@ -270,8 +260,7 @@ TEST(LossScale, OneDeviceSkipsForAll) {
   }
   EXPECT_EQ(scale->value(), 4);
   EXPECT_EQ(rule.t(), 0);
-  set_gradients(model.parameters(), 1);
-  rule.update();
+  step(rule, model, 1);
   EXPECT_NE(all_values(model.parameters()), before);
   EXPECT_EQ(rule.t(), 1);
   const Variable loss(full({}, 3, {dtype::float32, cpu(1)}));
@@ -289,8 +278,7 @@ TEST(LossScale, FollowsAModelThatMoves) {
     adam.update();
   };
   bad_step();
-  set_gradients(model.parameters(), 1);
-  adam.update();
+  step(adam, model, 1);
   const auto masters = adam.state_of(model.l1.W)[2].to_vector<double>();
   model.to(cpu(2));
   adam.settle_layout();
@@ -388,14 +376,15 @@ TEST(LossScale, AStateWithoutMasterCopiesTakesTheParameters) {
 
 // Whatever writes a 16-bit parameter need not know of its master copy.
 TEST(MasterCopies, FollowParametersThatAreWritten) {
-  Model model(dtype::bfloat16);
-  SGD sgd(0.0);
-  sgd.setup(model);
-  model.l2.b.copy_from(full({2}, 5, dtype::bfloat16));
-  set_gradients(model.parameters(), 1);
-  sgd.update();
-  EXPECT_EQ(model.l2.b.data().to_vector<float>(), (std::vector<float>{5, 5}));
-  EXPECT_EQ(sgd.state_of(model.l2.b)[0].to_vector<float>(), (std::vector<float>{5, 5}));
+  for (const Dtype dtype : {dtype::float16, dtype::bfloat16}) {
+    Model model(dtype);
+    SGD sgd(0.0);
+    sgd.setup(model);
+    model.l2.b.copy_from(full({2}, 5, dtype));
+    step(sgd, model, 1);
+    EXPECT_EQ(model.l2.b.data().to_vector<float>(), (std::vector<float>{5, 5}));
+    EXPECT_EQ(sgd.state_of(model.l2.b)[0].to_vector<float>(), (std::vector<float>{5, 5}));
+  }
 }
 
 // Errors ------------------------------------------------------------------------------------------
@@ -506,8 +495,7 @@ TEST(LossScaleWarnings, SkipsOfALoadedStateAreOld) {
   SGD sgd(0.1);
   sgd.setup({p});
   const auto scale = add_loss_scale(sgd, {.initial = 1});
-  std::map<std::string, Array> state;
-  for (const auto& [name, array] : sgd.state()) state[name] = array.copy();
+  auto state = copied_state(sgd);
   state["loss_scale/skipped"].fill(2.0 * DynamicLossScale::kHopeless);
   sgd.load_state(state);
   EXPECT_EQ(scale->skipped(), 2 * DynamicLossScale::kHopeless);

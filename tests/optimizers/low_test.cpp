@@ -67,9 +67,8 @@ TEST(Low, IsWrittenByTheRule) {
         plain->setup(twin);
         for (const Parameter& p : Parameters{model.l1.W, model.l2.b}) p.state()->low(dtype);
         for (int64_t t = 1; t <= 3; ++t) {
-          for (Model* m : {&model, &twin}) set_gradients(m->parameters(), t);
-          rule->update();
-          plain->update();
+          step(*rule, model, t);
+          step(*plain, twin, t);
           for (const Parameter& p : Parameters{model.l1.W, model.l2.b}) {
             EXPECT_TRUE(p.state()->is_low_current());
             EXPECT_EQ(p.state()->low_memory().to_vector<float>(), rounded(p, dtype));
@@ -102,8 +101,7 @@ TEST(Low, FollowsEveryWrite) {
             << when;
     };
     look("before an update");
-    set_gradients(model.parameters(), 1);
-    rule.update();
+    step(rule, model, 1);
     look("after an update");
     model.copy_parameters_from(Model(dtype::float32));
     set_gradients(model.parameters(), 2);
@@ -112,13 +110,11 @@ TEST(Low, FollowsEveryWrite) {
     EXPECT_EQ(scale->skipped(), 1);
     look("after a copy and a skipped update");
     model.l2.W.data().fill(0.3);
-    set_gradients(model.parameters(), 3);
-    rule.update();
+    step(rule, model, 3);
     look("after a frozen parameter was written");
     model.to(cpu(2));
     look("after a move");
-    set_gradients(model.parameters(), 4);
-    rule.update();
+    step(rule, model, 4);
     look("after an update there");
   }
 }

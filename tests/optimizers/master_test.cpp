@@ -10,8 +10,8 @@ namespace catena::optimizers {
 namespace {
 
 using catena::testing::all_values;
+using catena::testing::copied_state;
 using catena::testing::Model;
-using catena::testing::set_gradients;
 
 // A rule as users write them, with one state and the dtypes that it met.
 struct Plain : Optimizer {
@@ -72,20 +72,15 @@ TEST_P(Masters, AreSavedAndMove) {
   Plain rule, resumed;
   rule.setup(model);
   resumed.setup(other);
-  for (int64_t t = 1; t <= 4; ++t) {
-    set_gradients(model.parameters(), t);
-    rule.update();
-  }
-  std::map<std::string, Array> saved;
-  for (const auto& [name, array] : rule.state()) saved[name] = array.copy();
+  for (int64_t t = 1; t <= 4; ++t) step(rule, model, t);
+  const auto saved = copied_state(rule);
   EXPECT_TRUE(saved.contains("master/l1/W") && saved.contains("sum/l1/W"));
   other.copy_parameters_from(model);
   resumed.load_state(saved);
   other.to(cpu(2));
   for (int64_t t = 5; t <= 8; ++t) {
-    for (Model* m : {&model, &other}) set_gradients(m->parameters(), t);
-    rule.update();
-    resumed.update();
+    step(rule, model, t);
+    step(resumed, other, t);
   }
   EXPECT_EQ(all_values(other.parameters()), all_values(model.parameters()));
   EXPECT_EQ(resumed.state_of(other.l1.W).back().to_vector<double>(),
@@ -110,14 +105,20 @@ INSTANTIATE_TEST_SUITE_P(Rules, Masters, ::testing::ValuesIn(cases()), [](const 
 TEST(MastersOfRules, WithAStateOfThatNameAreCalledOtherwise) {
   struct Rule : Plain {
     std::vector<std::string> state_names() const override { return {"master"}; }
-  } rule;
-  Model model(dtype::bfloat16);
-  rule.setup(model);
-  std::map<std::string, Array> saved;
-  for (const auto& [name, array] : rule.state())
-    EXPECT_TRUE(saved.emplace(name, array.copy()).second) << name;
-  EXPECT_TRUE(saved.contains("master/l1/W") && saved.contains("float32/l1/W"));
-  rule.load_state(saved);
+  };
+  for (const Dtype dtype : {dtype::float32, dtype::bfloat16}) {
+    Rule rule;
+    Model model(dtype);
+    rule.setup(model);
+    step(rule, model, 1);
+    const auto saved = copied_state(rule);
+    EXPECT_TRUE(saved.contains("master/l1/W"));
+    EXPECT_EQ(saved.contains("float32/l1/W"), dtype == dtype::bfloat16);
+    const std::vector<double> sums = rule.state_of(model.l1.W)[0].to_vector<double>();
+    step(rule, model, 2);
+    rule.load_state(saved);
+    EXPECT_EQ(rule.state_of(model.l1.W)[0].to_vector<double>(), sums);
+  }
 }
 
 }  // namespace

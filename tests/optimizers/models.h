@@ -1,13 +1,17 @@
 // A small model and gradients for the tests of optimizers: no functions needed.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
 #include "catena/autograd/function_set.h"
+#include "catena/optimizers/optimizer.h"
 
 namespace catena::testing {
 
@@ -48,9 +52,35 @@ inline void set_gradients(const Parameters& parameters, int64_t t) {
   }
 }
 
-inline std::vector<std::vector<double>> all_values(const Parameters& parameters) {
-  std::vector<std::vector<double>> result;
+// An update with the gradients of step t.
+inline void step(optimizers::Optimizer& rule, const Parameterized& model, int64_t t) {
+  rule.zero_grads();
+  set_gradients(model.parameters(), t);
+  rule.update();
+}
+
+using Values = std::vector<std::vector<double>>;
+
+inline Values all_values(const Parameters& parameters) {
+  Values result;
   for (const Parameter& p : parameters) result.push_back(p.data().to_vector<double>());
+  return result;
+}
+
+inline void expect_near(const Values& got, const Values& expected, double tolerance) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t k = 0; k < got.size(); ++k) {
+    ASSERT_EQ(got[k].size(), expected[k].size());
+    for (size_t i = 0; i < got[k].size(); ++i)
+      ASSERT_NEAR(got[k][i], expected[k][i], tolerance) << k << " " << i;
+  }
+}
+
+// The state as a file would hold it: later updates leave it alone, and no name is there twice.
+inline std::map<std::string, Array> copied_state(optimizers::Optimizer& optimizer) {
+  std::map<std::string, Array> result;
+  for (const auto& [name, array] : optimizer.state())
+    EXPECT_TRUE(result.emplace(name, array.copy()).second) << name;
   return result;
 }
 

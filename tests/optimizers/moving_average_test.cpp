@@ -16,14 +16,9 @@ namespace catena::optimizers {
 namespace {
 
 using catena::testing::all_values;
+using catena::testing::expect_near;
 using catena::testing::Model;
-using Values = std::vector<std::vector<double>>;
-
-void step(Optimizer& rule, Model& model, int64_t t) {
-  rule.zero_grads();
-  catena::testing::set_gradients(model.parameters(), t);
-  rule.update();
-}
+using catena::testing::Values;
 
 Values averages(const MovingAverage& average, const Parameters& parameters) {
   Values result;
@@ -38,15 +33,6 @@ Values kept(Optimizer& rule) {
     result.push_back(p.data().itemsize() == 2 ? rule.state_of(p).back().to_vector<double>()
                                               : p.data().to_vector<double>());
   return result;
-}
-
-void expect_near(const Values& got, const Values& expected, double tolerance) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (size_t k = 0; k < got.size(); ++k) {
-    ASSERT_EQ(got[k].size(), expected[k].size());
-    for (size_t i = 0; i < got[k].size(); ++i)
-      ASSERT_NEAR(got[k][i], expected[k][i], tolerance) << k << " " << i;
-  }
 }
 
 TEST(MovingAverage, FollowsTheUpdates) {
@@ -106,12 +92,11 @@ TEST(MovingAverage, IsSavedWithTheOptimizer) {
   const auto average = add_moving_average(rule, 0.5);  // before setup
   rule.setup(model);
   for (int64_t t = 1; t <= 4; ++t) step(rule, model, t);
-  const NamedArrays state = rule.state();
-  EXPECT_EQ(state.back().first, "average/l1/W");
+  EXPECT_EQ(rule.state().back().first, "average/l1/W");
   other.copy_parameters_from(model.parameters());
   resumed.setup(other);
   const auto taken = add_moving_average(resumed, 0.5);
-  resumed.load_state({state.begin(), state.end()});
+  resumed.load_state(catena::testing::copied_state(rule));
   for (int64_t t = 5; t <= 8; ++t) {
     step(rule, model, t);
     step(resumed, other, t);
@@ -119,11 +104,8 @@ TEST(MovingAverage, IsSavedWithTheOptimizer) {
   EXPECT_EQ(averages(*taken, other.parameters()), averages(*average, model.parameters()));
   Model third;
   bare.setup(third);
-  const NamedArrays without = bare.state();
-  expect_contains(error_of<IoError>([&] {
-                    resumed.load_state({without.begin(), without.end()});
-                  }),
-                  {"average/l2/b"});
+  const auto without = catena::testing::copied_state(bare);
+  expect_contains(error_of<IoError>([&] { resumed.load_state(without); }), {"average/l2/b"});
 }
 
 TEST(MovingAverage, MovesWithTheParameters) {
@@ -179,8 +161,7 @@ TEST(MovingAverage, ReplaysGoOnAveraging) {
     SGD rule(0.1);
     rule.setup(model);
     const auto average = add_moving_average(rule, 0.75);
-    catena::testing::set_gradients(model.parameters(), 1);
-    rule.update();
+    step(rule, model, 1);
     cuda::Graph graph;
     if (replay) {
       rule.prepare_for_capture();

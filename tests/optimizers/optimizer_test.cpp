@@ -21,8 +21,11 @@ namespace catena::optimizers {
 namespace {
 
 using catena::testing::all_values;
+using catena::testing::copied_state;
+using catena::testing::expect_near;
 using catena::testing::Model;
 using catena::testing::set_gradients;
+using catena::testing::step;
 
 // p -= rate * sign-free gradient, written as users would.
 struct Plain : Optimizer {
@@ -91,10 +94,7 @@ TEST(Optimizer, SetupAgainKeepsWhatItHeld) {
     const auto average = add_moving_average(adam, 0.5);
     adam.setup(model);
     const Parameter b = model.get<Grown>("b").W;
-    for (int i = 0; i < 3; ++i) {
-      set_gradients(model.parameters(), i + 1);
-      adam.update();
-    }
+    for (int i = 0; i < 3; ++i) step(adam, model, i + 1);
     const auto before = states(adam, b);
     const std::vector<double> mean = average->of(b).to_vector<double>();
     add("a");
@@ -131,10 +131,8 @@ TEST(Optimizer, SetupTakesWhatCollectParametersGives) {
   EXPECT_EQ(sgd.layout().parameters().size(), model.parameters().size());
   of_model.setup(same);
   const auto before = all_values(model.parameters());
-  set_gradients(model.parameters(), 1);
-  set_gradients(same.parameters(), 1);
-  sgd.update();
-  of_model.update();
+  step(sgd, model, 1);
+  step(of_model, same, 1);
   EXPECT_NE(all_values(model.parameters()), before);
   EXPECT_EQ(all_values(model.parameters()), all_values(same.parameters()));
 }
@@ -245,22 +243,16 @@ TEST(Optimizer, RulesOfUsersGetEachParameterOnItsDevice) {
   Model twin;
   sgd.setup(twin);
   for (int64_t t = 1; t <= 3; ++t) {
-    set_gradients(model.parameters(), t);
-    set_gradients(twin.parameters(), t);
     plain.add_hook("decay", weight_decay(0.1));
     sgd.add_hook("decay", weight_decay(0.1));
-    plain.update();
-    sgd.update();
+    step(plain, model, t);
+    step(sgd, twin, t);
   }
-  const auto x = all_values(model.parameters()), y = all_values(twin.parameters());
-  for (size_t k = 0; k < x.size(); ++k) {
-    for (size_t i = 0; i < x[k].size(); ++i) EXPECT_NEAR(x[k][i], y[k][i], 1e-6);
-  }
+  expect_near(all_values(model.parameters()), all_values(twin.parameters()), 1e-6);
   EXPECT_EQ(std::count(plain.devices.begin(), plain.devices.end(), cpu(1)), 6);
   EXPECT_EQ(plain.state_of(model.l1.W)[0].item<double>(), 3);
   model.l1.to(cpu(0));
-  set_gradients(model.parameters(), 4);
-  plain.update();
+  step(plain, model, 4);
   EXPECT_EQ(plain.state_of(model.l1.W)[0].item<double>(), 4);
 
   struct Nothing : Optimizer {
@@ -346,10 +338,8 @@ TEST(Optimizer, StatesBringTheirNumbersAndChangeNothingWhereTheyDoNotFit) {
   Adam a(0.01), b(1.0);
   a.setup(model);
   a.set_beta1(0.8);
-  set_gradients(model.parameters(), 1);
-  a.update();
-  std::map<std::string, Array> saved;
-  for (const auto& [name, array] : a.state()) saved[name] = array.copy();
+  step(a, model, 1);
+  auto saved = copied_state(a);
   EXPECT_TRUE(saved.count("m/l1/W") && saved.count("v/l2/b") && saved.count("t") &&
               saved.count("alpha"));
   Model second = model;
@@ -363,8 +353,7 @@ TEST(Optimizer, StatesBringTheirNumbersAndChangeNothingWhereTheyDoNotFit) {
   saved.erase("m/l1/W");
   saved["v/l1/W"] = zeros({2}, dtype::float32);
   saved["more"] = zeros({2});
-  set_gradients(second.parameters(), 2);
-  b.update();
+  step(b, second, 2);
   expect_contains(
       error_of<IoError>([&] { b.load_state(saved); }),
       {"missing: m/l1/W", "v/l1/W: expected (5, 3) float32, got (2,)", "unknown: more"});
@@ -526,10 +515,7 @@ TEST(Optimizer, ParametersOfAListHaveNamesOfTheirOwn) {
   b.set_grad(full({2}, 1.0, dtype::float32));
   c.set_grad(full({2}, 5.0, dtype::float32));
   second.update();
-  std::map<std::string, Array> saved;
-  for (const auto& [name, array] : second.state())
-    EXPECT_TRUE(saved.emplace(name, array.copy()).second) << name;
-  second.load_state(saved);
+  second.load_state(copied_state(second));
   EXPECT_NEAR(second.state_of(b)[0].to_vector<double>()[0], 0.1, 1e-6);
   EXPECT_NEAR(second.state_of(c)[0].to_vector<double>()[0], 0.5, 1e-6);
 }
@@ -541,8 +527,7 @@ TEST(Optimizer, StatesKeepTheirNamesWhenOthersHoldTheParameters) {
   all.setup(model);
   first.setup(model.l1);
   second.setup(model.l2);
-  std::map<std::string, Array> saved;
-  for (const auto& [name, array] : all.state()) saved[name] = array;
+  const auto saved = copied_state(all);
   for (const char* name : {"m/l1/W", "m/l2/W", "v/l1/b", "v/l2/b"})
     EXPECT_TRUE(saved.count(name)) << name;
 }
@@ -558,31 +543,12 @@ TEST(Optimizer, MasterCopiesAreLoadedWhateverTheParameterIsCalled) {
       p.set_grad(ones({4}, dtype::float16));
       sgd.update();
     }
-    std::map<std::string, Array> saved;
-    for (const auto& [key, array] : sgd.state()) saved[key] = array.copy();
+    const auto saved = copied_state(sgd);
     const std::vector<double> master = sgd.state_of(p).back().to_vector<double>();
     EXPECT_LT(master[0], 1);
     sgd.load_state(saved);
     EXPECT_EQ(sgd.state_of(p).back().to_vector<double>(), master) << name;
   }
-}
-
-// A rule of a user whose state has the name of the master copies.
-TEST(Optimizer, StatesOfUsersMayBeCalledMaster) {
-  struct Rule : Optimizer {
-    Rule() : Optimizer("lr", 1) {}
-    std::vector<std::string> state_names() const override { return {"master"}; }
-    void update_one(const Array&, const Array&, const Arrays& states) override { states[0] += 1; }
-  } rule;
-  Model model;
-  rule.setup(model);
-  set_gradients(model.parameters(), 1);
-  rule.update();
-  std::map<std::string, Array> saved;
-  for (const auto& [key, array] : rule.state()) saved[key] = array.copy();
-  rule.update();
-  rule.load_state(saved);
-  EXPECT_EQ(rule.state_of(model.l1.W)[0].to_vector<double>()[0], 1);
 }
 
 TEST(Optimizer, HooksMayChangeTheHooks) {
@@ -601,8 +567,7 @@ TEST(Optimizer, HooksMayChangeTheHooks) {
     calls += text[0];
   });
   sgd.add_hook("last", named("l"));
-  set_gradients(model.parameters(), 1);
-  sgd.update();
+  step(sgd, model, 1);
   EXPECT_EQ(calls, "ol") << "changes hold from the next update on";
   calls.clear();
   sgd.update();
@@ -623,8 +588,7 @@ TEST(Optimizer, AFailedSetupLeavesItAsItWas) {
     CATENA_FUNCTIONS(l1, l2, l3)
   } wrong;
   rule.setup(model);
-  set_gradients(model.parameters(), 1);
-  rule.update();
+  step(rule, model, 1);
   EXPECT_THROW(rule.setup(wrong), DtypeError);
   EXPECT_THROW(rule.setup(wrong.parameters()), DtypeError);
   EXPECT_EQ(rule.parameters(), model.parameters());

@@ -19,6 +19,7 @@
 #include "catena/optimizers/rmsprop_graves.h"
 #include "catena/optimizers/sgd.h"
 #include "catena/optimizers/smorms3.h"
+#include "catena/testing.h"
 #include "error_text.h"
 #include "optimizers/models.h"
 
@@ -269,9 +270,7 @@ void run(const std::tuple<Rule, Dtype, Device>& param, const Extras& extras, boo
     optimizer->add_hook("decay", weight_decay(extras.decay));
   Reference reference(model.parameters(), rule, extras);
   for (int64_t t = 1; t <= 20; ++t) {
-    optimizer->zero_grads();
-    catena::testing::set_gradients(model.parameters(), t);
-    optimizer->update();
+    step(*optimizer, model, t);
     reference.step(t);
   }
   EXPECT_EQ(optimizer->t(), 20);
@@ -293,6 +292,32 @@ TEST_P(RuleTest, FollowsTheReference) { run(GetParam(), {}, false); }
 TEST_P(RuleTest, FollowsTheReferenceWithDeviceValues) { run(GetParam(), {}, true); }
 TEST_P(RuleTest, ClipsThenDecays) { run(GetParam(), {1.1, 0.1, false}, false); }
 TEST_P(RuleTest, DecaysThenClips) { run(GetParam(), {1.1, 0.1, true}, false); }
+
+// Elements are shared out to threads and taken in vectors: each is as in a short parameter.
+TEST_P(RuleTest, TakesLongParameters) {
+  const auto& [rule, dtype, device] = GetParam();
+  if (rule.has_norms()) return;
+  const Shape rows{10001, 7};
+  const auto kept = [dtype = dtype](Optimizer& optimizer, const Parameter& p) {
+    return itemsize(dtype) == 2 ? optimizer.state_of(p).back() : p.data();
+  };
+  const auto values = [&, dtype = dtype, device = device](double first) {
+    return catena::testing::Pair::values({7}, dtype, first).to(device);
+  };
+  const Parameter row(values(0.5)), all(values(0.5).broadcast_to(rows).copy());
+  const std::unique_ptr<Optimizer> of_row = rule.make(), of_all = rule.make();
+  of_row->setup({row});
+  of_all->setup({all});
+  for (const double first : {0.25, -1.0, 0.75}) {
+    row.set_grad(values(first));
+    all.set_grad(values(first).broadcast_to(rows).copy());
+    of_row->update();
+    of_all->update();
+  }
+  EXPECT_EQ(catena::testing::difference(kept(*of_all, all), kept(*of_row, row).broadcast_to(rows),
+                                        1e-6, 1e-6),
+            "");
+}
 
 // A model without a single element is updated as any other, and the count follows it to a device.
 TEST_P(RuleTest, CountsUpdatesOfParametersWithoutElements) {
@@ -383,8 +408,7 @@ TEST(Rules, AdamReportsTheCorrectedRate) {
   Adam adam(0.1);
   adam.setup(model);
   EXPECT_THROW(adam.effective_lr(), ValueError);
-  catena::testing::set_gradients(model.parameters(), 1);
-  adam.update();
+  step(adam, model, 1);
   EXPECT_NEAR(adam.effective_lr(), 0.1 * std::sqrt(1 - 0.999) / (1 - 0.9), 1e-12);
   EXPECT_THROW(adam.set_beta1(1.0), ValueError);
 }
@@ -425,19 +449,14 @@ TEST(Rules, AreSavedAndResumedBitForBit) {
       Model model(dtype), other(dtype);
       const std::unique_ptr<Optimizer> first = rule.make(), resumed = rule.make();
       first->setup(model);
-      const auto steps = [](Optimizer& optimizer, Model& m, int64_t begin, int64_t end) {
-        for (int64_t t = begin; t < end; ++t) {
-          catena::testing::set_gradients(m.parameters(), t);
-          optimizer.update();
-        }
-      };
-      steps(*first, model, 0, 5);
-      const NamedArrays state = first->state();
+      for (int64_t t = 0; t < 5; ++t) step(*first, model, t);
       other.copy_parameters_from(model.parameters());
       resumed->setup(other);
-      resumed->load_state({state.begin(), state.end()});
-      steps(*first, model, 5, 10);
-      steps(*resumed, other, 5, 10);
+      resumed->load_state(catena::testing::copied_state(*first));
+      for (int64_t t = 5; t < 10; ++t) {
+        step(*first, model, t);
+        step(*resumed, other, t);
+      }
       EXPECT_EQ(catena::testing::all_values(other.parameters()),
                 catena::testing::all_values(model.parameters()))
           << rule.name;
@@ -470,10 +489,7 @@ TEST(Rules, GapsStayZero) {
       const std::unique_ptr<Optimizer> optimizer = rule.make();
       optimizer->setup(model);
       optimizer->add_hook("decay", weight_decay(0.1));
-      for (int64_t t = 1; t <= 5; ++t) {
-        catena::testing::set_gradients(model.parameters(), t);
-        optimizer->update();
-      }
+      for (int64_t t = 1; t <= 5; ++t) step(*optimizer, model, t);
       const ParameterArena& arena = optimizer->layout().arenas()[0];
       const std::vector<double> values = arena.data().memory.to_vector<double>();
       for (size_t s = 0; s < arena.slots().size(); ++s) {

@@ -22,6 +22,7 @@ namespace catena::optimizers {
 namespace {
 
 using catena::testing::all_values;
+using catena::testing::expect_near;
 using catena::testing::Model;
 
 // Notes what it is asked for.
@@ -228,10 +229,8 @@ TEST(UpdateStages, ARuleOverRangesIsTheRuleOverTheWhole) {
         const int64_t size = by_parts->layout().arenas()[0].size();
         stage->ranges = {{37, 100}, {0, 37}, {100, 100}, {100, size}};
         for (int64_t t = 1; t <= 4; ++t) {
-          catena::testing::set_gradients(parts.parameters(), t);
-          catena::testing::set_gradients(whole.parameters(), t);
-          by_parts->update();
-          at_once->update();
+          step(*by_parts, parts, t);
+          step(*at_once, whole, t);
         }
         EXPECT_EQ(all_values(parts.parameters()), all_values(whole.parameters())) << dtype;
         EXPECT_EQ(by_parts->t(), 4);
@@ -252,8 +251,7 @@ TEST(UpdateStages, MayScaleAndSkip) {
     const auto stage = rule->add_stage(std::make_shared<Restricting>());
     stage->skip = ones({}, dtype::float64);
     const auto before = all_values(model.parameters());
-    catena::testing::set_gradients(model.parameters(), 1);
-    rule->update();
+    step(*rule, model, 1);
     EXPECT_EQ(all_values(model.parameters()), before);
     EXPECT_EQ(rule->t(), 0);
     stage->skip.fill(0);
@@ -265,16 +263,13 @@ TEST(UpdateStages, MayScaleAndSkip) {
     plain->setup(twin);
     plain->add_hook("clip", gradient_clipping(0.3));
     for (int64_t t = 1; t <= 3; ++t) {
-      catena::testing::set_gradients(model.parameters(), t);
+      step(*rule, model, t);
       catena::testing::set_gradients(twin.parameters(), t);
       for (const Parameter& p : twin.parameters()) p.grad() *= 0.25;
-      rule->update();
       plain->update();
     }
     EXPECT_EQ(rule->t(), 3);
-    const auto a = all_values(model.parameters()), b = all_values(twin.parameters());
-    for (size_t k = 0; k < a.size(); ++k)
-      for (size_t i = 0; i < a[k].size(); ++i) EXPECT_NEAR(a[k][i], b[k][i], 1e-6);
+    expect_near(all_values(model.parameters()), all_values(twin.parameters()), 1e-6);
   }
 }
 
@@ -353,8 +348,7 @@ TEST(UpdateStages, SkippedUpdatesOfUsersRulesDoNotCount) {
   const auto stage = rule.add_stage(std::make_shared<Restricting>());
   const auto update = [&](double skip) {
     stage->skip = full({}, skip, dtype::float64);
-    catena::testing::set_gradients(model.parameters(), 1);
-    rule.update();
+    step(rule, model, 1);
     return rule.t();
   };
   EXPECT_EQ(update(0), 1);
@@ -412,9 +406,7 @@ TEST(UpdateStages, MayChangeTheStages) {
   sgd.setup(model);
   int calls = 0;
   sgd.add_stage(std::make_shared<Once>(calls));
-  sgd.zero_grads();
-  catena::testing::set_gradients(model.parameters(), 1);
-  sgd.update();
+  step(sgd, model, 1);
   sgd.update();
   EXPECT_EQ(calls, 2);
   EXPECT_EQ(sgd.stages().size(), 2u + 21u);
