@@ -120,6 +120,20 @@ std::string last_lines_of(const std::string& text, std::size_t most) {
   return text.substr(line == std::string::npos || line + 1 >= text.size() ? begin : line + 1);
 }
 
+std::string exception_text(const std::string& standard_error) {
+  const std::string mark = "terminate called after throwing an instance of '";
+  const std::size_t at = standard_error.rfind(mark);
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + mark.size();
+  const std::size_t end = standard_error.find("'\n", begin);
+  if (end == std::string::npos) return "";
+  const std::string type = standard_error.substr(begin, end - begin);
+  const std::string what = "  what():  ";
+  if (standard_error.compare(end + 2, what.size(), what) != 0) return type;
+  const std::size_t text = end + 2 + what.size();
+  return type + ": " + standard_error.substr(text, standard_error.find('\n', text) - text);
+}
+
 std::string host_name() {
   char name[256] = {};
   if (gethostname(name, sizeof(name) - 1) != 0) return "localhost";

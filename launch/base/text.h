@@ -53,6 +53,13 @@ std::string shown_of_line(std::string_view line);
 // The end of a text, in whole lines where one fits into so many bytes.
 std::string last_lines_of(const std::string& text, std::size_t most);
 
+// What the C++ run-time library says of an uncaught exception: "std::runtime_error: boom" from the
+// lines
+//   terminate called after throwing an instance of 'std::runtime_error'
+//     what():  boom
+// "" when they are not there.
+std::string exception_text(const std::string& standard_error);
+
 // Bytes of the host name of this machine.
 std::string host_name();
 

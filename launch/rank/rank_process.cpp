@@ -19,7 +19,6 @@
 #include "base/program_digest.h"
 #include "base/text.h"
 #include "rank/daemon_end.h"
-#include "rank/exception_text.h"
 #include "rank/log_file.h"
 #include "rank/program_process.h"
 #include "rank/rank_channel.h"

@@ -11,14 +11,16 @@
 #include "catena/comm/transport.h"
 #include "catena/core/trace.h"
 #include "comma_locale.h"
+#include "environment_scope.h"
 #include "error_text.h"
 #include "temp_folder.h"
 
 namespace catena {
 namespace {
 
-// Sets variables for a scope; every launcher variable is cleared.
 using Variables = std::vector<std::pair<std::string, std::string>>;
+
+// Sets variables for a scope; every launcher variable is cleared.
 class Environment {
  public:
   explicit Environment(const Variables& variables = {}) {
@@ -43,28 +45,12 @@ class Environment {
                              "SLURM_STEP_TASKS_PER_NODE",
                              "SLURM_MPI_TYPE",
                              "PMIX_RANK"})
-      set(name, nullptr);
-    for (const auto& [name, value] : variables) set(name, value.c_str());
-  }
-  ~Environment() {
-    for (const auto& [name, old] : old_) {
-      if (old)
-        setenv(name.c_str(), old->c_str(), 1);
-      else
-        unsetenv(name.c_str());
-    }
+      scope_.set(name, std::nullopt);
+    for (const auto& [name, value] : variables) scope_.set(name, value);
   }
 
  private:
-  void set(const std::string& name, const char* value) {
-    const char* now = std::getenv(name.c_str());
-    old_.emplace_back(name, now ? std::optional<std::string>(now) : std::nullopt);
-    if (value)
-      setenv(name.c_str(), value, 1);
-    else
-      unsetenv(name.c_str());
-  }
-  std::vector<std::pair<std::string, std::optional<std::string>>> old_;
+  EnvironmentScope scope_;
 };
 
 TEST(CreateCommunicator, WithoutLauncherEveryNameGivesOneRankThatWorks) {

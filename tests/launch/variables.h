@@ -3,12 +3,11 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "environment_scope.h"
 #include "plan/slurm.h"
 
 namespace catena::launch {
@@ -42,30 +41,12 @@ class SlurmEnvironment {
       const std::string text = *entry;
       if (text.starts_with("SLURM")) names.push_back(text.substr(0, text.find('=')));
     }
-    for (const std::string& name : names) set(name, std::nullopt);
-    for (const auto& [name, value] : variables) set(name, value);
+    for (const std::string& name : names) scope_.set(name, std::nullopt);
+    for (const auto& [name, value] : variables) scope_.set(name, value);
   }
-  ~SlurmEnvironment() {
-    for (auto one = before_.rbegin(); one != before_.rend(); ++one) put(one->first, one->second);
-  }
-  SlurmEnvironment(const SlurmEnvironment&) = delete;
-  SlurmEnvironment& operator=(const SlurmEnvironment&) = delete;
 
  private:
-  using Value = std::optional<std::string>;
-  static void put(const std::string& name, const Value& value) {
-    if (value)
-      setenv(name.c_str(), value->c_str(), 1);
-    else
-      unsetenv(name.c_str());
-  }
-  void set(const std::string& name, const Value& value) {
-    const char* now = std::getenv(name.c_str());
-    before_.emplace_back(name, now ? Value(now) : std::nullopt);
-    put(name, value);
-  }
-
-  std::vector<std::pair<std::string, Value>> before_;
+  EnvironmentScope scope_;
 };
 
 }  // namespace catena::launch

@@ -2,10 +2,11 @@
 #include "catena/training/progress.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <sstream>
 #include <thread>
+
+#include "environment_scope.h"
 
 namespace catena::training {
 namespace {
@@ -83,32 +84,23 @@ TEST(ProgressBar, QuietWhenSilentOrEarly) {
   EXPECT_EQ(out.str(), "");
 }
 
-class RankEnvironment : public ::testing::Test {
- protected:
-  void TearDown() override {
-    for (const char* name :
-         {"CATENA_LAUNCHED", "CATENA_TERMINAL", "CATENA_RANK", "COLUMNS", "OMPI_COMM_WORLD_RANK"})
-      ::unsetenv(name);
-  }
-};
-
-TEST_F(RankEnvironment, OnlyRankZeroDraws) {
-  ::setenv("CATENA_LAUNCHED", "1", 1);
-  ::setenv("CATENA_RANK", "0", 1);
+TEST(RankEnvironment, OnlyRankZeroDraws) {
+  EnvironmentScope environment("CATENA_LAUNCHED", "1");
+  environment.set("CATENA_RANK", "0");
   EXPECT_TRUE(prints());
   EXPECT_FALSE(draws_on_terminal());  // catena-run's own output is no terminal
-  ::setenv("CATENA_TERMINAL", "1", 1);
+  environment.set("CATENA_TERMINAL", "1");
   EXPECT_TRUE(draws_on_terminal());
-  ::setenv("CATENA_RANK", "1", 1);
+  environment.set("CATENA_RANK", "1");
   EXPECT_FALSE(prints());
   EXPECT_FALSE(draws_on_terminal());
-  ::unsetenv("CATENA_RANK");
-  ::setenv("OMPI_COMM_WORLD_RANK", "1", 1);
+  environment.set("CATENA_RANK", {});
+  environment.set("OMPI_COMM_WORLD_RANK", "1");
   EXPECT_FALSE(prints()) << "started by mpirun itself";
 }
 
-TEST_F(RankEnvironment, WidthFromColumns) {
-  ::setenv("COLUMNS", "123", 1);
+TEST(RankEnvironment, WidthFromColumns) {
+  const EnvironmentScope environment("COLUMNS", "123");
   EXPECT_EQ(terminal_width(), 123);
 }
 

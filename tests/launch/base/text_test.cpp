@@ -13,5 +13,13 @@ TEST(Text, EndsOfTexts) {
   EXPECT_EQ(last_lines_of("0123456789", 4), "6789") << "one line longer than all";
 }
 
+TEST(Text, OfUncaughtExceptions) {
+  EXPECT_EQ(exception_text("noise\nterminate called after throwing an instance of "
+                           "'std::runtime_error'\n  what():  boom\n"),
+            "std::runtime_error: boom");
+  EXPECT_EQ(exception_text("terminate called after throwing an instance of 'int'\n"), "int");
+  EXPECT_EQ(exception_text("nothing of the kind"), "");
+}
+
 }  // namespace
 }  // namespace catena::launch

@@ -1,15 +1,13 @@
 #include "cli/check.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
+#include "environment_scope.h"
 #include "temp_folder.h"
 
 namespace catena::launch {
@@ -59,10 +57,9 @@ TEST(Check, MissingMpirunNamesItsPackage) {
 }
 
 TEST(Check, PluginThatDoesNotLoadSaysWhy) {
-  const std::string folder = ::testing::TempDir() + "catena-check-" + std::to_string(getpid());
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder + "/libcatena_cuda.so") << "no library";
-  for (const CheckItem& item : check_plugins({folder}, true)) {
+  const TempFolder folder;
+  write_file(folder / "libcatena_cuda.so", "no library");
+  for (const CheckItem& item : check_plugins({folder.path()}, true)) {
     if (item.name != "libcatena_cuda") {
       EXPECT_EQ(item.state, State::absent) << item.name;
       continue;
@@ -70,7 +67,6 @@ TEST(Check, PluginThatDoesNotLoadSaysWhy) {
     EXPECT_EQ(item.state, State::missing);
     EXPECT_EQ(item.text.find("does not load: "), 0u) << item.text;
   }
-  std::filesystem::remove_all(folder);
 }
 
 #ifdef CATENA_FOLDER
@@ -161,104 +157,86 @@ TEST(Check, CompanionsNameTheLibraryThatTheyUse) {
 
 // Packages put libcatena.so into the development package, which programs do without.
 TEST(Check, LibcatenaWithoutItsDevelopmentLink) {
-  const std::string folder = ::testing::TempDir() + "catena-check-link-" + std::to_string(getpid());
-  std::filesystem::create_directories(folder);
-  const std::string link = folder + "/" + CATENA_SONAME;
+  const TempFolder folder;
+  const std::string link = folder / CATENA_SONAME;
   std::filesystem::create_symlink(CATENA_FOLDER "/libcatena.so", link);
-  const CheckItem item = item_of(check_plugins({folder}, false), "libcatena");
+  const CheckItem item = item_of(check_plugins({folder.path()}, false), "libcatena");
   EXPECT_EQ(item.state, State::good) << item.text;
   EXPECT_TRUE(item.text.ends_with(", " + link)) << item.text;
-  std::filesystem::remove_all(folder);
 }
 
 // The loader would take it, libcatena does not.
 TEST(Check, PluginOfAnotherBuildSaysSo) {
-  const std::string folder =
-      ::testing::TempDir() + "catena-check-build-" + std::to_string(getpid());
-  std::filesystem::create_directories(folder);
-  std::filesystem::copy(TEST_PLUGINS "/libcatena_other_build.so", folder + "/libcatena_onednn.so");
-  setenv("CATENA_PLUGIN_PATH", folder.c_str(), 1);
-  const auto items = check_plugins({folder, CATENA_FOLDER}, false);
-  unsetenv("CATENA_PLUGIN_PATH");
+  const TempFolder folder;
+  std::filesystem::copy(TEST_PLUGINS "/libcatena_other_build.so", folder / "libcatena_onednn.so");
+  const EnvironmentScope plugins("CATENA_PLUGIN_PATH", folder.path());
+  const auto items = check_plugins({folder.path(), CATENA_FOLDER}, false);
   const CheckItem& item = item_of(items, "libcatena_onednn");
   EXPECT_EQ(item.state, State::missing);
   EXPECT_NE(item.text.find("of another build"), std::string::npos) << item.text;
   EXPECT_NE(item.text.find("rebuild the plug-in"), std::string::npos) << item.text;
-  std::filesystem::remove_all(folder);
 }
 
 // With the libcatena here, which asks the loader, and without one, when --check does.
 TEST(Check, PluginThatIsCutOffIsNamed) {
-  const std::string folder = ::testing::TempDir() + "catena-check-" + std::to_string(getpid());
-  const std::string file = folder + "/libcatena_onednn.so";
-  std::filesystem::create_directories(folder);
+  const TempFolder folder;
+  const std::string file = folder / "libcatena_onednn.so";
   std::filesystem::copy(TEST_PLUGINS "/libcatena_unusable.so", file);
   std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
-  setenv("CATENA_PLUGIN_PATH", folder.c_str(), 1);
+  const EnvironmentScope plugins("CATENA_PLUGIN_PATH", folder.path());
   for (const std::vector<std::string>& folders :
-       {std::vector<std::string>{folder, CATENA_FOLDER}, std::vector<std::string>{folder}}) {
+       {std::vector<std::string>{folder.path(), CATENA_FOLDER}, {folder.path()}}) {
     const CheckItem item = item_of(check_plugins(folders, false), "libcatena_onednn");
     EXPECT_EQ(item.state, State::missing);
     EXPECT_NE(item.text.find(file + " is cut off"), std::string::npos) << item.text;
   }
-  unsetenv("CATENA_PLUGIN_PATH");
-  std::filesystem::remove_all(folder);
 }
 #endif
 
 TEST(Check, KernelCacheTellsItsUses) {
-  const std::string folder =
-      ::testing::TempDir() + "catena-check-cache-" + std::to_string(getpid());
-  std::filesystem::create_directories(folder + "/kernels");
-  setenv("CATENA_CACHE_DIR", folder.c_str(), 1);
-  EXPECT_EQ(kernel_cache_text(), "empty; 0 hits, 0 misses so far, " + folder);
-  std::ofstream(folder + "/kernels/0.cubin") << std::string(3000, 'x');
-  std::ofstream(folder + "/kernels/0.lock");
+  const TempFolder folder;
+  std::filesystem::create_directories(folder / "kernels");
+  EnvironmentScope environment("CATENA_CACHE_DIR", folder.path());
+  environment.set("CUPY_CACHE_DIR", {});
+  EXPECT_EQ(kernel_cache_text(), "empty; 0 hits, 0 misses so far, " + folder.path());
+  write_file(folder / "kernels/0.cubin", std::string(3000, 'x'));
+  write_file(folder / "kernels/0.lock", "");
   const std::uint64_t uses[] = {57, 12};
-  std::ofstream(folder + "/kernels/counts", std::ios::binary)
-      .write(reinterpret_cast<const char*>(uses), sizeof(uses));
-  EXPECT_EQ(kernel_cache_text(), "1 kernels, 2 KiB; 57 hits, 12 misses so far, " + folder);
-  std::filesystem::create_directories(folder + "/plans");
-  std::ofstream(folder + "/plans/0.plan") << std::string(1024, 'x');
-  std::ofstream(folder + "/plans/1.plan") << std::string(1024, 'x');
-  EXPECT_EQ(
-      kernel_cache_text(),
-      "1 kernels, 2 KiB; 57 hits, 12 misses so far; 2 plans of cuDNN, 2 KiB; 0 hits, 0 misses "
-      "so far, " +
-          folder);
-  std::filesystem::remove_all(folder + "/plans");
-  unsetenv("CATENA_CACHE_DIR");
-  setenv("CUPY_CACHE_DIR", folder.c_str(), 1);
-  EXPECT_EQ(kernel_cache_text(), "1 kernels, 2 KiB; 57 hits, 12 misses so far, " + folder);
-  unsetenv("CUPY_CACHE_DIR");
-  setenv("CATENA_CACHE_DIR", "", 1);
+  write_file(folder / "kernels/counts", {reinterpret_cast<const char*>(uses), sizeof(uses)});
+  const std::string kernels = "1 kernels, 2 KiB; 57 hits, 12 misses so far";
+  EXPECT_EQ(kernel_cache_text(), kernels + ", " + folder.path());
+  std::filesystem::create_directories(folder / "plans");
+  for (const char* plan : {"plans/0.plan", "plans/1.plan"})
+    write_file(folder / plan, std::string(1024, 'x'));
+  EXPECT_EQ(kernel_cache_text(),
+            kernels + "; 2 plans of cuDNN, 2 KiB; 0 hits, 0 misses so far, " + folder.path());
+  std::filesystem::remove_all(folder / "plans");
+  environment.set("CATENA_CACHE_DIR", {});
+  environment.set("CUPY_CACHE_DIR", folder.path());
+  EXPECT_EQ(kernel_cache_text(), kernels + ", " + folder.path());
+  environment.set("CUPY_CACHE_DIR", {});
+  environment.set("CATENA_CACHE_DIR", "");
   EXPECT_TRUE(kernel_cache_text().starts_with("none; CATENA_CACHE_DIR is empty"));
-  unsetenv("CATENA_CACHE_DIR");
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Check, AFolderThatCannotBeTheKernelCacheIsNamed) {
-  const std::string folder =
-      ::testing::TempDir() + "catena-check-cache-" + std::to_string(getpid());
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder + "/file");
-  std::filesystem::create_symlink("nothing", folder + "/dangling");
-  std::filesystem::create_symlink("loop", folder + "/loop");
+  const TempFolder folder;
+  write_file(folder / "file", "");
+  std::filesystem::create_symlink("nothing", folder / "dangling");
+  std::filesystem::create_symlink("loop", folder / "loop");
   const std::pair<std::string, const char*> cases[] = {
-      {folder + "/file", "it is not a folder"},
-      {folder + "/dangling", "it is a link to nothing"},
-      {folder + "/loop", "it is a link to nothing"},
+      {folder / "file", "it is not a folder"},
+      {folder / "dangling", "it is a link to nothing"},
+      {folder / "loop", "it is a link to nothing"},
       {"/dev/null", "it is not a folder"},
       {"/proc", "it cannot be written"},
       {std::string(5000, 'x'), "File name too long"}};
   for (const auto& [name, reason] : cases) {
-    setenv("CATENA_CACHE_DIR", name.c_str(), 1);
+    const EnvironmentScope cache("CATENA_CACHE_DIR", name);
     EXPECT_NE(kernel_cache_text().find(reason), std::string::npos) << kernel_cache_text();
   }
-  setenv("CATENA_CACHE_DIR", (folder + "/new").c_str(), 1);
+  const EnvironmentScope cache("CATENA_CACHE_DIR", folder / "new");
   EXPECT_TRUE(kernel_cache_text().starts_with("empty; ")) << kernel_cache_text();
-  unsetenv("CATENA_CACHE_DIR");
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Check, MissingCompanionsAreNamedWithWhatServesInstead) {

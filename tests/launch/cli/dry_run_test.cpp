@@ -6,10 +6,10 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "error_text.h"
+#include "temp_folder.h"
 
 namespace {
 
@@ -32,15 +32,10 @@ Result shell(const std::string& command) {
 // A folder with an mpirun that is of the version given, which is all that --dry-run asks.
 class ProgramTest : public ::testing::Test {
  protected:
-  ProgramTest() : folder_(::testing::TempDir() + "catena-program-" + std::to_string(getpid())) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~ProgramTest() override { std::filesystem::remove_all(folder_); }
-
   std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ + "/" + name) << text;
-    std::filesystem::permissions(folder_ + "/" + name, std::filesystem::perms::owner_all);
-    return folder_ + "/" + name;
+    write_file(folder_ / name, text);
+    std::filesystem::permissions(folder_ / name, std::filesystem::perms::owner_all);
+    return folder_ / name;
   }
   std::string mpirun(const std::string& answer) const {
     return write("mpirun", "#!/bin/sh\necho '" + answer + "'\n");
@@ -51,7 +46,7 @@ class ProgramTest : public ::testing::Test {
                  mpirun(answer) + " --dry-run " + options);
   }
 
-  std::string folder_;
+  const TempFolder folder_;
 };
 
 constexpr char kOpenMpi4[] = "mpirun (Open MPI) 4.1.6", kOpenMpi5[] = "mpirun (Open MPI) 5.0.8";
@@ -124,8 +119,8 @@ TEST_F(ProgramTest, OtherMpisAreRefused) {
 }
 
 TEST_F(ProgramTest, CheckHasALineForEachThing) {
-  const Result result =
-      shell("CATENA_CACHE_DIR=" + folder_ + "/cache " CATENA_RUN " --mpirun /nowhere --check");
+  const Result result = shell("CATENA_CACHE_DIR=" + folder_.path() +
+                              "/cache " CATENA_RUN " --mpirun /nowhere --check");
   EXPECT_EQ(result.status, 1) << "something is missing";
   for (const char* line :
        {"  libcatena  ", "  CPU kernels  ", "  CUDA runtime  ", "  NVRTC  ", "  NCCL  ",
@@ -144,7 +139,7 @@ TEST_F(ProgramTest, CheckHasALineForEachThing) {
 
 // The kernels are compiled by another program, which needs a GPU.
 TEST_F(ProgramTest, PrepareSaysWhyItCannot) {
-  const Result result = shell("CUDA_VISIBLE_DEVICES= CATENA_CACHE_DIR=" + folder_ +
+  const Result result = shell("CUDA_VISIBLE_DEVICES= CATENA_CACHE_DIR=" + folder_.path() +
                               "/cache " CATENA_RUN " --prepare");
   EXPECT_NE(result.status, 0);
   EXPECT_TRUE(result.out.find("no GPU to prepare kernels for: ") != std::string::npos ||

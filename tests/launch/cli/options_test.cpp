@@ -2,9 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "base/text.h"
+#include "environment_scope.h"
 #include "error_text.h"
 
 namespace catena::launch {
@@ -74,29 +73,26 @@ TEST(Options, Defaults) {
 
 // A batch script may have set them for programs; the options win.
 TEST(Options, TimeoutsOfTheEnvironment) {
-  setenv("CATENA_TIMEOUT", "1800", 1);
-  setenv("CATENA_START_TIMEOUT", "", 1);
+  EnvironmentScope environment("CATENA_TIMEOUT", "1800");
+  environment.set("CATENA_START_TIMEOUT", "");
   EXPECT_EQ(parse({"p"}).timeout, 1800);
   EXPECT_EQ(parse({"p"}).start_timeout, 60);
   EXPECT_EQ(parse({"--timeout", "5", "p"}).timeout, 5);
-  setenv("CATENA_START_TIMEOUT", "soon", 1);
+  environment.set("CATENA_START_TIMEOUT", "soon");
   EXPECT_EQ(complaint({"p"}),
             "CATENA_START_TIMEOUT soon: expected a number of seconds, more than 0");
-  unsetenv("CATENA_TIMEOUT");
-  unsetenv("CATENA_START_TIMEOUT");
 }
 
 TEST(Options, Trace) {
   const auto trace_of = [](const std::vector<std::string>& words) {
     return parse_line(words).trace;
   };
-  unsetenv("CATENA_TRACE");
+  EnvironmentScope environment("CATENA_TRACE", {});
   EXPECT_EQ(trace_of({"p"}), "");
   EXPECT_EQ(trace_of({"--trace", "t.json", "p"}), "t.json");
-  setenv("CATENA_TRACE", "u.json", 1);
+  environment.set("CATENA_TRACE", "u.json");
   EXPECT_EQ(trace_of({"p"}), "u.json");
   EXPECT_EQ(trace_of({"--trace=t.json", "p"}), "t.json");
-  unsetenv("CATENA_TRACE");
 }
 
 TEST(Options, Grace) {

@@ -15,19 +15,16 @@ class AnotherHost : public ::testing::Test {
   void SetUp() override {
     if (std::system("unshare --uts true 2>/dev/null") != 0)
       GTEST_SKIP() << "no permission to change the host name of a process";
-    std::ofstream(path_) << "#!/bin/sh\n[ \"$1\" = --version ] && exec mpirun --version\n"
-                            "exec unshare --uts sh -c 'hostname faraway; exec mpirun \"$@\"' - "
-                            "\"$@\"\n";
-    std::filesystem::permissions(path_, std::filesystem::perms::owner_all);
   }
-  void TearDown() override { std::filesystem::remove(path_); }
-
-  const std::string path_ = ::testing::TempDir() + "catena-faraway-mpirun";
+  const Script mpirun_{"faraway-mpirun",
+                       "#!/bin/sh\n[ \"$1\" = --version ] && exec mpirun --version\n"
+                       "exec unshare --uts sh -c 'hostname faraway; exec mpirun \"$@\"' - "
+                       "\"$@\"\n"};
 };
 
 TEST_F(AnotherHost, FailureIsReportedAndEndsTheOthers) {
   const Result result =
-      run({"--mpirun", path_, "-n", "3", "--cpu", FAULT_PROGRAM, "operation", "2"});
+      run({"--mpirun", mpirun_.path(), "-n", "3", "--cpu", FAULT_PROGRAM, "operation", "2"});
   EXPECT_EQ(result.status, 128 + SIGKILL);
   EXPECT_EQ(report_of(result),
             "catena-run: rank 2 on faraway failed first: SIGKILL (killed)\n"
@@ -39,7 +36,7 @@ TEST_F(AnotherHost, FailureIsReportedAndEndsTheOthers) {
 TEST_F(AnotherHost, TermEndsAllRanks) {
   const std::string mark = new_mark();
   Launched running(
-      {"--mpirun", path_, "-n", "2", "--cpu", "--env", mark, FAULT_PROGRAM, "stubborn"});
+      {"--mpirun", mpirun_.path(), "-n", "2", "--cpu", "--env", mark, FAULT_PROGRAM, "stubborn"});
   wait_for_processes(mark, 5, 10);
   running.read_for(0.3);
   const auto start = Clock::now();

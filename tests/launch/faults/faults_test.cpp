@@ -16,14 +16,13 @@ TEST(Faults, AllWell) {
 }
 
 TEST(Faults, EnvironmentOfARank) {
-  setenv("OMP_NUM_THREADS", "3", 1);
+  const Setting threads("OMP_NUM_THREADS", "3");
   const Result result =
       run({"-n", "2", "--cpu", "--timeout", "7", "--start-timeout", "5.5", "--env",
            "COLOUR=deep blue", "sh", "-c",
            "[ $CATENA_RANK = 1 ] && echo $CATENA_SIZE $CATENA_LOCAL_RANK $CATENA_LOCAL_SIZE "
            "$CATENA_DEVICE $CATENA_TIMEOUT $CATENA_START_TIMEOUT $CATENA_LAUNCHED "
            "${CATENA_TERMINAL:-none} $OMP_NUM_THREADS $COLOUR; true"});
-  unsetenv("OMP_NUM_THREADS");
   EXPECT_EQ(result.out, "[1] 2 1 2 cpu:1 7 5.5 1 none 3 deep blue\n");
 }
 
@@ -110,17 +109,18 @@ TEST(Faults, HostThatDoesNotAnswerIsNamed) {
 }
 
 TEST(Faults, ProgramThatCannotBeStarted) {
-  const std::string path = ::testing::TempDir() + "catena-no-interpreter";
-  std::ofstream(path) << "#!/no/such/interpreter\n";
-  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
-  const Result result = run({"-n", "2", "--cpu", path});
-  EXPECT_EQ(result.status, 127);
-  const std::string reason = "cannot start '" + path + "' on host " + host() + ": its ";
-  expect_contains(report_of(result), {reason + "interpreter '/no/such/interpreter' is not there"});
-  std::ofstream(path) << "#!/bin/sh\r\necho text\r\n";
-  const Result windows = run({"-n", "2", "--cpu", path});
-  expect_contains(report_of(windows), {reason + "first line ends with CR LF"});
-  std::filesystem::remove(path);
+  const auto report = [](const Script& script) {
+    const Result result = run({"-n", "2", "--cpu", script.path()});
+    EXPECT_EQ(result.status, 127);
+    return report_of(result);
+  };
+  const Script lost("lost", "#!/no/such/interpreter\n");
+  const Script windows("windows", "#!/bin/sh\r\necho text\r\n");
+  const auto reason = [](const Script& script, const std::string& what) {
+    return "cannot start '" + script.path() + "' on host " + host() + ": its " + what;
+  };
+  expect_contains(report(lost), {reason(lost, "interpreter '/no/such/interpreter' is not there")});
+  expect_contains(report(windows), {reason(windows, "first line ends with CR LF")});
 }
 
 TEST(Faults, MissingMpirun) {
@@ -149,64 +149,55 @@ TEST(Faults, MpirunThatFailsIsQuoted) {
 
 TEST(Faults, StartTimeoutNamesTheMissingRanks) {
   // An mpirun that never starts anything.
-  const std::string path = ::testing::TempDir() + "catena-slow-mpirun";
-  std::ofstream(path)
-      << "#!/bin/sh\n[ \"$1\" = --version ] && echo 'mpirun (Open MPI) 4.1.4' && exit\n"
-         "exec sleep 30\n";
-  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  const Script mpirun("slow-mpirun",
+                      "#!/bin/sh\n[ \"$1\" = --version ] && echo 'mpirun (Open MPI) 4.1.4' && "
+                      "exit\nexec sleep 30\n");
   const Result result =
-      run({"--mpirun", path, "--start-timeout", "0.5", "-n", "3", "--cpu", "true"});
+      run({"--mpirun", mpirun.path(), "--start-timeout", "0.5", "-n", "3", "--cpu", "true"});
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(result.err.find("catena-run: ranks 0-2 of 3 did not start within 0.5 s"), 0u)
       << result.err;
   EXPECT_LT(result.seconds, 15);
   const Result away =
-      run({"--mpirun", path, "--start-timeout", "0.2", "-H", "h7:1", "--cpu", "true"});
+      run({"--mpirun", mpirun.path(), "--start-timeout", "0.2", "-H", "h7:1", "--cpu", "true"});
   EXPECT_EQ(away.err.find("catena-run: ranks 0 of 1 (of h7) did not start within 0.2 s"), 0u)
       << away.err;
-  std::filesystem::remove(path);
 }
 
 TEST(Faults, WrongWorldSizeIsAnError) {
   // As when the batch system starts the program on its own terms.
-  const std::string path = ::testing::TempDir() + "catena-one-rank-mpirun";
-  std::ofstream(path) << "#!/bin/sh\n[ \"$1\" = --version ] && exec mpirun --version\n"
-                         "while [ \"$1\" != -n ]; do shift; done\nshift 2\n"
-                         "exec mpirun --allow-run-as-root -n 1 \"$@\"\n";
-  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
-  const Result result = run({"--mpirun", path, "-n", "3", "--cpu", "sleep", "20"});
+  const Script mpirun("one-rank-mpirun",
+                      "#!/bin/sh\n[ \"$1\" = --version ] && exec mpirun --version\n"
+                      "while [ \"$1\" != -n ]; do shift; done\nshift 2\n"
+                      "exec mpirun --allow-run-as-root -n 1 \"$@\"\n");
+  const Result result = run({"--mpirun", mpirun.path(), "-n", "3", "--cpu", "sleep", "20"});
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(result.err.find("catena-run: mpirun started a world of 1 ranks where 3 were asked"), 0u)
       << result.err;
-  std::filesystem::remove(path);
 }
 
 TEST(Faults, LogFiles) {
-  const std::string folder = ::testing::TempDir() + "catena-logs-" + std::to_string(getpid());
+  const TempFolder parent;
+  const std::string folder = parent / "logs";
   const Result result =
       run({"-n", "2", "--cpu", "--log-dir", folder, "sh", "-c",
            "echo out $CATENA_RANK; echo err $CATENA_RANK >&2; exit $CATENA_RANK"});
   EXPECT_EQ(result.status, 1);
   expect_contains(report_of(result), {"  log: " + folder + "/rank-1.log\n"});
-  std::ifstream log(folder + "/rank-1.log");
-  const std::string text{std::istreambuf_iterator<char>(log), {}};
-  expect_contains(text, {"out 1\n", "err 1\n"});
+  expect_contains(read_file(folder + "/rank-1.log"), {"out 1\n", "err 1\n"});
   EXPECT_TRUE(std::filesystem::exists(folder + "/rank-0.log"));
-  std::filesystem::remove_all(folder);
 }
 
 // Training is worth more than its log: a warning, at once and at the end, and no failure.
 TEST(Faults, LogOnAFullDisk) {
-  const std::string folder = ::testing::TempDir() + "catena-full-" + std::to_string(getpid());
-  std::filesystem::create_directories(folder);
-  std::filesystem::create_symlink("/dev/full", folder + "/rank-1.log");
-  const Result result = run({"-n", "2", "--cpu", "--log-dir", folder, "echo", "text"});
+  const TempFolder folder;
+  std::filesystem::create_symlink("/dev/full", folder / "rank-1.log");
+  const Result result = run({"-n", "2", "--cpu", "--log-dir", folder.path(), "echo", "text"});
   EXPECT_EQ(result.status, 0);
   const std::string problem =
-      "the log " + folder + "/rank-1.log ends early: No space left on device\n";
+      "the log " + (folder / "rank-1.log") + " ends early: No space left on device\n";
   expect_contains(result.err, {"[1] catena-run: " + problem});
   EXPECT_TRUE(result.err.ends_with("catena-run: rank 1 on " + host() + ": " + problem));
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Faults, UnwritableLogFolder) {
@@ -259,13 +250,12 @@ TEST(Faults, ProcessesOfARankEndWithIt) {
 
 // What catena-run ends with where a shell has opened its streams in this way, and what it says.
 Result run_by_shell(const std::string& arguments, const std::string& streams) {
-  const std::string err = ::testing::TempDir() + "catena-err-" + std::to_string(getpid());
+  const TempFolder folder;
   const std::string command =
-      std::string("'") + CATENA_RUN + "' " + arguments + " 2>'" + err + "' " + streams;
+      "'" CATENA_RUN "' " + arguments + " 2>'" + (folder / "err") + "' " + streams;
   Result result;
   result.status = WEXITSTATUS(std::system(command.c_str()));
-  result.err = read_file(err);
-  std::filesystem::remove(err);
+  result.err = read_file(folder / "err");
   return result;
 }
 
@@ -298,13 +288,11 @@ TEST(Faults, OutputClosedByItsReader) {
 }
 
 TEST(Faults, StandardInputReachesRankZero) {
-  const std::string path = ::testing::TempDir() + "catena-stdin.txt";
-  const std::string command = "echo question | " + std::string(CATENA_RUN) +
-                              " -n 2 --cpu sh -c 'read x; echo got $x' > " + path;
+  const TempFolder folder;
+  const std::string command =
+      "echo question | " CATENA_RUN " -n 2 --cpu sh -c 'read x; echo got $x' > " + (folder / "out");
   EXPECT_NE(std::system(command.c_str()), -1);
-  std::ifstream file(path);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  expect_contains(text, {"got question\n"});
+  expect_contains(read_file(folder / "out"), {"got question\n"});
 }
 
 #ifdef FAULT_MPI_PROGRAM
@@ -363,7 +351,7 @@ TEST(FaultsMpi, WhatMpiSaysThroughMpirunIsRepeated) {
 #ifdef STEPS_PROGRAM
 TEST(FaultsMpi, VariablesThatLeaveOutWhatRanksNeedAreNamed) {
   for (const std::string name : {"btl", "pml"}) {
-    const Setting setting(("OMPI_MCA_" + name).c_str(), name == "btl" ? "self" : "cm");
+    const Setting setting("OMPI_MCA_" + name, name == "btl" ? "self" : "cm");
     const std::string report = report_of(run({"-n", "3", "--cpu", STEPS_PROGRAM, "2"}));
     expect_contains(report, {"\n  set for Open MPI: OMPI_MCA_" + name + "="});
     EXPECT_EQ(report.find("/dev/shm is"), std::string::npos) << report;

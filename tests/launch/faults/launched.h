@@ -21,7 +21,9 @@
 #include <utility>
 #include <vector>
 
+#include "environment_scope.h"
 #include "error_text.h"
+#include "temp_folder.h"
 
 namespace catena::launch::test {
 
@@ -162,13 +164,6 @@ inline std::string report_of(const Result& result) {
 }
 
 // "" when the file cannot be read, as those of a process that ends meanwhile.
-inline std::string read_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream bytes;
-  bytes << file.rdbuf();
-  return bytes.str();
-}
-
 // Processes that carry the mark in their environment.
 inline int count_processes(const std::string& mark) {
   int count = 0;
@@ -256,20 +251,7 @@ class Script {
   std::string path_;
 };
 
-// A variable of the environment that has another value while this lives.
-class Setting {
- public:
-  Setting(const char* name, const std::string& value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = std::make_pair(true, std::string(old));
-    setenv(name, value.c_str(), 1);
-  }
-  ~Setting() { old_.first ? setenv(name_, old_.second.c_str(), 1) : unsetenv(name_); }
-  Setting(const Setting&) = delete;
-
- private:
-  const char* name_;
-  std::pair<bool, std::string> old_;
-};
+using Setting = EnvironmentScope;  // while it lives
 
 // Sends a signal to a running job of three ranks and sees that nothing is left after `limit`.
 inline void expect_clean_end(int signal, const Words& options, const std::string& mode,

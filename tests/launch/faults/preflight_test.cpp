@@ -37,7 +37,6 @@ class TwoHosts : public ::testing::Test {
               "exec unshare --uts sh -c 'hostname faraway; exec \"$@\"' - \"$@\"\n");
     write("here/catena-test-program", kProgram);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   void write(const std::string& name, const std::string& text) const {
     const std::string path = folder_ + "/" + name;
@@ -53,7 +52,8 @@ class TwoHosts : public ::testing::Test {
   }
 
   static constexpr const char* kProgram = "echo rank $CATENA_RANK of $CATENA_SIZE ran\n";
-  const std::string folder_ = ::testing::TempDir() + "catena-hosts-" + std::to_string(getpid());
+  const TempFolder temporary_;
+  const std::string folder_ = temporary_.path();
 };
 
 TEST_F(TwoHosts, TheSameProgramRuns) {
@@ -212,10 +212,10 @@ TEST(Preflight, ManyArgumentsReachTheProgram) {
 
 TEST(Preflight, AWorkingFolderThatIsGoneIsNamed) {
   const std::filesystem::path before = std::filesystem::current_path();
-  const std::string gone = ::testing::TempDir() + "catena-gone-" + std::to_string(getpid());
-  std::filesystem::create_directory(gone);
-  std::filesystem::current_path(gone);
-  std::filesystem::remove(gone);
+  {
+    const TempFolder gone;
+    std::filesystem::current_path(gone.path());
+  }
   const Result result = run({"-n", "2", "--cpu", "true"});
   std::filesystem::current_path(before);
   EXPECT_EQ(result.status, 2);
@@ -234,7 +234,8 @@ TEST(Preflight, AHostNameThatOpenMpiCannotUseIsNamed) {
   const std::string name(60, 'h');
   if (std::system("unshare --uts true 2>/dev/null") != 0)
     GTEST_SKIP() << "SKIPPED: no permission to change the host name of a process";
-  const std::string out = ::testing::TempDir() + "catena-name-" + std::to_string(getpid());
+  const TempFolder folder;
+  const std::string out = folder / "err";
   const int status = std::system(
       ("unshare --uts sh -c 'hostname " + name + "; " CATENA_RUN " -n 2 --cpu true' 2>" + out)
           .c_str());
@@ -242,7 +243,6 @@ TEST(Preflight, AHostNameThatOpenMpiCannotUseIsNamed) {
   EXPECT_TRUE(
       read_file(out).starts_with("catena-run: Open MPI 4 cannot use the host name '" + name))
       << read_file(out);
-  std::filesystem::remove(out);
 }
 
 TEST(Preflight, ManyArgumentsForOtherHostsAreRefused) {

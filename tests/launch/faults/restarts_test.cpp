@@ -32,7 +32,8 @@ TEST(Restarts, UntilTheJobEndsWell) {
 }
 
 TEST(Restarts, StandardInputIsReadOnce) {
-  const std::string out = ::testing::TempDir() + "catena-input-" + std::to_string(getpid());
+  const TempFolder folder;
+  const std::string out = folder / "out";
   const auto text_with_input = [&](const std::string& before, const std::string& behind) {
     const std::string command = before + "'" + CATENA_RUN +
                                 "' -n 1 --cpu --max-restarts 1 sh -c 'read x; echo got $x; " +
@@ -46,7 +47,6 @@ TEST(Restarts, StandardInputIsReadOnce) {
   expect_contains(text, {"\ngot\n"});
   EXPECT_EQ(count(text, line), 1) << text;
   EXPECT_EQ(count(text_with_input("", "</dev/null"), line), 0);
-  std::filesystem::remove(out);
 }
 
 TEST(Restarts, TheExitCodeIsThatOfTheLastAttempt) {
@@ -69,25 +69,23 @@ TEST(Restarts, NotWhenItFailsAtOnceInTheSameWay) {
 }
 
 TEST(Restarts, LogsOfAllAttemptsStay) {
-  const std::filesystem::path folder =
-      ::testing::TempDir() + "catena-restarts-" + std::to_string(getpid());
-  run(job({"--max-restarts", "1", "--log-dir", folder.string()},
+  const TempFolder folder;
+  run(job({"--max-restarts", "1", "--log-dir", folder.path()},
           "echo attempt $CATENA_RESTART; sleep 0.3; exit $((5 + CATENA_RESTART))"));
   EXPECT_EQ(read_file(folder / "rank-1.log"), "attempt 0\n");
   EXPECT_EQ(read_file(folder / "restart-1/rank-1.log"), "attempt 1\n");
-  std::filesystem::remove_all(folder);
 }
 
 // Rank 1 stops in the first attempt, and ends well in the second.
 TEST(Restarts, ARankThatHangsHasFailed) {
 #ifdef STEPS_PROGRAM
-  const std::string file = ::testing::TempDir() + "catena-" + std::to_string(getpid()) + "-hangs";
+  const TempFolder folder;
+  const std::string file = folder / "hangs";
   Launched running(job({"--max-restarts", "1", "--timeout", "2"},
                        "if [ $CATENA_RANK$CATENA_RESTART = 10 ]; then echo $$ >" + file +
                            "; fi; exec " STEPS_PROGRAM " 60 50"));
   running.read_for(20, "step 2\n");
   const pid_t program = std::atoi(read_file(file).c_str());
-  std::filesystem::remove(file);
   ASSERT_GT(program, 0);
   kill(program, SIGSTOP);
   const Result result = running.finish();

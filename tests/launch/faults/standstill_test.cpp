@@ -223,8 +223,8 @@ std::string slow_saver(const std::string& folder) {
 }
 
 void expect_time_to_save(bool to_whole_job) {
-  const std::string folder = ::testing::TempDir() + "catena-grace-" + std::to_string(getpid());
-  fs::create_directories(folder);
+  const TempFolder temporary;
+  const std::string folder = temporary.path();
   const std::string mark = new_mark();
   Launched running(
       {"-n", "2", "--cpu", "--grace", "60", "--env", mark, "bash", "-c", slow_saver(folder)});
@@ -242,7 +242,6 @@ void expect_time_to_save(bool to_whole_job) {
     // mpirun, which is ending too, hands nothing on.
     expect_contains(result.out, {name});
   }
-  fs::remove_all(folder);
   EXPECT_EQ(count_processes(mark), 0);
 }
 

@@ -4,16 +4,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "base/text.h"
 #include "error_text.h"
+#include "temp_folder.h"
 
 namespace catena::launch {
 namespace {
@@ -24,14 +23,6 @@ using Json = nlohmann::json;
 // Parts of ranks as the library writes them.
 class TraceJoin : public ::testing::Test {
  protected:
-  TraceJoin() {
-    std::string pattern = (fs::temp_directory_path() / "catena-trace-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    folder_ = pattern;
-    file_ = (folder_ / "trace.json").string();
-  }
-  ~TraceJoin() override { fs::remove_all(folder_); }
-
   std::string part(int rank) const { return file_ + ".rank" + std::to_string(rank); }
 
   // `about` adds to what the first line says.
@@ -61,8 +52,8 @@ class TraceJoin : public ::testing::Test {
     return {};
   }
 
-  fs::path folder_;
-  std::string file_;
+  const TempFolder folder_;
+  const std::string file_ = folder_ / "trace.json";
 };
 
 // Rank 1 started 2 ms after rank 0.
@@ -225,8 +216,8 @@ TEST_F(TraceJoin, IsPrepared) {
   write_part(1, {{"wall_ns", 0}}, {});
   EXPECT_EQ(prepare_trace(file_), file_);
   EXPECT_FALSE(fs::exists(part(0)) || fs::exists(part(1))) << "of an earlier job";
-  EXPECT_THROW(prepare_trace((folder_ / "missing" / "trace.json").string()), UserError);
-  EXPECT_THROW(prepare_trace(folder_.string()), UserError);
+  EXPECT_THROW(prepare_trace(folder_ / "missing/trace.json"), UserError);
+  EXPECT_THROW(prepare_trace(folder_.path()), UserError);
 }
 
 TEST_F(TraceJoin, DevicesAndPipesAreRefused) {
@@ -238,7 +229,7 @@ TEST_F(TraceJoin, DevicesAndPipesAreRefused) {
     EXPECT_EQ(error.exit_code(), 2);
     expect_contains(error.what(), {"is a device, a pipe or a socket"});
   }
-  const std::string link = (folder_ / "link").string();
+  const std::string link = folder_ / "link";
   fs::create_symlink("trace.json", link);
   EXPECT_THROW(prepare_trace(link), UserError);
   EXPECT_TRUE(fs::is_fifo(file_));
@@ -253,8 +244,8 @@ TEST_F(TraceJoin, DevicesAndPipesAreRefused) {
 // The file is replaced, or made, and the link stays.
 TEST_F(TraceJoin, LinksAreFollowed) {
   fs::create_directory(folder_ / "below");
-  const std::string link = (folder_ / "below" / "link").string();
-  const std::string second = (folder_ / "second").string();
+  const std::string link = folder_ / "below/link";
+  const std::string second = folder_ / "second";
   fs::create_symlink("../trace.json", link);
   fs::create_symlink(link, second);
   for (const char* state : {"missing", "there"}) {

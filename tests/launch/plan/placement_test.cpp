@@ -1,11 +1,11 @@
 #include "plan/placement.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
+
+#include "temp_folder.h"
 
 namespace catena::launch {
 namespace {
@@ -37,12 +37,12 @@ TEST(Placement, ThisMachine) {
 
 // A machine whose GPU hangs on some of the processors only.
 TEST(Placement, NearTheGpu) {
-  const std::string sysfs = ::testing::TempDir() + "catena-sysfs-" + std::to_string(getpid());
-  const std::string bus_id = "0000:1b:00.0", folder = sysfs + "/bus/pci/devices/" + bus_id;
+  const TempFolder sysfs;
+  const std::string bus_id = "0000:1b:00.0", folder = sysfs / "bus/pci/devices/" + bus_id;
   std::filesystem::create_directories(folder);
   const auto near = [&](const std::string& list) {
-    std::ofstream(folder + "/local_cpulist") << list << "\n";
-    return cpus_near_gpu(bus_id, sysfs);
+    write_file(folder + "/local_cpulist", list + "\n");
+    return cpus_near_gpu(bus_id, sysfs.path());
   };
   const cpu_set_t allowed = allowed_cpus();
   int first = 0;
@@ -54,7 +54,6 @@ TEST(Placement, NearTheGpu) {
   EXPECT_TRUE(CPU_EQUAL(&all, &allowed)) << "never more than is allowed";
   const cpu_set_t forbidden = near("");
   EXPECT_TRUE(CPU_EQUAL(&forbidden, &allowed)) << "never nothing";
-  std::filesystem::remove_all(sysfs);
 }
 
 }  // namespace

@@ -1,15 +1,13 @@
 #include "starter/mpirun_starter.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <csignal>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 
 #include "base/text.h"
+#include "environment_scope.h"
 #include "launch/variables.h"
+#include "temp_folder.h"
 
 namespace catena::launch {
 namespace {
@@ -22,10 +20,9 @@ TEST(MpirunStarterTest, IsWhatJobsAreStartedWith) {
 }
 
 TEST(MpirunStarterTest, MakesTheCommandOfAJob) {
-  const std::string folder = ::testing::TempDir() + "catena-starter-" + std::to_string(getpid());
-  const std::string mpirun = folder + "/mpirun";
-  std::filesystem::create_directories(folder);
-  std::ofstream(mpirun) << "#!/bin/sh\necho 'mpirun (Open MPI) 4.1.6'\n";
+  const TempFolder folder;
+  const std::string mpirun = folder / "mpirun";
+  write_file(mpirun, "#!/bin/sh\necho 'mpirun (Open MPI) 4.1.6'\n");
   std::filesystem::permissions(mpirun, std::filesystem::perms::owner_all);
   JobSpec job;
   job.mpirun = mpirun;
@@ -48,7 +45,6 @@ TEST(MpirunStarterTest, MakesTheCommandOfAJob) {
   starter->prepare(job);
   EXPECT_NE(join(starter->command(job).words, " ").find("tmpdir_base"), std::string::npos);
   EXPECT_EQ(starter->describe_network(job), "");
-  std::filesystem::remove_all(folder);
 }
 
 TEST(MpirunStarterTest, WaitStatus) {
@@ -61,9 +57,10 @@ TEST(MpirunStarterTest, DoesNotNest) {
   const SlurmEnvironment outside({});
   const auto starter = choose_starter(JobSpec{});
   EXPECT_NO_THROW(starter->refuse_nesting());
-  setenv("OMPI_COMM_WORLD_RANK", "0", 1);
-  EXPECT_THROW(starter->refuse_nesting(), UserError);
-  unsetenv("OMPI_COMM_WORLD_RANK");
+  {
+    const EnvironmentScope rank("OMPI_COMM_WORLD_RANK", "0");
+    EXPECT_THROW(starter->refuse_nesting(), UserError);
+  }
   VariableMap map = batch_script();
   map["SLURM_STEP_ID"] = "0";
   map["SLURM_STEP_NUM_TASKS"] = "4";

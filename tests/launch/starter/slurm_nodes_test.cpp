@@ -1,17 +1,18 @@
 #include "starter/slurm_nodes.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
-#include <filesystem>
+#include <cstdlib>
 #include <fstream>
 #include <string>
+
+#include "environment_scope.h"
+#include "temp_folder.h"
 
 namespace catena::launch {
 namespace {
 
-namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
 // As Slurm 22.05 says it.
@@ -46,19 +47,15 @@ TEST(SlurmNodes, OnesThatWork) {
 
 // A scontrol that answers as Slurm does.
 TEST(SlurmNodes, AreAskedFor) {
-  std::string folder = (fs::temp_directory_path() / "catena-scontrol-XXXXXX").string();
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  const std::string path = folder + "/scontrol";
+  const TempFolder folder;
+  const std::string path = folder / "scontrol";
   std::ofstream(path) << "#!/bin/sh\nif [ \"$*\" = 'show job 77' ]; then printf '" << kJob
                       << "'; fi\nif [ \"$*\" = '-o show node n[1-2]' ]; then printf '"
                       << node("n1", "MIXED") << node("n2", "DOWN*") << "'; fi\n";
   chmod(path.c_str(), 0755);
-  const std::string before = getenv("PATH");
-  setenv("PATH", (folder + ":" + before).c_str(), 1);
+  const EnvironmentScope environment("PATH", folder.path() + ":" + getenv("PATH"));
   EXPECT_EQ(usable_nodes_of("77"), Names{"n1"});
   EXPECT_TRUE(usable_nodes_of("78").empty());
-  setenv("PATH", before.c_str(), 1);
-  fs::remove_all(folder);
 }
 
 }  // namespace

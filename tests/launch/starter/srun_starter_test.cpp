@@ -11,8 +11,10 @@
 #include <fstream>
 
 #include "base/text.h"
+#include "environment_scope.h"
 #include "error_text.h"
 #include "launch/variables.h"
+#include "temp_folder.h"
 
 namespace catena::launch {
 namespace {
@@ -20,20 +22,10 @@ namespace {
 // A PATH whose srun and mpirun answer as they do where they are installed.
 class SrunStarterTest : public ::testing::Test {
  protected:
-  SrunStarterTest()
-      : folder_(::testing::TempDir() + "catena-srun-" + std::to_string(getpid())),
-        path_(std::getenv("PATH")) {
-    std::filesystem::create_directories(folder_);
-    setenv("PATH", folder_.c_str(), 1);
-    write("mpirun", "echo 'mpirun (Open MPI) 4.1.6'");
-  }
-  ~SrunStarterTest() override {
-    setenv("PATH", path_.c_str(), 1);
-    std::filesystem::remove_all(folder_);
-  }
+  SrunStarterTest() { write("mpirun", "echo 'mpirun (Open MPI) 4.1.6'"); }
   void write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ + "/" + name) << "#!/bin/sh\n" << text << "\n";
-    std::filesystem::permissions(folder_ + "/" + name, std::filesystem::perms::owner_all);
+    std::ofstream(folder_ / name) << "#!/bin/sh\n" << text << "\n";
+    std::filesystem::permissions(folder_ / name, std::filesystem::perms::owner_all);
   }
   void install_srun(const std::string& kinds) const {
     write("srun",
@@ -46,7 +38,8 @@ class SrunStarterTest : public ::testing::Test {
     return ::error_of<UserError>([&] { choose_starter(job)->check(); });
   }
 
-  std::string folder_, path_;
+  const TempFolder folder_;
+  const EnvironmentScope environment_{"PATH", folder_.path()};
 };
 
 TEST_F(SrunStarterTest, IsChosenInAnAllocationWithPmix) {
@@ -58,7 +51,8 @@ TEST_F(SrunStarterTest, IsChosenInAnAllocationWithPmix) {
   }
   const SlurmEnvironment inside(batch_script());
   EXPECT_EQ(name_for(job), "srun");
-  EXPECT_EQ(choose_starter(job)->check(), "Slurm 23.11.4, " + folder_ + "/srun, MPI through: pmix");
+  EXPECT_EQ(choose_starter(job)->check(),
+            "Slurm 23.11.4, " + folder_.path() + "/srun, MPI through: pmix");
   job.starter = "mpirun";
   EXPECT_EQ(name_for(job), "mpirun");
   job.starter = "";
@@ -78,7 +72,7 @@ TEST_F(SrunStarterTest, IsNotChosenWithoutPmix) {
   JobSpec job;
   job.srun_args = {"--mpi=pmi2"};
   EXPECT_EQ(name_for(job), "srun");
-  std::filesystem::remove(folder_ + "/mpirun");
+  std::filesystem::remove(folder_ / "mpirun");
   EXPECT_EQ(name_for({}), "srun");
 }
 
@@ -87,9 +81,10 @@ TEST_F(SrunStarterTest, IsNotChosenWhenItDoesNotWork) {
   const SlurmEnvironment inside(batch_script());
   write("srun", "echo 'no module slurm' >&2; exit 1");
   EXPECT_EQ(name_for({}), "mpirun");
-  std::filesystem::remove(folder_ + "/mpirun");
+  std::filesystem::remove(folder_ / "mpirun");
   EXPECT_EQ(name_for({}), "srun");
-  EXPECT_EQ(error_of({}), "'" + folder_ + "/srun --version' does not answer as Slurm's srun does");
+  EXPECT_EQ(error_of({}),
+            "'" + folder_.path() + "/srun --version' does not answer as Slurm's srun does");
 }
 
 // Slurm's mixture of two kinds makes Open MPI crash at the start now and then.
@@ -169,7 +164,7 @@ TEST_F(SrunStarterTest, GivesOpenMpiTheNetworks) {
   SrunStarter starter;
   starter.check();
   const StartCommand command = starter.command(job);
-  EXPECT_EQ(command.path, folder_ + "/srun");
+  EXPECT_EQ(command.path, folder_ / "srun");
   EXPECT_EQ(command.environment,
             (std::vector<EnvSetting>{{"OMPI_MCA_btl_tcp_if_exclude", "127.0.0.1/8,sppp,docker0"},
                                      {"SLURM_PMIX_FENCE", "tree"},
