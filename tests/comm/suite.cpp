@@ -23,10 +23,22 @@ constexpr Dtype kDtypes[] = {Dtype::kBool,   Dtype::kInt8,    Dtype::kInt16,    
 // Around the borders of the implementations' small and chunked paths.
 const int64_t kSizes[] = {0, 1, 7, 1000, 40000};
 
-Array fill(Communicator& comm, const Shape& shape, Dtype dtype,
-           const std::function<double(int64_t)>& f) {
-  Doubles host;
-  for (int64_t i = 0; i < element_count(shape); ++i) host.push_back(f(i));
+// The n numbers f(from), f(from + 1) and so on, of inputs that repeat themselves after five numbers
+// a rank.
+template <class F>
+Doubles numbers(int size, int64_t from, int64_t n, const F& f) {
+  const int64_t period = 5 * size;
+  Doubles once, result;
+  for (int64_t i = 0; i < period; ++i) once.push_back(f(from + i));
+  result.reserve(size_t(n + period));
+  while (std::ssize(result) < n) result.insert(result.end(), once.begin(), once.end());
+  result.resize(size_t(n));
+  return result;
+}
+
+template <class F>
+Array fill(Communicator& comm, const Shape& shape, Dtype dtype, const F& f) {
+  const Doubles host = numbers(comm.size(), 0, element_count(shape), f);
   return array(host, shape, cpu(0)).astype(dtype).to(comm.device());
 }
 
@@ -52,17 +64,15 @@ double input_of(Reduction kind, int size, int rank, int64_t i) {
 double weight_of(int rank) { return rank % 3 == 0 ? 0.5 : rank % 3 == 1 ? 0.25 : 0; }
 
 Doubles expected(Reduction kind, Dtype dtype, int size, int64_t from, int64_t n) {
-  Doubles result;
-  for (int64_t i = from; i < from + n; ++i) {
+  return numbers(size, from, n, [&](int64_t i) {
     double sum = 0;
     for (int r = 0; r < size; ++r) {
       double x = seen(dtype, input_of(kind, size, r, i));
       if (kind == Reduction::kWeighted) x *= weight_of(r);
       sum = r == 0 ? x : combine(kind, sum, x);
     }
-    result.push_back(seen(dtype, kind == Reduction::kMean ? sum / size : sum));
-  }
-  return result;
+    return seen(dtype, kind == Reduction::kMean ? sum / size : sum);
+  });
 }
 
 std::vector<Reduction> reductions_of(Dtype dtype) {
@@ -242,6 +252,11 @@ void shapes(Communicator& comm) {
   EXPECT_EQ(comm.reduce_scatter(x).shape(), (Shape{2, 3}));
   EXPECT_EQ(comm.all_gather(x).shape(), (Shape{2 * comm.size() * comm.size(), 3}));
   EXPECT_EQ(comm.all_to_all(x).shape(), x.shape());
+  // Arrays of one count and other shapes are reduced.
+  const Shape own = comm.rank() == 1 ? Shape{3, 2} : Shape{2, 3};
+  const Array y = comm.all_reduce(ones(own, {Dtype::kFloat32, comm.device()}));
+  EXPECT_EQ(y.shape(), own);
+  EXPECT_EQ(to_doubles(y.reshape({6})), Doubles(6, comm.size()));
 }
 
 void ring(Communicator& comm) {

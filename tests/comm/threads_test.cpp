@@ -227,15 +227,6 @@ TEST(ThreadsFaults, InjectedThrow) {
                std::runtime_error);
 }
 
-TEST(Threads, AllReduceTakesShapesOfOneCount) {
-  run_threads(2, [](Communicator& comm) {
-    const Shape shape = comm.rank() == 0 ? Shape{2, 3} : Shape{3, 2};
-    const Array y = comm.all_reduce(arange(6, dtype::float32).reshape(shape));
-    EXPECT_EQ(y.shape(), shape);
-    EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{0, 2, 4, 6, 8, 10}));
-  });
-}
-
 TEST(ThreadsFaults, DeadlineNamesRanks) {
   const auto texts = texts_of(
       3,

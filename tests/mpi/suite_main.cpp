@@ -117,14 +117,6 @@ TEST(Process, ExchangeWithoutGroupIsADeadlockThatIsNamed) {
   EXPECT_EQ(text.find("root 1"), std::string::npos) << text;
 }
 
-TEST(Process, ArraysOfOneCountAndOtherShapesAreReduced) {
-  const bool odd = world().rank() == 1;
-  const Array x = ones(odd ? Shape{3, 2} : Shape{2, 3}, {dtype::float32, world().device()});
-  const Array y = world().all_reduce(x);
-  EXPECT_EQ(y.shape(), x.shape());
-  EXPECT_EQ(y.to_vector<float>(), std::vector<float>(6, float(world().size())));
-}
-
 TEST(Process, ExceptionEndsTheOthers) {
   world().barrier();
   try {
