@@ -18,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "catena/array/io.h"
+#include "catena/testing.h"
 #include "temp_folder.h"
 
 namespace catena::test {
@@ -97,6 +99,33 @@ inline Finished run(const Words& words, Sent sent = {}) {
   result.out = read_file(out);
   result.err = read_file(err);
   return result;
+}
+
+// By a Python that may have PyTorch: CATENA_TEST_TORCH_PYTHON, or python3.
+inline std::string torch_python() {
+  const char* const named = std::getenv("CATENA_TEST_TORCH_PYTHON");
+  return named ? named : "python3";
+}
+inline Finished run_python(const std::string& arguments) {
+  return run({"/bin/sh", "-c", "'" + torch_python() + "' " + arguments});
+}
+
+// The number behind these words, of a program that has ended well.
+inline double number_behind(const std::string& words, const Finished& result) {
+  EXPECT_EQ(result.status, 0) << result.all();
+  const size_t at = result.out.find(words);
+  EXPECT_NE(at, std::string::npos) << result.all();
+  return at == std::string::npos ? 0 : std::stod(result.out.substr(at + words.size()));
+}
+
+// The arrays that two runs have saved, by absolute and relative tolerance.
+inline void expect_equal_arrays(const std::string& path, const std::string& other,
+                                double tolerance = 0) {
+  const auto a = load_npz(path), b = load_npz(other);
+  EXPECT_FALSE(a.empty());
+  EXPECT_EQ(a.size(), b.size());
+  for (const auto& [name, array] : a)
+    EXPECT_EQ(testing::difference(b.at(name), array, tolerance, tolerance), "") << name;
 }
 
 inline std::string big_endian(uint32_t number) {

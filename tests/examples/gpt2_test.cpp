@@ -53,22 +53,7 @@ Words train_alphabet(const AlphabetText& text, const std::string& out, const Wor
               more);
 }
 
-double validation_loss(const Finished& result) {
-  EXPECT_EQ(result.status, 0) << result.all();
-  std::smatch match;
-  const bool found =
-      std::regex_search(result.out, match, std::regex("validation loss ([0-9]+\\.[0-9]+)"));
-  EXPECT_TRUE(found) << result.all();
-  return found ? std::stod(match[1]) : 0;
-}
-
-void expect_models_agree(const std::string& folder, const std::string& other,
-                         double tolerance = 0) {
-  const auto a = load_npz(folder + "/model.npz"), b = load_npz(other + "/model.npz");
-  EXPECT_EQ(a.size(), 28u);
-  for (const auto& [name, array] : a)
-    EXPECT_EQ(testing::difference(b.at(name), array, tolerance, tolerance), "") << name;
-}
+double validation_loss(const Finished& result) { return number_behind("validation loss ", result); }
 
 Array bytes_in_order(int64_t count) { return arange(count, {dtype::uint8, cpu()}); }
 
@@ -206,7 +191,7 @@ TEST(Gpt2Example, GoesOnAsIfItHadNotEnded) {
   EXPECT_NE(validation_loss(run(train_alphabet(text, out / "parts", part))), loss);
   EXPECT_EQ(validation_loss(run(train_alphabet(text, out / "parts", with(whole, {"--resume"})))),
             loss);
-  expect_models_agree(out / "whole", out / "parts");
+  expect_equal_arrays(out / "whole/model.npz", out / "parts/model.npz");
   const Finished again = run(train_alphabet(text, out / "parts", whole));
   EXPECT_EQ(again.status, 1);
   expect_contains(again.err, {"--overwrite"});
@@ -259,7 +244,7 @@ TEST(Gpt2Example, TrainsTheSameModelWithLessMemory) {
         Words{"--keep=nothing", "--offload"}, Words{"--memory-budget=1"}}) {
     SCOPED_TRACE(how.back());
     EXPECT_EQ(run(train_alphabet(text, out / how.back(), with(few, how))).status, 0);
-    expect_models_agree(out / "all", out / how.back());
+    expect_equal_arrays(out / "all/model.npz", out / how.back() + "/model.npz");
   }
 }
 
@@ -297,25 +282,20 @@ TEST(Gpt2Example, RanksTrainAsOneProcess) {
   std::erase(two, "--device=cpu");
   EXPECT_NEAR(validation_loss(run(train_alphabet(text, out / "one", more))),
               validation_loss(run(on_ranks(2, two))), 1e-3);
-  expect_models_agree(out / "one", out / "two", 1e-3);
+  expect_equal_arrays(out / "one/model.npz", out / "two/model.npz", 1e-3);
 }
 #endif
 
 // The script trains the same network and writes the same tokens, where CATENA_TEST_TORCH_PYTHON, or
 // python3, has PyTorch.
 TEST(Gpt2Example, HasPytorchsLossesAndTokens) {
-  const char* const named = std::getenv("CATENA_TEST_TORCH_PYTHON");
-  const std::string python = named ? named : "python3";
-  const auto in_shell = [&](const std::string& line) {
-    return run({"/bin/sh", "-c", "'" + python + "' " + line});
-  };
-  if (in_shell("-c 'import numpy, torch'").status != 0)
-    GTEST_SKIP() << python
+  if (run_python("-c 'import numpy, torch'").status != 0)
+    GTEST_SKIP() << torch_python()
                  << " has no PyTorch: losses and tokens are NOT compared; name another in "
                  << "CATENA_TEST_TORCH_PYTHON";
   const AlphabetText text(alphabets(200));
-  const Finished result = in_shell("'" GPT2_SCRIPT "' '" + program("train_gpt2") + "' '" +
-                                   text.path() + "' --context 16 --iterations 20");
+  const Finished result = run_python("'" GPT2_SCRIPT "' '" + program("train_gpt2") + "' '" +
+                                     text.path() + "' --context 16 --iterations 20");
   EXPECT_EQ(result.status, 0) << result.all();
   expect_contains(result.out, {"equal tokens: 100"});
   expect_contains(result.last_line(), {"largest difference"});

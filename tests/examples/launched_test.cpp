@@ -17,11 +17,8 @@ std::string report_line(const std::string& err) {
   return begin == std::string::npos ? "" : err.substr(begin, err.find('\n', begin) - begin);
 }
 
-// The models that two runs saved, by absolute and relative tolerance.
 void expect_equal_models(const std::string& folder, const std::string& other, double tolerance) {
-  const auto a = load_npz(folder + "/model.npz"), b = load_npz(other + "/model.npz");
-  for (const auto& [name, array] : a)
-    EXPECT_EQ(testing::difference(b.at(name), array, tolerance, tolerance), "") << name;
+  expect_equal_arrays(folder + "/model.npz", other + "/model.npz", tolerance);
 }
 
 TEST(LaunchedExampleTest, TwoRanksTrain) {
@@ -91,9 +88,7 @@ TEST(LaunchedExampleTest, ResumesFromRank0sCheckpoint) {
   expect_trained(train("rank0 --epoch 1"));
   expect_trained(train("rank1 --epoch 1 --lr 0.5"));
   expect_trained(train("rank$CATENA_RANK --epoch 2 --resume"));
-  const auto whole = load_npz(out / "whole/model.npz"), parts = load_npz(out / "rank0/model.npz");
-  for (const auto& [name, array] : whole)
-    EXPECT_EQ(testing::difference(parts.at(name), array, 0, 0), "") << name;
+  expect_equal_models(out / "whole", out / "rank0", 0);
   std::filesystem::remove_all(out / "rank1");
   expect_trained(train("rank$CATENA_RANK --epoch 3 --resume"));
   const Finished missing = train("nowhere$CATENA_RANK --epoch 3 --resume");

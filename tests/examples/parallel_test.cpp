@@ -8,14 +8,7 @@
 namespace catena::test {
 namespace {
 
-double accuracy_in(const Finished& result) {
-  std::smatch found;
-  EXPECT_EQ(result.status, 0) << result.all();
-  const bool is_there =
-      std::regex_search(result.out, found, std::regex("test accuracy ([01]\\.[0-9]{4})"));
-  EXPECT_TRUE(is_there) << result.all();
-  return is_there ? std::stod(found[1]) : 0;
-}
+double accuracy_in(const Finished& result) { return number_behind("test accuracy ", result); }
 
 // The rows of the training, which do not depend on cut and schedule.
 std::string losses_in(const Finished& result) {

@@ -50,14 +50,7 @@ Words train(const Text& text, const std::string& out, const How& how = {}) {
               how.more);
 }
 
-double perplexity(const Finished& result) {
-  EXPECT_EQ(result.status, 0) << result.all();
-  std::smatch match;
-  const bool found =
-      std::regex_search(result.out, match, std::regex("test perplexity ([0-9]+\\.[0-9]+)"));
-  EXPECT_TRUE(found) << result.all();
-  return found ? std::stod(match[1]) : 0;
-}
+double perplexity(const Finished& result) { return number_behind("test perplexity ", result); }
 
 TEST(PtbExample, CutsLinesIntoWords) {
   EXPECT_EQ(examples::cut_into_words("  And God said, \"Let there be Light\": don't!"),
@@ -136,8 +129,7 @@ TEST(PtbExample, GoesOnAsIfItHadNotEnded) {
   EXPECT_NE(early, whole);
   EXPECT_EQ(perplexity(run(train(text, out / "parts", {.epochs = "3", .more = {"--resume"}}))),
             whole);
-  const auto a = load_npz(out / "whole/model.npz"), b = load_npz(out / "parts/model.npz");
-  for (const auto& [name, array] : a) EXPECT_EQ(testing::difference(array, b.at(name)), "") << name;
+  expect_equal_arrays(out / "whole/model.npz", out / "parts/model.npz");
   const Finished again = run(train(text, out / "parts"));
   EXPECT_EQ(again.status, 1);
   EXPECT_NE(again.err.find("--overwrite"), std::string::npos) << again.err;

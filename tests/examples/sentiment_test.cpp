@@ -278,9 +278,7 @@ TEST(SentimentExample, RanksTrainAsOneProcess) {
   const Finished one = run(train(folder / "one", few)), three = run(on_ranks(3, many));
   ASSERT_EQ(one.status, 0) << one.all();
   ASSERT_EQ(three.status, 0) << three.all();
-  const auto a = load_npz(folder / "one/model.npz"), b = load_npz(folder / "many/model.npz");
-  for (const auto& [name, values] : a)
-    EXPECT_EQ(testing::difference(b.at(name), values, 1e-3, 1e-3), "") << name;
+  expect_equal_arrays(folder / "one/model.npz", folder / "many/model.npz", 1e-3);
   EXPECT_EQ(one.last_line(), three.last_line());
 }
 #endif

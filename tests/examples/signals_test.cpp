@@ -49,10 +49,7 @@ TEST_F(Signals, CtrlCSavesAndTheRunGoesOnAsIfItHadNotEnded) {
   const std::string epoch = "--epoch=" + std::to_string(updates / 3 + 2);
   expect_trained(run(with(train("parts", epoch), {"--resume"})));
   expect_trained(run(train("whole", epoch)));
-  const auto whole = load_npz(folder_ / "whole/model.npz"),
-             parts = load_npz(folder_ / "parts/model.npz");
-  for (const auto& [name, array] : whole)
-    EXPECT_EQ(testing::difference(array, parts.at(name)), "") << name;
+  expect_equal_arrays(folder_ / "whole/model.npz", folder_ / "parts/model.npz");
 }
 
 TEST_F(Signals, OfABatchSystemDoTheSame) {

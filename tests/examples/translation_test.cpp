@@ -257,13 +257,6 @@ Words train_reversal(const std::string& out, const Words& more = {}) {
       more);
 }
 
-double number_in(const Finished& result, const std::string& before) {
-  EXPECT_EQ(result.status, 0) << result.all();
-  const size_t at = result.out.find(before);
-  EXPECT_NE(at, std::string::npos) << result.all();
-  return at == std::string::npos ? 0 : std::stod(result.out.substr(at + before.size()));
-}
-
 // The translations of pairs that were not trained on which are exact.
 int exact_of(const Finished& result) {
   std::smatch match;
@@ -278,7 +271,7 @@ TEST(TranslationExample, LearnsToReverse) {
   const TempFolder folder;
   const std::string out = folder / "out";
   const Finished result = run(train_reversal(out, {"--reverse=6000", "--epoch=4"}));
-  EXPECT_LT(number_in(result, "validation loss "), 1);
+  EXPECT_LT(number_behind("validation loss ", result), 1);
   EXPECT_GT(exact_of(result), 80) << result.all();
   expect_contains(result.out,
                   {"5700 of 5700 pairs", "29 pieces", "parameters", "test loss", "BLEU"});
@@ -351,7 +344,7 @@ TEST(TranslationExample, TranslatesWordsOfFiles) {
   const NumberFiles files;
   const TempFolder folder;
   const Finished result = run(files.train(folder / "out", {"--epoch=25", "--dropout=0"}));
-  EXPECT_LT(number_in(result, "validation loss "), 0.3);
+  EXPECT_LT(number_behind("validation loss ", result), 0.3);
   expect_contains(result.out, {"285 of 285 pairs", "15 of 15 to validate on", "21 pieces"});
   EXPECT_GT(exact_of(result), 7) << result.all();
   write_file(folder / "lines", "Seven and four and what?\n");
@@ -364,7 +357,7 @@ TEST(TranslationExample, GoesOnAsIfItHadNotEnded) {
   const NumberFiles files;
   const TempFolder out;
   const auto loss = [&](const std::string& folder, const Words& more) {
-    return number_in(run(files.train(out / folder, more)), "validation loss ");
+    return number_behind("validation loss ", run(files.train(out / folder, more)));
   };
   const double whole = loss("whole", {"--epoch=3"});
   EXPECT_NE(loss("parts", {"--epoch=1"}), whole);
@@ -379,7 +372,8 @@ TEST(TranslationExample, TrainsIn16Bits) {
   const NumberFiles files;
   const TempFolder out;
   const auto loss = [&](const Words& how) {
-    return number_in(run(files.train(out / how[0], with({"--epoch=2"}, how))), "validation loss ");
+    return number_behind("validation loss ",
+                         run(files.train(out / how[0], with({"--epoch=2"}, how))));
   };
   const double wide = loss({"--dtype=float32"});
   EXPECT_NEAR(loss({"--dtype=bfloat16"}), wide, 0.1);
@@ -396,7 +390,8 @@ TEST(TranslationExample, RanksTrainAsOneProcess) {
   Words two = files.train(out / "two", more);
   std::erase(two, "--device=cpu");
   const Finished one = run(files.train(out / "one", more)), both = run(on_ranks(2, two));
-  EXPECT_NEAR(number_in(one, "validation loss "), number_in(both, "validation loss "), 1e-3);
+  EXPECT_NEAR(number_behind("validation loss ", one), number_behind("validation loss ", both),
+              1e-3);
   expect_equal_translators(out / "one", out / "two", 2e-3);
 }
 #endif
@@ -404,19 +399,15 @@ TEST(TranslationExample, RanksTrainAsOneProcess) {
 // The script trains the same network and translates alike, where CATENA_TEST_TORCH_PYTHON, or
 // python3, has PyTorch.
 TEST(TranslationExample, HasPytorchsLossesAndTranslations) {
-  const char* const named = std::getenv("CATENA_TEST_TORCH_PYTHON");
-  const std::string python = named ? named : "python3";
-  const auto in_shell = [&](const std::string& line) {
-    return run({"/bin/sh", "-c", "'" + python + "' " + line});
-  };
-  if (in_shell("-c 'import numpy, torch'").status != 0)
-    GTEST_SKIP() << python << " has no PyTorch: losses and translations are NOT compared; name "
+  if (run_python("-c 'import numpy, torch'").status != 0)
+    GTEST_SKIP() << torch_python()
+                 << " has no PyTorch: losses and translations are NOT compared; name "
                  << "another in CATENA_TEST_TORCH_PYTHON";
   const NumberFiles files;
-  const Finished result = in_shell("'" TRANSLATION_SCRIPT "' '" + program("train_translation") +
-                                   "' '" + files.source() + "' '" + files.target() +
-                                   "'"
-                                   " --batchsize 6 --iterations 20");
+  const Finished result = run_python("'" TRANSLATION_SCRIPT "' '" + program("train_translation") +
+                                     "' '" + files.source() + "' '" + files.target() +
+                                     "'"
+                                     " --batchsize 6 --iterations 20");
   EXPECT_EQ(result.status, 0) << result.all();
   expect_contains(result.out, {"equal translations: 10 of 10"});
   expect_contains(result.last_line(), {"largest difference"});

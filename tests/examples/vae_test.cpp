@@ -62,8 +62,7 @@ TEST(VaeExample, GoesOnAsIfItHadNotEnded) {
   EXPECT_EQ(run(train(data, out / "parts", {"--epoch=1"})).status, 0);
   const Finished rest = run(train(data, out / "parts", {"--epoch=2", "--resume"}));
   EXPECT_EQ(rest.status, 0) << rest.all();
-  const auto a = load_npz(out / "whole/model.npz"), b = load_npz(out / "parts/model.npz");
-  for (const auto& [name, array] : a) EXPECT_EQ(testing::difference(array, b.at(name)), "") << name;
+  expect_equal_arrays(out / "whole/model.npz", out / "parts/model.npz");
   const Finished nothing = run(train(data, out / "none", {"--resume"}));
   EXPECT_EQ(nothing.status, 1);
   expect_contains(nothing.err, {"--resume: there is no", "start without --resume"});
