@@ -44,9 +44,10 @@ std::vector<double> run_ranks(int ranks, const TrainerOptions& options, Sharding
 TEST(TrainerCheckpoints, ARunGoesOnWithTheSameBits) {
   for (const int ranks : {1, 3}) {
     for (const Sharding sharding : {Sharding::kNone, Sharding::kStates, Sharding::kParameters}) {
+      const TempFolder whole;
+      const auto expected = run_ranks(ranks, options_of(whole.path(), 11, true), sharding);
       for (const bool async : {false, true}) {
-        const TempFolder whole, parts;
-        const auto expected = run_ranks(ranks, options_of(whole.path(), 11, true), sharding);
+        const TempFolder parts;
         run_ranks(ranks, options_of(parts.path(), 5, true, async), sharding);
         EXPECT_FALSE(std::filesystem::exists(parts / "checkpoint.npz"));
         EXPECT_EQ(CheckpointFolder(parts / "checkpoints").steps(), (std::vector<int64_t>{3, 5}));
