@@ -18,7 +18,7 @@ struct SideStreams {
 };
 
 const SideStreams& side_streams(Device device) {
-  static std::mutex mutex;
+  static ForkMutex mutex;
   static auto* const all = new std::map<int, SideStreams>;
   const std::lock_guard lock(mutex);
   const auto [found, is_new] = all->try_emplace(device.index());

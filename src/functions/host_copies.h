@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "catena/autograd/variable.h"
+#include "catena/core/fork_mutex.h"
 #include "catena/core/stream.h"
 
 namespace catena::functions {
@@ -56,7 +57,7 @@ class HostCopies {
   static void bring(Copy& copy);
   static void use_here(const Copy& copy);
 
-  std::mutex mutex_;  // another thread's backward may meet this thread's next forward
+  ForkMutex mutex_;  // another thread's backward may meet this thread's next forward
   std::vector<Copy> copies_;
   bool was_written_ = false;
 };

@@ -232,7 +232,7 @@ TEST(CrossEntropyInPlaceKernels, ComputeWhatTheCpuDoes) {
                     other_divisor = like(divisor);
         gpu::InPlaceArgs args{};
         args.x = other_x.raw_data(), args.t = t.data<int32_t>();
-        args.outer = shape[0], args.classes = shape[1], args.inner = shape[2];
+        args.outer = shape[0], args.classes = args.labels = shape[1], args.inner = shape[2];
         args.ignore_label = -1, args.normalize = normalize, args.aligned = true;
         args.losses = other_losses.raw_data(), args.loss = other_loss.raw_data();
         args.divisor = other_divisor.raw_data(), args.gloss = gloss.raw_data();
