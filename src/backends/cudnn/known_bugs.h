@@ -1,4 +1,5 @@
-// The bugs of cuDNN that its provider avoids. Each has a test in tests/kernels/known_bugs_test.cpp.
+// The bugs of cuDNN that its provider avoids. Tests of convolutions are in
+// tests/kernels/known_bugs_test.cpp, those of attention in tests/kernels/cudnn_attention_test.cpp.
 #pragma once
 
 #include "backends/common/known_bug.h"
