@@ -10,7 +10,6 @@
 #include <initializer_list>
 #include <optional>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "catena/array/creation.h"
@@ -165,19 +164,25 @@ inline constexpr Type kTypes[] = {{Dtype::kFloat64, 1e-12},
 inline constexpr Type kTf32{Dtype::kFloat32, 4e-3, Precision::kTf32};
 inline constexpr const char* kResults[] = {"y", "log_sum_exp", "gq", "gk", "gv", "gbias"};
 
-// What a result, in the order of kResults and with numbers of up to `size`, may be off by.
+// In the order of kResults.
+enum class Result : size_t { kY, kLogSumExp, kGq, kGk, kGv, kGbias };
+
+// What a result with numbers of up to `size` may be off by.
 class Tolerances {
  public:
   Tolerances(const Case& c, const Type& type) : c_(c), type_(type) {}
-  double of(size_t result, const Shape& shape, double size) const {
+  double of(Result result, const Shape& shape, double size) const {
     const double rounded = 2 * type_.eps * (1 + size);
-    const std::string name = kResults[result];
-    if (name == "log_sum_exp") return of_norm() * (1 + size);
-    if (name == "gq") return 2 * rounded + of_scores() * scale() * largest(c_.k);
-    if (name == "gk")
-      return 2 * rounded +
-             of_scores() * scale() * largest(c_.q) * of_sums(element_count(shape) / shape[3]);
-    if (name == "gbias") return 2 * rounded + of_scores() * of_sums(element_count(shape));
+    switch (result) {
+      case Result::kLogSumExp: return of_norm() * (1 + size);
+      case Result::kGq: return 2 * rounded + of_scores() * scale() * largest(c_.k);
+      case Result::kGk:
+        return 2 * rounded +
+               of_scores() * scale() * largest(c_.q) * of_sums(element_count(shape) / shape[3]);
+      case Result::kGbias: return 2 * rounded + of_scores() * of_sums(element_count(shape));
+      case Result::kY:
+      case Result::kGv: break;
+    }
     return rounded;
   }
 
@@ -218,7 +223,7 @@ inline void expect_like_composed(const Case& c, const Type& type, Device device)
     const Array& b = expected[i];
     const double size = amax(where(isfinite(b), absolute(b), 0)).item<double>();
     const Array off = where(equal(a, b), 0, absolute(a - b));
-    const double worst = amax(off).item<double>(), most = tolerances.of(i, b.shape(), size);
+    const double worst = amax(off).item<double>(), most = tolerances.of(Result(i), b.shape(), size);
     ASSERT_LE(worst, most) << kResults[i] << ", wrong: " << count_nonzero(greater(off, most))
                            << " of " << off.size() << " of " << message(off.shape());
     ASSERT_FALSE(std::isnan(worst)) << kResults[i];
