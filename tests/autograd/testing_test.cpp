@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <set>
 
@@ -11,6 +10,7 @@
 #include "catena/array/math.h"
 #include "catena/core/dtype_info.h"
 #include "catena/testing_gtest.h"
+#include "environment_scope.h"
 #include "error_text.h"
 
 namespace catena {
@@ -18,20 +18,6 @@ namespace {
 
 using namespace testing;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = HUGE_VAL;
-
-// An environment variable for the length of a test.
-class Environment {
- public:
-  Environment(const char* name, const char* value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = old;
-    ::setenv(name, value, 1);
-  }
-  ~Environment() { old_ ? ::setenv(name_, old_->c_str(), 1) : ::unsetenv(name_); }
-
- private:
-  const char* name_;
-  std::optional<std::string> old_;
-};
 
 template <class F>
 std::string failure_of(F f) {
@@ -58,14 +44,14 @@ bool runs_when_marked(int gpus) {
 
 TEST(TestingMarkers, TUT_43_MarkedTestsAreLeftOutWithoutGpus) {
   {
-    const Environment no_gpu("CATENA_TEST_DEVICES", "cpu:0,cpu:1");  // Chainer: --attr='!gpu'
+    const EnvironmentScope no_gpu("CATENA_TEST_DEVICES", "cpu:0,cpu:1");  // Chainer: --attr='!gpu'
     EXPECT_EQ(missing_test_gpus(1), "needs 1 GPU(s), CATENA_TEST_DEVICES=cpu:0,cpu:1 names none");
     EXPECT_NE(missing_test_gpus(2), "");
     EXPECT_EQ(missing_test_gpus(0), "");
     EXPECT_FALSE(runs_when_marked(1));
     EXPECT_TRUE(runs_when_marked(0));
   }
-  const Environment all("CATENA_TEST_DEVICES", "cpu:0,cuda:0");
+  const EnvironmentScope all("CATENA_TEST_DEVICES", "cpu:0,cuda:0");
   const int present = device_count(DeviceType::kCuda);
   EXPECT_EQ(runs_when_marked(1), present >= 1);
   EXPECT_EQ(missing_test_gpus(present), "");
@@ -158,13 +144,13 @@ TEST(TestingDtypes, BodiesRunOnEachAndErrorsNameIt) {
     for (const auto& row : rows) here.insert(row.at(place));
     EXPECT_EQ(here.size(), size_t(kDtypeCount));
   }
-  const Environment full("CATENA_TEST_FULL_COMBINATION", "1");
+  const EnvironmentScope full("CATENA_TEST_FULL_COMBINATION", "1");
   const auto all = pairs_of(float_dtypes());
   EXPECT_EQ((std::set<std::vector<Dtype>>(all.begin(), all.end()).size()), 16u);
 }
 
 TEST(TestingDevices, ResultsAndErrorsAreCompared) {
-  const Environment devices("CATENA_TEST_DEVICES", "cpu:0,cpu:1");
+  const EnvironmentScope devices("CATENA_TEST_DEVICES", "cpu:0,cpu:1");
   const auto ramp = [](Device d) { return testing::counting_array({3}, Dtype::kFloat32, d); };
   EXPECT_NO_THROW(assert_same_on_devices(ramp));
   EXPECT_EQ(failure_of([&] {

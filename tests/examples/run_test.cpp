@@ -8,6 +8,7 @@
 
 #include "catena/array/io.h"
 #include "catena/testing.h"
+#include "environment_scope.h"
 #include "examples.h"
 
 namespace catena::test {
@@ -251,9 +252,8 @@ TEST_F(ExamplesTest, DataParallel) {
 }
 
 TEST_F(ExamplesTest, DistributedWithoutALauncherIsOneRank) {
-  ::setenv("CATENA_DEVICE", "cpu", 1);
+  const EnvironmentScope on_cpu("CATENA_DEVICE", "cpu");
   expect_trained(run(train("train_mnist_distributed", folder / "out", {"--epoch", "1"})));
-  ::unsetenv("CATENA_DEVICE");
 }
 
 // A file system of a few megabytes, where root may mount one.
