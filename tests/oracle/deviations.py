@@ -3,6 +3,8 @@
 Values
 - The reciprocal of the integer 0 is 0; NumPy gives what the processor's division leaves.
 - Integers to a negative power round towards 0 (`power` of integers); NumPy raises. Not generated.
+- x to the power 0.5 is C's pow, which says inf for -inf and 0 for -0; NumPy 2 takes the square root
+  where the exponent is one number, NaN and -0, and pow where it is an array.
 - Shifts by a negative number are undefined in NumPy. Not generated.
 - Floats out of range have no defined integer image. Not generated.
 - floor, ceil and trunc of integers are floats, as NumPy's were before version 2.1.
@@ -45,6 +47,11 @@ def reciprocal(x, dtype=None):
     return np.where(x == 0, 0, np.reciprocal(np.where(x == 0, 1, x).astype(x.dtype))).astype(x.dtype)
 
 
+def power(x, y):
+    with np.errstate(all="ignore"):
+        return np.where((y == 0.5) & (np.isinf(x) | (x == 0)), np.abs(x), np.power(x, y))
+
+
 def of_float(function):
     """The function on integers as on the float that holds them."""
     def call(x, dtype=None):
@@ -57,7 +64,8 @@ def of_float(function):
 
 
 # Functions that stand for NumPy's of the same name.
-FUNCTIONS = {"reciprocal": reciprocal} | {f.__name__: of_float(f) for f in (np.floor, np.ceil, np.trunc)}
+FUNCTIONS = {"reciprocal": reciprocal, "power": power}
+FUNCTIONS |= {f.__name__: of_float(f) for f in (np.floor, np.ceil, np.trunc)}
 
 
 def check_range(value, dtype):

@@ -55,10 +55,12 @@ def wide(function):
 
 
 def hypot(g):
-    """Second gradients have a pole at (0, 0)."""
+    """Second gradients have a pole at (0, 0), near which they are small differences of large terms:
+    where they are asked for, one operand is away from 0."""
     zeros = g.chance(0.3)
-    profile = "any" if zeros else "smooth"
-    binary(hypot_of, profile, profile, numbers=(), second_order=not zeros)(g)
+    profiles = ["any", "any"] if zeros else [AWAY_FROM_0, "smooth"]
+    g.random.shuffle(profiles)
+    binary(hypot_of, *profiles, numbers=(), second_order=not zeros)(g)
 
 
 def clip(g):
