@@ -2,7 +2,6 @@
 // in checkpoint_layouts_test.cpp, processes that are killed in checkpoint_kills_test.cpp.
 #include "catena/training/checkpoint_folder.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -10,8 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -27,6 +24,7 @@
 #include "temp_folder.h"
 #include "training/checkpoint_meeting.h"
 #include "training/save_owner.h"
+#include "training/slow_index.h"
 
 namespace catena::training {
 namespace {
@@ -278,44 +276,8 @@ TEST_F(CheckpointFolders, TheDestructorFinishesTheSave) {
   EXPECT_EQ(CheckpointFolder(folder.path()).load(run.state), 2);
 }
 
-// Rank 0's save hangs when it comes to the index, at most for so long: a pipe that is full is in
-// its place.
-class SlowIndex {
- public:
-  SlowIndex(const TempFolder& folder, std::chrono::milliseconds held)
-      : thread_([this, path = folder.path(), held] { run(path, held); }) {}
-  ~SlowIndex() {
-    is_over_ = true;
-    let_go();
-    thread_.join();
-  }
-  void let_go() { is_let_go_ = true; }
-
- private:
-  void run(const std::string& folder, std::chrono::milliseconds held) {
-    std::string path;
-    while (path.empty() && !is_over_)
-      for (const auto& entry : fs::directory_iterator(folder))
-        if (entry.path().extension() == ".tmp") path = entry.path() / "index.json";
-    EXPECT_EQ(::mkfifo(path.c_str(), 0600), 0) << "the save was faster";
-    const int pipe = ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
-    std::array<char, 4096> bytes{};
-    while (::write(pipe, bytes.data(), bytes.size()) > 0) continue;
-    const auto end = std::chrono::steady_clock::now() + held;
-    while (!is_let_go_ && std::chrono::steady_clock::now() < end)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    while (!is_over_)
-      if (::read(pipe, bytes.data(), bytes.size()) < 0)
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    ::close(pipe);
-  }
-
-  std::atomic<bool> is_let_go_{false}, is_over_{false};
-  std::thread thread_;
-};
-
 TEST_F(CheckpointFolders, ASaveMayTakeLongerThanTheLimitForCalls) {
-  const SlowIndex slow(folder, std::chrono::milliseconds(5000));
+  const SlowIndex slow(folder.path(), std::chrono::milliseconds(5000));
   comm::run_threads(3,
                     [&](Communicator& comm) {
                       serializers::Checkpoint state;
@@ -329,7 +291,7 @@ TEST_F(CheckpointFolders, ASaveMayTakeLongerThanTheLimitForCalls) {
 }
 
 TEST_F(CheckpointFolders, NobodyWaitsForEverForADiskThatDoesNotAnswer) {
-  SlowIndex slow(folder, std::chrono::minutes(1));
+  SlowIndex slow(folder.path(), std::chrono::minutes(1));
   comm::run_threads(3, [&](Communicator& comm) {
     serializers::Checkpoint state;
     add_large(state, comm, 1, zeros({kLarge}, {dtype::uint8, cpu(0)}));

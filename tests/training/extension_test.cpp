@@ -94,6 +94,8 @@ TEST(Extension, MayBeNewOrGoneInAResumedRun) {
   expect_contains(::testing::internal::GetCapturedStderr(), {"'countdown'", "dropped"});
   second.trainer.run();
   EXPECT_TRUE(std::filesystem::exists(out / "best.npz"));
+  for (const auto& [name, array] : load_npz(out / "checkpoint.npz"))
+    EXPECT_FALSE(name.starts_with("extensions/countdown")) << name;
 }
 
 // Checkpoints of before keep_best was an extension have its record as an entry of bytes.

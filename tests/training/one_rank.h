@@ -7,11 +7,12 @@
 
 namespace catena::training {
 
-// Keeps something for each rank.
+// Keeps something for each rank, and a mean of all.
 struct RankNet : testing::Net {
   OwnedPersistent seen{zeros({2}, dtype::int64), OverRanks::kPerRank};
+  OwnedPersistent average{zeros({1}), OverRanks::kMean};
   RankNet() : Net(Dtype::kFloat32) {}
-  CATENA_FUNCTIONS(l1, l2, l3, extra, seen)
+  CATENA_FUNCTIONS(l1, l2, l3, extra, seen, average)
 };
 
 struct OneRank {

@@ -1,10 +1,13 @@
 // Trainers whose checkpoints all ranks write, to a folder, behind training.
+#include <chrono>
+#include <cmath>
 #include <filesystem>
 
 #include "error_text.h"
 #include "rank_results.h"
 #include "temp_folder.h"
 #include "training/one_rank.h"
+#include "training/slow_index.h"
 #include "training/small_run.h"
 
 namespace catena::training {
@@ -84,6 +87,23 @@ TEST(TrainerCheckpoints, TheLastOneIsNotLeftOut) {
     run_ranks(ranks, options, Sharding::kNone);
     EXPECT_EQ(CheckpointFolder(folder / "checkpoints").steps().back(), 40);
   }
+}
+
+TEST(TrainerCheckpoints, ASaveThatIsLeftOutIsNotTheLastCheckpoint) {
+  const TempFolder folder;
+  TrainerOptions options = options_of(folder.path(), 9, true);
+  options.checkpoints->when_busy = WhenBusy::kSkip;
+  options.report = {.iterations = 9};
+  options.snapshot = {.iterations = 1};
+  std::filesystem::create_directory(folder / "checkpoints");
+  SlowIndex slow(folder / "checkpoints", std::chrono::minutes(1));
+  SmallRun run(options);
+  Array large = zeros({8 << 20}, {dtype::uint8, cpu(0)});
+  run.trainer.checkpoint().add("large", large);
+  run.trainer.extend({.iterations = 3}, [&](Trainer&) { run.factor = std::nan(""); });
+  expect_contains(error_of<ValueError>([&] { run.trainer.run(); }),
+                  {"after 4 updates", "the last checkpoint is of update 1;"});
+  slow.let_go();  // the trainer's end waits for the save
 }
 
 TEST(TrainerCheckpoints, ARunGoesOnOnOtherNumbersOfRanks) {

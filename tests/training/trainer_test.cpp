@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <thread>
 
 #include "catena/array/logic.h"
+#include "environment_scope.h"
 #include "error_text.h"
 #include "temp_folder.h"
 #include "training/one_rank.h"
@@ -104,7 +107,9 @@ TEST_F(Trainers, ResumesBitForBit) {
                   {"\"epoch\": 1", "\"epoch\": 2", "\"epoch\": 3"});
   OneProcess third({.epochs = 3, .out = out / "parts"});
   third.trainer.resume();
-  third.trainer.run();  // nothing is left to do
+  third.trainer.remove_checkpoints();
+  third.trainer.run();  // nothing is left to do, nor to save
+  EXPECT_FALSE(third.trainer.has_checkpoint());
   EXPECT_EQ(third.trainer.row(), second.trainer.row());
   EXPECT_EQ(third.trainer.value("test_accuracy"), whole.trainer.value("test_accuracy"));
   expect_contains(third.text.str(), {"the run had ended at epoch 3 (update 15)"});
@@ -140,6 +145,93 @@ TEST_F(Trainers, RowsCoverWhatWasBeforeTheResume) {
   second.trainer.run();
   EXPECT_EQ(second.trainer.value("train_loss"), whole.trainer.value("train_loss"));
   EXPECT_EQ(second.trainer.value("train_accuracy"), whole.trainer.value("train_accuracy"));
+}
+
+// Keeps the numbers of its updates until they are asked for, as captured steps do.
+class HoldingUpdater : public StandardUpdater {
+ public:
+  using StandardUpdater::StandardUpdater;
+  void update(Means& /*means*/) override { StandardUpdater::update(held_); }
+  void settle(Means& means) override {
+    for (const std::string name : {"loss", "accuracy"}) means.add(name, held_.sum(name));
+    held_.clear();
+  }
+
+ private:
+  Means held_{{"loss", "accuracy"}};
+};
+
+// The rows of a run of one epoch of five updates; that of update 5, where `breaks_off`, twice: it
+// breaks off after a checkpoint of update 3, and the same trainer goes on from there.
+std::vector<Row> rows_of_a_run(const std::string& folder, bool breaks_off) {
+  OneProcess run({.epochs = 1});
+  HoldingUpdater updater(run.batches, make_step(run.optimizer, score_of(run.model)));
+  Trainer trainer(updater, run.model, run.optimizer,
+                  {.epochs = 1,
+                   .out = folder,
+                   .report = {.iterations = 2},
+                   .snapshot = {.iterations = 3},
+                   .silent = true});
+  std::vector<Row> rows;
+  trainer.extend({.rows = true}, [&](Trainer& t) {
+    rows.push_back(t.row());
+    std::erase_if(rows.back(), [](const auto& number) { return number.first == "elapsed"; });
+  });
+  trainer.extend({.iterations = 5}, [&](Trainer&) {
+    if (breaks_off) throw IoError("the run breaks off");
+  });
+  if (breaks_off) {
+    EXPECT_THROW(trainer.run(), IoError);
+    EXPECT_EQ(trainer.value("iteration"), 4);
+    breaks_off = false;
+    trainer.resume();
+    EXPECT_EQ(trainer.iteration(), 3);
+    EXPECT_EQ(trainer.value("iteration"), 2);
+    rows.resize(1);
+  }
+  trainer.run();
+  return rows;
+}
+
+TEST_F(Trainers, ATrainerThatHasRunResumesAsANewOne) {
+  EXPECT_EQ(rows_of_a_run(out / "parts", true), rows_of_a_run(out / "whole", false));
+}
+
+TEST_F(Trainers, StatisticsAreAveragedAgainAfterAResume) {
+  comm::run_threads(2, [&](Communicator& comm) {
+    OneRank one(comm, 5,
+                {.epochs = 1, .out = out.path(), .snapshot = {.iterations = 3}, .silent = true});
+    bool breaks_off = true;
+    one.trainer.extend({.iterations = 1}, [&](Trainer& t) {
+      if (t.iteration() < 5) one.model.average.data().fill(comm.rank());
+    });
+    one.trainer.extend({.iterations = 5}, [&](Trainer&) {  // after the test pass
+      EXPECT_EQ(one.model.average.data()[0].item<double>(), 0.5);
+      if (breaks_off) throw IoError("the run breaks off");
+    });
+    EXPECT_THROW(one.trainer.run(), IoError);
+    breaks_off = false;
+    one.trainer.resume();
+    EXPECT_EQ(one.trainer.iteration(), 3);
+    one.trainer.run();
+  });
+}
+
+TEST_F(Trainers, TheBarCountsWhatIsLeftOfEpochsAndOfUpdates) {
+  EnvironmentScope terminal("CATENA_LAUNCHED", "1");
+  terminal.set("CATENA_TERMINAL", "1");
+  terminal.set("CATENA_RANK", {});
+  terminal.set("OMPI_COMM_WORLD_RANK", {});
+  terminal.set("COLUMNS", "80");
+  for (const TrainerOptions& of_five_updates :
+       {TrainerOptions{.epochs = 1}, TrainerOptions{.iterations = 5}}) {
+    SmallRun run(of_five_updates);
+    run.trainer.extend({.iterations = 1}, [](Trainer& t) {  // the bar is drawn ten times a second
+      if (t.iteration() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(110));
+    });
+    run.trainer.run();
+    expect_contains(run.text.str(), {" 43 %  ", " samples/s  0:00 left"});  // 10 of 23
+  }
 }
 
 TEST_F(Trainers, ResumesFromCheckpointsOfEarlierVersions) {
