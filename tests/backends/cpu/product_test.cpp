@@ -120,6 +120,23 @@ TEST(CpuProduct, EveryShapeAroundTheBlocks) {
     }
 }
 
+// A running sum of float32 would be off by a hundredth.
+TEST(CpuProduct, LongSumsKeepTheirDigits) {
+  constexpr int64_t kTerms = 1 << 20, kColumns = 3;
+  const std::vector<float> ones(kTerms * kColumns, 1.0f);
+  for (const int64_t rows : {1, 2, 5}) {
+    for (const bool by_lines : {true, false}) {
+      const std::vector<float> a(size_t(rows * kTerms), 0.1f);
+      std::vector<float> c(size_t(rows * kColumns), 1.0f);
+      host::gemm(host::Gemm<float>{rows, kColumns, kTerms, a.data(), kTerms, 1, ones.data(),
+                                   by_lines ? kColumns : 1, by_lines ? 1 : kTerms, c.data(),
+                                   kColumns, 1, true});
+      for (const float sum : c)
+        EXPECT_NEAR(sum, 1 + double(0.1f) * kTerms, 100) << rows << " rows, " << by_lines;
+    }
+  }
+}
+
 TEST(CpuProduct, TheNumberOfThreadsDoesNotChangeABit) {
   std::mt19937 random(3);
   std::uniform_real_distribution<float> uniform(-1, 1);

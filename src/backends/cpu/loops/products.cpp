@@ -389,17 +389,28 @@ CATENA_INLINE void add_lines(int64_t n, const T* b, int64_t b_row, const T* x, T
 
 // y (+)= the sum of the k lines of b, each times its element of x.
 template <class T>
-void combine(int64_t k, int64_t n, const T* b, int64_t b_row, const T* x, T* y, bool accumulate) {
+void add_block(int64_t k, int64_t n, const T* b, int64_t b_row, const T* x, T* y, bool add) {
   constexpr int kTogether = 8;
+  int64_t l = 0;
+  for (; l + kTogether <= k; l += kTogether, add = true)
+    add_lines<T, kTogether>(n, b + l * b_row, b_row, x + l, y, add);
+  for (; l < k; ++l, add = true) add_lines<T, 1>(n, b + l * b_row, b_row, x + l, y, add);
+}
+
+// The same in blocks of lines, so that a long sum does not outgrow its terms' digits.
+template <class T>
+void combine(int64_t k, int64_t n, const T* b, int64_t b_row, const T* x, T* y, bool accumulate) {
   constexpr int64_t kPart = 2048;  // elements of y that stay in the first-level cache
+  constexpr int64_t kLines = 512;
+  T sums[kPart];
   for (int64_t j = 0; j < n; j += kPart) {
     const int64_t count = n - j < kPart ? n - j : kPart;
-    bool add = accumulate;
-    int64_t l = 0;
-    for (; l + kTogether <= k; l += kTogether, add = true)
-      add_lines<T, kTogether>(count, b + l * b_row + j, b_row, x + l, y + j, add);
-    for (; l < k; ++l, add = true)
-      add_lines<T, 1>(count, b + l * b_row + j, b_row, x + l, y + j, add);
+    add_block(k < kLines ? k : kLines, count, b + j, b_row, x, y + j, accumulate);
+    for (int64_t l = kLines; l < k; l += kLines) {
+      const int64_t lines = k - l < kLines ? k - l : kLines;
+      add_block(lines, count, b + l * b_row + j, b_row, x + l, sums, false);
+      for (int64_t i = 0; i < count; ++i) y[j + i] += sums[i];
+    }
   }
 }
 
