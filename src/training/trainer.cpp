@@ -280,8 +280,9 @@ void Trainer::require_finite_loss(bool is_finite, const std::string& what) const
       " updates (epoch ", epoch_detail(), "); the run ends here and does not save this state",
       saved_ > 0 && !options_.out.empty() ? message(", the last checkpoint is of update ", saved_)
                                           : "",
-      "; try a lower learning rate or clipped gradients, or set .allow_nonfinite_loss "
-      "to go on all the same");
+      "; try a lower learning rate or clipped gradients, set .find_nan to learn in which function ",
+      comm_ ? "and on which rank " : "",
+      "it begins, or .allow_nonfinite_loss to go on all the same");
 }
 
 std::map<std::string, double> Trainer::evaluate() {

@@ -13,6 +13,7 @@
 #include "catena/array/logic.h"
 #include "environment_scope.h"
 #include "error_text.h"
+#include "rank_results.h"
 #include "temp_folder.h"
 #include "training/one_rank.h"
 #include "training/small_run.h"
@@ -424,7 +425,8 @@ TEST_F(Trainers, ALossThatIsNotFiniteEndsTheRun) {
   const std::string text = error_of<ValueError>([&] { run.trainer.run(); });
   expect_contains(
       text, {"train_loss is nan after 15 updates (epoch 3)", "the last checkpoint is of update 10",
-             "lower learning rate", ".allow_nonfinite_loss"});
+             "lower learning rate", "set .find_nan to learn in which function it begins",
+             ".allow_nonfinite_loss"});
   OneProcess again({.epochs = 3, .out = out.path()});
   again.trainer.resume();
   EXPECT_EQ(again.trainer.epoch(), 2);
@@ -446,6 +448,23 @@ TEST_F(Trainers, ALossThatIsNotFiniteBetweenRowsDoesNotReplaceACheckpoint) {
   again.trainer.resume();
   EXPECT_EQ(again.trainer.iteration(), 3);
   EXPECT_NO_THROW(again.trainer.run());
+}
+
+// Once the gradients are averaged all ranks have it.
+TEST_F(Trainers, TheRankOnWhichANanBeginsIsNamed) {
+  const auto errors = [](bool finds) {
+    return testing::errors_of_ranks(testing::AfterError::kLeave, 3, [&](Communicator& comm) {
+      OneRank rank(comm, 6, {.epochs = 5, .find_nan = finds, .silent = true});
+      if (comm.rank() == 1)
+        rank.trainer.extend({.iterations = 2}, [&](Trainer&) { rank.factor = std::nan(""); });
+      rank.trainer.run();
+    });
+  };
+  for (const std::string& text : errors(false))
+    expect_contains(text, {"train_loss is nan", ".find_nan", "and on which rank it begins"});
+  const auto found = errors(true);
+  for (const int other : {0, 2}) EXPECT_EQ(found[size_t(other)], "rank 1 failed: " + found[1]);
+  expect_contains(found[1], {"multiply: output 0", "has NaN or infinite elements"});
 }
 
 TEST_F(Trainers, ALossThatIsNotFiniteOnOneRankDoesNotReplaceACheckpoint) {
