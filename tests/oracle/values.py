@@ -67,10 +67,11 @@ def round_bfloat16(x):
 
 
 def cast(a, to):
-    """`a` as astype gives it, in the storage of `to`; to bfloat16 by way of float32."""
+    """`a` as astype gives it, in the storage of `to`; integers to bfloat16 by way of float32."""
     with np.errstate(all="ignore"):
         if to == "bfloat16":
-            return round_bfloat16(np.asarray(a).astype(np.float32))
+            a = np.asarray(a)
+            return round_bfloat16(a if a.dtype.kind == "f" else a.astype(np.float32))
         return np.asarray(a).astype(STORAGE[to])
 
 
