@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/text.h"
+#include "core/edit_distance.h"
 
 #ifndef CATENA_VERSION
 #define CATENA_VERSION "development"
@@ -120,21 +121,6 @@ int find_program(const CLI::App& app, int argc, char** argv) {
     if (option && option->get_items_expected_max() > 0) ++i;
   }
   return argc;
-}
-
-std::size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
 }
 
 // "did you mean '--gpus'? " when an option is near enough.

@@ -7,13 +7,15 @@
 
 namespace catena {
 
+constexpr size_t kMostNames = 8;
+
 // name_of(0), name_of(1), ...: the first eight of them, by commas, and ", ..." for others.
 template <class NameOf>
 std::string first_names(size_t count, NameOf name_of) {
-  constexpr size_t kMost = 8;
   std::string names;
-  for (size_t i = 0; i < std::min(count, kMost); ++i) names += (i == 0 ? "" : ", ") + name_of(i);
-  return count > kMost ? names + ", ..." : names;
+  for (size_t i = 0; i < std::min(count, kMostNames); ++i)
+    names += (i == 0 ? "" : ", ") + name_of(i);
+  return count > kMostNames ? names + ", ..." : names;
 }
 
 }  // namespace catena

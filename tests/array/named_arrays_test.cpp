@@ -14,8 +14,9 @@ TEST(NamedArrays, AreFoundByName) {
   EXPECT_EQ(&array_named(list, "a"), &list[0].second);
   EXPECT_EQ(array_named(NamedArrays{{"c", full({}, 4)}}, "c").item<double>(), 4);
   expect_contains(error_of<IndexError>([&] { array_named(list, "c"); }), {"'c'", "a, b, b"});
-  for (int i = 0; i < 9; ++i) list.emplace_back("x", Array());
-  expect_contains(error_of<IndexError>([&] { array_named(list, "c"); }), {"x, ..."});
+  for (int i = 0; i < 9; ++i) list.emplace_back(message("m/l", i, "/W"), Array());
+  expect_contains(error_of<IndexError>([&] { array_named(list, "m/l7/w"); }),
+                  {"'m/l7/w'; nearest of 12 are: m/l7/W, m/l0/W, m/l1/W", "m/l6/W, ..."});
   expect_contains(error_of<IndexError>([&] { array_named(NamedArrays(), "c"); }), {"none"});
 }
 

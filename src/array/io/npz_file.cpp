@@ -6,6 +6,7 @@
 #include "array/io/zip.h"
 #include "catena/array/io.h"
 #include "catena/core/log.h"
+#include "core/nearest_names.h"
 
 namespace catena {
 
@@ -64,10 +65,8 @@ bool NpzFile::contains(std::string_view name) const { return impl().find(name) !
 Array NpzFile::operator[](std::string_view name) const {
   const auto* member = impl().find(name);
   if (!member) {
-    std::string there;
-    for (const std::string& known : names()) there += (there.empty() ? "" : ", ") + known;
-    fail<IndexError>("NpzFile: '", impl_->file.path(), "' has no array '", name,
-                     "'; there are: ", there.empty() ? std::string("none") : there);
+    fail<IndexError>("NpzFile: '", impl_->file.path(), "' has no array '", name, "'; ",
+                     nearest_names(name, names()));
   }
   return impl().read(*member);
 }
@@ -77,10 +76,9 @@ void NpzFile::close() { impl_.reset(); }
 const Array& LoadedArrays::at(const std::string& name) const {
   const auto found = find(name);
   if (found != end()) return found->second;
-  std::string there;
-  for (const auto& [known, array] : *this) there += (there.empty() ? "" : ", ") + known;
-  fail<IndexError>("load_npz: there is no array '", name,
-                   "'; there are: ", there.empty() ? std::string("none") : there);
+  std::vector<std::string> names;
+  for (const auto& [known, array] : *this) names.push_back(known);
+  fail<IndexError>("load_npz: there is no array '", name, "'; ", nearest_names(name, names));
 }
 
 LoadedArrays load_npz(const std::string& path, Device device) {
