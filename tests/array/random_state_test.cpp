@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <functional>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -16,6 +16,7 @@
 #include "catena/core/config.h"
 #include "catena/core/stream.h"
 #include "catena/testing.h"
+#include "environment_scope.h"
 
 namespace catena {
 namespace {
@@ -136,23 +137,29 @@ TEST(RandomSeed, OfEntropyDiffers) {
 class RandomEnvironment : public ::testing::Test {
  protected:
   void TearDown() override {
-    unsetenv("CATENA_SEED");
-    unsetenv("CHAINER_SEED");
+    environment_.reset();
     random::reset_states();
   }
+  void set(const char* name, const EnvironmentScope::Value& value) {
+    environment_->set(name, value);
+  }
+
+ private:
+  std::optional<EnvironmentScope> environment_{std::in_place};
 };
 
 TEST_F(RandomEnvironment, SeedsTheDefaultGenerators) {
   RandomState& state = random::default_state(cpu(3));
-  setenv("CHAINER_SEED", "5", 1);
+  set("CATENA_SEED", {});
+  set("CHAINER_SEED", "5");
   random::reset_states();
   EXPECT_EQ(state.state().seed, 5u);
-  setenv("CATENA_SEED", "18446744073709551615", 1);
+  set("CATENA_SEED", "18446744073709551615");
   random::reset_states();
   EXPECT_EQ(state.state().seed, ~uint64_t{0});
   EXPECT_EQ(random::default_state(cpu(60)).state().seed, ~uint64_t{0}) << "made after the reset";
   for (const char* wrong : {"abc", "-1", "1.5", "18446744073709551616", "7 "}) {
-    setenv("CATENA_SEED", wrong, 1);
+    set("CATENA_SEED", wrong);
     EXPECT_THROW(random::reset_states(), ValueError) << wrong;
   }
 }

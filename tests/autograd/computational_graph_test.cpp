@@ -17,6 +17,7 @@
 #include "catena/functions/connection/linear.h"
 #include "catena/functions/math/elementwise.h"
 #include "catena/functions/math/sum.h"
+#include "environment_scope.h"
 #include "error_text.h"
 #include "temp_folder.h"
 
@@ -177,17 +178,12 @@ TEST(FunctionNodes, KnowTheirVerticesAndOrder) {
 // The programs that `dot` may be, in a PATH of their own.
 class Drawing : public ::testing::Test {
  protected:
-  void SetUp() override {
-    old_path_ = ::getenv("PATH");
-    ::setenv("PATH", (folder_.path() + ":" + old_path_).c_str(), 1);
-  }
-  void TearDown() override { ::setenv("PATH", old_path_.c_str(), 1); }
   void program(const std::string& text) {
     write_file(folder_ / "dot", "#!/bin/sh\n" + text);
     ::chmod((folder_ / "dot").c_str(), 0755);
   }
   TempFolder folder_;
-  std::string old_path_;
+  EnvironmentScope path_{"PATH", folder_.path() + ":" + ::getenv("PATH")};
   Variable y_ = F::exp(root());
 };
 
@@ -204,7 +200,7 @@ TEST_F(Drawing, ReportsWhatDotReports) {
 }
 
 TEST_F(Drawing, NeedsGraphviz) {
-  ::setenv("PATH", folder_.path().c_str(), 1);
+  path_.set("PATH", folder_.path());
   expect_contains(error_of<IoError>([&] { build_computational_graph(y_).dump("svg"); }),
                   {"program dot", "not in PATH", "package graphviz", "dump(\"dot\")"});
 }

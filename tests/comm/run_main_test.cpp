@@ -11,6 +11,7 @@
 #include "catena/array/creation.h"
 #include "catena/core/error.h"
 #include "catena/core/memory.h"
+#include "environment_scope.h"
 #include "status/status_board.h"
 
 namespace catena {
@@ -57,18 +58,15 @@ class BoardTest : public ::testing::Test {
   BoardTest()
       : name_("/catena-test-run-main-" + std::to_string(getpid())),
         board_(comm::StatusBoard::create(name_, 2)) {
-    ::setenv("CATENA_STATUS_BOARD", name_.c_str(), 1);
-    ::setenv("CATENA_LOCAL_RANK", "1", 1);
+    environment_.set("CATENA_STATUS_BOARD", name_);
+    environment_.set("CATENA_LOCAL_RANK", "1");
   }
-  ~BoardTest() override {
-    ::unsetenv("CATENA_STATUS_BOARD");
-    ::unsetenv("CATENA_LOCAL_RANK");
-    comm::StatusBoard::unlink(name_);
-  }
+  ~BoardTest() override { comm::StatusBoard::unlink(name_); }
   comm::Failure failure(int rank) const { return board_.read(rank).own_failure; }
 
   std::string name_;
   comm::StatusBoard board_;
+  EnvironmentScope environment_;
 };
 
 TEST_F(BoardTest, FailuresAreLeftForTheLauncher) {
@@ -86,7 +84,7 @@ TEST_F(BoardTest, GoodEndsLeaveNothing) {
 }
 
 TEST_F(BoardTest, ABoardThatIsGoneDoesNoHarm) {
-  ::setenv("CATENA_STATUS_BOARD", "/catena-no-such-board", 1);
+  environment_.set("CATENA_STATUS_BOARD", "/catena-no-such-board");
   EXPECT_EQ(run([](int, char**) -> int { throw std::runtime_error("boom"); }),
             std::pair(1, std::string("program: error: boom\n")));
 }

@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "catena/core/error.h"
+#include "environment_scope.h"
 
 namespace catena {
 namespace {
@@ -235,19 +236,11 @@ TEST_F(CacheFiles, SeveralProcessesMakeItOnce) {
 
 // The folder that the environment names, with those variables set and the others not.
 std::string folder_with(const std::vector<std::pair<std::string, std::string>>& variables) {
-  std::vector<std::pair<std::string, std::optional<std::string>>> kept;
-  for (const char* name : {"CATENA_CACHE_DIR", "CUPY_CACHE_DIR", "XDG_CACHE_HOME", "HOME"}) {
-    const char* value = getenv(name);
-    kept.emplace_back(name, value ? std::optional<std::string>(value) : std::nullopt);
-    unsetenv(name);
-  }
-  for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
-  const std::string folder = cache_folder();
-  for (const auto& [name, value] : kept) {
-    unsetenv(name.c_str());
-    if (value) setenv(name.c_str(), value->c_str(), 1);
-  }
-  return folder;
+  EnvironmentScope environment;
+  for (const char* name : {"CATENA_CACHE_DIR", "CUPY_CACHE_DIR", "XDG_CACHE_HOME", "HOME"})
+    environment.set(name, {});
+  for (const auto& [name, value] : variables) environment.set(name, value);
+  return cache_folder();
 }
 
 TEST_F(CacheFiles, TheEnvironmentNamesTheFolder) {

@@ -3,9 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "comma_locale.h"
+#include "environment_scope.h"
 
 namespace catena {
 namespace {
@@ -14,12 +13,10 @@ constexpr const char* kName = "CATENA_TEST_SETTING";
 
 class EnvironmentTest : public ::testing::Test {
  protected:
-  ~EnvironmentTest() override { ::unsetenv(kName); }
-
   // What it becomes, and the warning.
   template <class Read>
   auto read(const char* text, const Read& read) {
-    ::setenv(kName, text, 1);
+    environment_.set(kName, text);
     ::testing::internal::CaptureStderr();
     const auto value = read();
     warning_ = ::testing::internal::GetCapturedStderr();
@@ -32,6 +29,7 @@ class EnvironmentTest : public ::testing::Test {
     return read(text, [] { return count_from_environment(kName); });
   }
 
+  EnvironmentScope environment_;
   std::string warning_;
 };
 
@@ -47,7 +45,7 @@ TEST_F(EnvironmentTest, SwitchesHaveTheUsualWords) {
     }
     EXPECT_EQ(read_switch("", otherwise), otherwise);
     EXPECT_EQ(warning_, "");
-    ::unsetenv(kName);
+    environment_.set(kName, {});
     EXPECT_EQ(switch_from_environment(kName, otherwise), otherwise);
   }
 }

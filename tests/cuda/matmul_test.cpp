@@ -6,6 +6,7 @@
 #include "catena/core/graph.h"
 #include "catena/kernels/matmul.h"
 #include "gpu.h"
+#include "precision_scope.h"
 
 namespace catena {
 namespace {
@@ -153,9 +154,8 @@ TEST(CudaMatmulPrecision, IsAsConfigured) {
   const Array a = real_numbers({256, 512}, Dtype::kFloat32),
               b = real_numbers({512, 384}, Dtype::kFloat32);
   const Array exact = matmul(a.astype(Dtype::kFloat64), b.astype(Dtype::kFloat64));
-  const Precision before = config().matmul_precision;
   auto error = [&](Precision precision) {
-    config().matmul_precision = precision;
+    const PrecisionScope scope(precision);
     const std::vector<double> x = matmul(a.to(kGpu), b.to(kGpu)).to_vector<double>(),
                               y = exact.to_vector<double>();
     double most = 0;
@@ -164,7 +164,6 @@ TEST(CudaMatmulPrecision, IsAsConfigured) {
   };
   const double full = error(Precision::kFloat32), tf32 = error(Precision::kTf32),
                bf16 = error(Precision::kBf16);
-  config().matmul_precision = before;
   EXPECT_LT(full, 1e-3);
   EXPECT_GT(tf32, 4 * full);  // otherwise the setting did nothing
   EXPECT_LT(tf32, 0.3);

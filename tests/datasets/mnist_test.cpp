@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "environment_scope.h"
 #include "error_text.h"
 #include "temp_folder.h"
 
@@ -156,10 +157,9 @@ TEST_F(MnistTest, ImagesOfAnotherSizeAndEmptyFilesAreNamed) {
 
 TEST_F(MnistTest, FolderFromEnvironment) {
   write_all();
-  ::setenv("CATENA_MNIST", folder_.path().c_str(), 1);
+  const EnvironmentScope environment("CATENA_MNIST", folder_.path());
   EXPECT_EQ(find_mnist(), folder_.path());
   EXPECT_EQ(find_mnist("/usr"), "/usr");
-  ::unsetenv("CATENA_MNIST");
 }
 
 TEST(FashionMnist, PackagedDataSet) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "environment_scope.h"
 #include "error_text.h"
 
 namespace catena::comm {
@@ -308,13 +309,13 @@ TEST(StatusBoard, Mistakes) {
             "status board: slot 2 asked for, the board has 2");
   const std::string name = board_name();
   const StatusBoard shared = StatusBoard::create(name, 2);
-  setenv("CATENA_STATUS_BOARD", name.c_str(), 1);
-  setenv("CATENA_LOCAL_RANK", "2", 1);
-  EXPECT_EQ(error_of<std::exception>([] { StatusBoard::attach_from_environment(); }),
-            "status board: CATENA_LOCAL_RANK is '2', expected a number from 0 to 1; catena-run "
-            "sets it");
-  unsetenv("CATENA_STATUS_BOARD");
-  unsetenv("CATENA_LOCAL_RANK");
+  {
+    EnvironmentScope environment("CATENA_STATUS_BOARD", name);
+    environment.set("CATENA_LOCAL_RANK", "2");
+    EXPECT_EQ(error_of<std::exception>([] { StatusBoard::attach_from_environment(); }),
+              "status board: CATENA_LOCAL_RANK is '2', expected a number from 0 to 1; catena-run "
+              "sets it");
+  }
   const std::string path = "/dev/shm" + name;
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 8);
   EXPECT_NE(error_of<std::exception>([&] { StatusBoard::attach(name); }).find("another version"),

@@ -349,11 +349,12 @@ TEST_F(Trainers, DoesNotOverwriteAnEarlierRunUnasked) {
 TEST_F(Trainers, ARestartOverwritesWhatAnAttemptWithoutCheckpointsHasLeft) {
   const TrainerOptions options{.epochs = 1, .out = out.path()};
   OneProcess(options).trainer.run();
-  setenv("CATENA_RESTART", "1", 1);
-  EXPECT_THROW(OneProcess(options).trainer.run(), ValueError) << "there is a checkpoint";
-  std::filesystem::remove(out / "checkpoint.npz");
-  EXPECT_NO_THROW(OneProcess(options).trainer.run());
-  unsetenv("CATENA_RESTART");
+  {
+    const EnvironmentScope restarted("CATENA_RESTART", "1");
+    EXPECT_THROW(OneProcess(options).trainer.run(), ValueError) << "there is a checkpoint";
+    std::filesystem::remove(out / "checkpoint.npz");
+    EXPECT_NO_THROW(OneProcess(options).trainer.run());
+  }
   std::filesystem::remove(out / "checkpoint.npz");
   EXPECT_THROW(OneProcess(options).trainer.run(), ValueError) << "of another run";
 }

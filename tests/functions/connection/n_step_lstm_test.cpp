@@ -13,6 +13,7 @@
 #include "catena/optimizers/adam.h"
 #include "catena/testing_gtest.h"
 #include "functions/functions_test_util.h"
+#include "precision_scope.h"
 
 namespace catena {
 namespace {
@@ -326,11 +327,9 @@ TEST(LstmProviders, AgreeWithDouble) {
                         Case{Dtype::kBFloat16, Precision::kFloat32, 1e-1}}) {
     for (const char* rules : {kOurs, c.dtype == Dtype::kBFloat16 ? kCudnnFirst : kCudnn}) {
       SCOPED_TRACE(message(c.dtype, " by ", rules, c.precision == Precision::kTf32 ? " tf32" : ""));
-      const Precision before = config().matmul_precision;
-      config().matmul_precision = c.precision;
+      const PrecisionScope precision(c.precision);
       const ProviderScope scope(rules);
       const Arrays got = outcome(operands(cuda_device(0), kMedium, c.dtype));
-      config().matmul_precision = before;
       EXPECT_LT(distance(got, expected(kMedium, c.dtype)), c.error);
     }
   }
@@ -397,8 +396,7 @@ TEST(LstmProviders, AreReplayedInGraphs) {
 bool cudnn_takes(const char* rules, Dtype dtype, Precision precision, int64_t sequences) {
   const DeviceScope device(cuda_device(0));
   const ProviderScope scope(rules);
-  const Precision before = config().matmul_precision;
-  config().matmul_precision = precision;
+  const PrecisionScope products(precision);
   const auto draw = [&](const Shape& shape) {
     return random_array(shape, -1, 1, dtype, cuda_device(0));
   };
@@ -407,9 +405,7 @@ bool cudnn_takes(const char* rules, Dtype dtype, Precision precision, int64_t se
   LstmCall call{};
   call.x = &x, call.y = &y, call.hT = &h, call.cT = &c;
   call.weights = {{&Wx, &Wh, &b}};
-  const bool takes = kernels::lstm.provider(DeviceType::kCuda, "cudnn")(call);
-  config().matmul_precision = before;
-  return takes;
+  return kernels::lstm.provider(DeviceType::kCuda, "cudnn")(call);
 }
 
 TEST(LstmProviders, CudnnLeavesWhatIsFasterAsProducts) {
