@@ -39,8 +39,8 @@ def feed_forward(g):
             T.gelu(h, approximate="tanh" if name == "gelu_tanh" else "none")
         return T.linear(h, *weights[half:])
 
-    # In 16 bits what is between the products is rounded, too. A long sum cancels before the activation,
-    # whose gradients bend with it.
+    # In 16 bits what is between the products is rounded, too. A long sum cancels before the
+    # activation, whose gradients bend with it.
     loose = 8 * max(1, x.a.shape[-1] / 256)
     g.case([x, *weights[0], *weights[1]], {"activation": name}, reference, loose=loose, floor=4)
 
