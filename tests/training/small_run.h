@@ -28,4 +28,13 @@ struct SmallRun {
   }
 };
 
+// One process with test batches.
+struct OneProcess : SmallRun {
+  datasets::ResidentIterator test{make_data(7), datasets::SerialIterator(kSamples, 10), cpu(0)};
+
+  explicit OneProcess(const TrainerOptions& options) : SmallRun(options) {
+    trainer.evaluate_on(test, score_of(model));
+  }
+};
+
 }  // namespace catena::training
