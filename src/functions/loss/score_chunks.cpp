@@ -39,6 +39,17 @@ int64_t bytes_of_token(const Matrices& m, const ClassesOverRanks* ranks) {
   return 2 * (ranks->classes + ranks->ranks - 1) / ranks->ranks * m.h.itemsize();
 }
 
+// `a` with rows of zeros behind it, `rows` in all; undefined if it is.
+Array filled_up(const Array& a, int64_t rows) {
+  if (!a.defined() || a.shape()[0] == rows) return a;
+  Shape shape = a.shape();
+  shape[0] = rows;
+  const Array result = Array::uninitialized(shape, a.dtype(), a.device());
+  result(Slice(0, a.shape()[0])).assign(a);
+  result(Slice(a.shape()[0], rows)).fill(0.0);
+  return result;
+}
+
 }  // namespace
 
 ScoreChunks::ScoreChunks(const char* who, const Matrices& m, const Options& options,
@@ -49,6 +60,9 @@ ScoreChunks::ScoreChunks(const char* who, const Matrices& m, const Options& opti
       ahead_(ranks != nullptr && step_ < m.tokens() ? 1 : 0),
       scores_(Array::uninitialized({1 + ahead_, step_, columns_of(m, ranks)}, m.h.dtype(),
                                    m.h.device())) {
+  const int64_t columns = m.tokens() < kLeastTokens ? m.classes() : scores_.shape()[2];
+  W_ = filled_up(m.W, columns);
+  b_ = filled_up(m.b, columns);
   if (ranks != nullptr) {
     shared_.emplace(who, m, options, *ranks);
     return;
@@ -79,13 +93,16 @@ Gradients ScoreChunks::run(const Array& losses, const Array& factors, const Want
     replace(chunk, losses, factors, !wanted.any());
     if (wanted.h) {
       const Array part = g.h(chunk.part);
-      matmul_into(z, m_.W, part);
+      matmul_into(z, W_, part);
       if (shared_) shared_->sum(part);
     }
     if (wanted.W) matmul_into(z.T(), h, g.W, begin > 0);
     if (wanted.b) matmul_into(z.T(), ones(Slice(0, chunk.count)), g.b, begin > 0);
   }
   if (shared_) shared_->finish(losses);
+  const Slice classes(0, m_.classes());
+  if (wanted.W) g.W = g.W(classes);
+  if (wanted.b) g.b = g.b(classes);
   return g;
 }
 
@@ -94,8 +111,8 @@ Gradients ScoreChunks::room_for(const Wanted& wanted) const {
   const Device device = m_.h.device();
   const Dtype of_h = shared_ ? m_.wide() : m_.h.dtype();
   if (wanted.h) g.h = Array::uninitialized(m_.h.shape(), of_h, device);
-  if (wanted.W) g.W = Array::uninitialized(m_.W.shape(), m_.wide(), device);
-  if (wanted.b) g.b = Array::uninitialized({m_.classes(), 1}, m_.wide(), device);
+  if (wanted.W) g.W = Array::uninitialized(W_.shape(), m_.wide(), device);
+  if (wanted.b) g.b = Array::uninitialized({W_.shape()[0], 1}, m_.wide(), device);
   if (m_.tokens() > 0) return g;
   for (const Array& a : {g.W, g.b})
     if (a.defined()) a.fill(0.0);
@@ -107,10 +124,10 @@ ScoreChunks::Chunk ScoreChunks::scores_from(int64_t begin) const {
   const Slice part(begin, begin + count);
   const Array rows = scores_(begin / step_ % (1 + ahead_), Slice(0, count));
   const int64_t classes = m_.classes(), columns = rows.shape()[1];
-  const Array z = classes == columns ? rows : rows(Slice(), Slice(0, classes));
+  const Array z = rows(Slice(), Slice(0, W_.shape()[0]));
+  matmul_into(m_.h(part), W_.T(), z, false, b_.defined() ? &b_ : nullptr);
   if (classes < columns)
     rows(Slice(), Slice(classes, columns)).fill(-std::numeric_limits<double>::infinity());
-  matmul_into(m_.h(part), m_.W.T(), z, false, m_.b.defined() ? &m_.b : nullptr);
   return {part, count, rows, z, shared_ ? shared_->send(z, part) : Statistics()};
 }
 

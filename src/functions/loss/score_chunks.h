@@ -32,7 +32,7 @@ class ScoreChunks {
     Slice part;
     int64_t count;
     Array rows;  // of scores_
-    Array z;     // their classes
+    Array z;     // the columns of products
     Statistics statistics;
   };
   Gradients room_for(const Wanted& wanted) const;
@@ -43,11 +43,13 @@ class ScoreChunks {
   const Matrices& m_;
   const LinearCrossEntropyOptions& options_;
   std::optional<LossesOverRanks> shared_;
+  // The weights and the bias that products take. For many tokens they end with zeros for what fills
+  // rows of scores up, since products of whole rows are faster.
+  Array W_, b_;
   int64_t step_;  // tokens of a chunk
   // Chunks that are begun before the first is finished: the message of that travels meanwhile.
   int64_t ahead_;
-  // (1 + ahead, step, columns): the classes, and what fills rows up to whole packs, for which
-  // products are faster.
+  // (1 + ahead, step, columns): the classes, and what fills rows up to whole packs.
   Array scores_;
   Array weights_, spread_, total_;  // of the kernel in place
 };

@@ -157,6 +157,61 @@ TEST_P(LinearCrossEntropy, IsTheSameWithoutBackprop) {
     }
 }
 
+// So many tokens that rows of scores are computed to their ends, with what fills them up.
+TEST_P(LinearCrossEntropy, ManyTokensOfAnyNumberOfClasses) {
+  const int64_t tokens = 1100, size = 6;
+  for (const int64_t classes : {1, 8, 9, 10, 11, 13, 15})
+    for (const double z_loss : {0.0, 0.1})
+      for (const bool bias : {true, false}) {
+        const Problem p = problem(tokens, size, classes, Dtype::kBFloat16);
+        const auto outcome = [&](Dtype d) {
+          const Variable h(p.h.astype(d)), W(p.W.astype(d)), b(p.b.astype(d));
+          const LinearCrossEntropyOptions options{
+              .label_smoothing = z_loss, .z_loss = z_loss, .chunk = 400};
+          const Variable loss = bias ? F::linear_cross_entropy(h, W, b, p.t, options)
+                                     : F::linear_cross_entropy(h, W, p.t, options);
+          loss.backward();
+          return Outcome{loss.data(), h.grad(), W.grad(), bias ? b.grad() : Array()};
+        };
+        // In float64 two numbers fill a pack, in 16 bits eight.
+        const Outcome wide = outcome(Dtype::kFloat64);
+        for (const auto& [dtype, error] : {std::pair{Dtype::kFloat32, 1e-5},
+                                           {Dtype::kFloat16, 2e-3},
+                                           {Dtype::kBFloat16, 2e-2}}) {
+          SCOPED_TRACE(message(dtype, " classes ", classes, " z_loss ", z_loss, " bias ", bias));
+          const Outcome narrow = outcome(dtype);
+          const auto near = [&](const Array& a, const Array& b) {
+            const double largest = amax(abs(b)).item<double>();
+            EXPECT_LE(amax(abs(a.astype(Dtype::kFloat64) - b)).item<double>(), error * largest);
+          };
+          near(narrow.loss, wide.loss);
+          near(narrow.h, wide.h);
+          near(narrow.W, wide.W);
+          if (bias) near(narrow.b, wide.b);
+        }
+      }
+}
+
+// A token whose scores are no numbers spoils its own gradient alone.
+TEST_P(LinearCrossEntropy, TokensThatAreNoNumbersSpoilNoOthers) {
+  const int64_t tokens = 1100, classes = 9;
+  const Problem p = problem(tokens, 4, classes, Dtype::kBFloat16);
+  for (const double bad :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    const Array given = p.h.copy();
+    given(7).fill(bad);
+    const auto gradient = [&](const Array& h) {
+      const Variable v(h), W(p.W);
+      F::linear_cross_entropy(v, W, p.t, {.reduction = Reduction::kSum}).backward();
+      return v.grad();
+    };
+    const Array spoilt = gradient(given), sound = gradient(p.h);
+    EXPECT_TRUE(array_equal(spoilt(Slice(0, 7)), sound(Slice(0, 7))));
+    EXPECT_TRUE(array_equal(spoilt(Slice(8, tokens)), sound(Slice(8, tokens))));
+    for (const double g : spoilt(7).to_vector<double>()) EXPECT_TRUE(std::isnan(g));
+  }
+}
+
 // 64 chunks, whose scores would be 64 times what one of them takes.
 TEST_P(LinearCrossEntropy, HoldsTheScoresOfAChunk) {
   const int64_t tokens = 2048, size = 8, classes = 1000, chunk = 32;
