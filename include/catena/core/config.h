@@ -47,8 +47,8 @@ struct Config {
   Precision matmul_precision = Precision::kFloat32;  // CATENA_MATMUL_PRECISION=float32|tf32|bf16
   bool deterministic = false;  // CATENA_DETERMINISTIC=1: no atomics, fixed algorithms
   CudnnSetting use_cudnn;      // CATENA_CUDNN=never|auto|always, or 0 for never
-  // Bytes of scratch memory that one convolution may take, of cuDNN or of our own; given back with
-  // the call. Our own takes what one image needs at least, and 1 to 256 MiB at most.
+  // Bytes of scratch memory of one call: a convolution by cuDNN, or by our own kernels, which take
+  // what one image needs at least and 1 to 256 MiB at most; copies for a product, 512 MiB at most.
   size_t max_workspace_size = size_t{1} << 30;
   // CATENA_PROVIDERS=cudnn:off,...; 'catena-run --check' lists them. Behind use_cudnn, so that
   // a Config that is copied keeps its rules to the letter.

@@ -466,8 +466,8 @@ thread_local PlanTable t_plans;
 
 }  // namespace
 
-bool library_matmul(Dtype dtype, Precision precision, const LibraryProduct& p, int device,
-                    cudaStream_t stream) {
+bool direct_matmul(Dtype dtype, Precision precision, const LibraryProduct& p, int device,
+                   cudaStream_t stream) {
   const Key key = make_key(dtype, precision, p, device);
   std::unique_ptr<Plan>& slot = t_plans.find(key);
   if (!slot) [[unlikely]] {

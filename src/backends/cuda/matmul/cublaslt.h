@@ -43,7 +43,13 @@ struct LibraryProduct {
 // Problems that first occur in a capture get the first proposal, as do smaller ones but with
 // CATENA_MATMUL_TUNE=1. A choice holds for the life of the process, so that eager and captured
 // execution agree.
+//
+// Large products of odd extents or distances are computed from copies, where that is faster
+// (padding.h).
 bool library_matmul(Dtype dtype, Precision precision, const LibraryProduct& product, int device,
                     cudaStream_t stream);
+// The same from the operands as they are.
+bool direct_matmul(Dtype dtype, Precision precision, const LibraryProduct& product, int device,
+                   cudaStream_t stream);
 
 }  // namespace catena::gpu
