@@ -11,7 +11,7 @@ constexpr int64_t kLeastExtent = 64;                     // of the result: none 
 // The unit of time is what a copy takes for a byte that it reads or writes: 1 / (3 TB/s) on an H200
 // with cuBLASLt 13.1, where these come from. Kernels for odd extents multiply as fast in 16 bits as
 // in tf32, 52 to 101 multiplications a picosecond, and move numbers one by one.
-constexpr double kOddMultiplications = 23, kOddRead = 3.5, kOddWrite = 8;
+constexpr double kOddMultiplications = 23, kOddRead = 3.5, kOddWrite = 6;
 constexpr double kMultiplications16 = 117, kMultiplicationsTf32 = 60;
 constexpr double kLeastGain = 1.15;
 
