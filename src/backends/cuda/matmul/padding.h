@@ -2,7 +2,7 @@
 //
 // cuBLASLt has fast kernels where all that lies along memory is whole packs of 16 bytes: the extent
 // of each matrix, the distances of its columns and of the matrices of a batch, its address. Its
-// other kernels take three to six times as long, in 16 bits and in tf32; that of exact float32 do
+// other kernels take three to six times as long, in 16 bits and in tf32; those of exact float32 do
 // not. A copy into columns that are filled up with zeros takes less.
 #pragma once
 
