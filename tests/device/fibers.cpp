@@ -23,7 +23,8 @@ struct Block {
   std::vector<ucontext_t> fibers;
   std::vector<unsigned> ready;
   unsigned running = 0, left = 0;
-  std::minstd_rand order;
+  Order order = Order::kAny;
+  std::minstd_rand draw;
 };
 Block block;
 
@@ -44,10 +45,11 @@ std::byte* stack_of(unsigned index) {
   return all + index * step + page;
 }
 
-// Any of the fibers that can go on; the caller of run() where none can.
+// One of the fibers that can go on; the caller of run() where none can.
 ucontext_t* next_of_block() {
   if (block.ready.empty()) return &block.caller;
-  std::swap(block.ready[block.order() % block.ready.size()], block.ready.back());
+  if (block.order == Order::kAny)
+    std::swap(block.ready[block.draw() % block.ready.size()], block.ready.back());
   block.running = block.ready.back();
   block.ready.pop_back();
   return &block.fibers[block.running];
@@ -61,10 +63,11 @@ void run_fiber() {
 
 }  // namespace
 
-void run(unsigned count, const std::function<void(unsigned)>& body) {
+void run(unsigned count, const std::function<void(unsigned)>& body, Order order) {
   if (count > kMost) throw std::logic_error("a block has at most 1024 threads");
   block.body = &body;
   block.left = count;
+  block.order = order;
   block.fibers.resize(count);
   block.ready.clear();
   for (unsigned index = 0; index < count; ++index) {

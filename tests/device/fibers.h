@@ -8,10 +8,14 @@
 
 namespace fibers {
 
+// Which of the fibers that can go on does: any, or one of those that have met last, so that they
+// overtake all others.
+enum class Order { kAny, kLastMet };
+
 // Runs `body(index)` in `count` fibers, at most 1024, and returns when all have ended. Throws
 // std::logic_error when those that are left wait for others that have ended or wait elsewhere.
 // `body` must not throw.
-void run(unsigned count, const std::function<void(unsigned)>& body);
+void run(unsigned count, const std::function<void(unsigned)>& body, Order order = Order::kAny);
 
 // Where `expected` fibers of the running block wait for one another, again and again.
 class Meeting {

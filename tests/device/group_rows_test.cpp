@@ -1,6 +1,7 @@
 // The CUDA kernels of rows that registers or shared memory hold, run on threads of the host,
 // against plain loops in double. Blocks have 128 threads there at most, those of plain rows 64:
-// rows of up to 1024 elements are plain.
+// rows of up to 1024 elements are plain. Blocks of clusters have 32 or 64 threads, of 512 or 1024
+// elements, of which one to six rows are in shared memory.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <gtest/gtest.h>
@@ -58,7 +59,7 @@ void expect_near(const char* what, const Memory<T>& found, const std::vector<dou
 
 constexpr double kEps = 1e-3;
 
-enum class Way { kPlain, kAdded, kKept, kStrips, kLines, kRows };
+enum class Way { kPlain, kNarrow, kClusters, kKept, kStrips, kLines, kRows };
 
 struct Case {
   int64_t samples = 2, channels = 4, area = 256, groups = 2;
@@ -67,7 +68,8 @@ struct Case {
   bool last = false;    // channels, in memory
   bool added = false;   // x is a sum with a residual
   bool narrow = false;  // gamma and beta are of the storage type
-  int offset = 0;       // elements that x begins behind a multiple of 16 bytes
+  bool no_gradient = false;
+  int offset = 0;  // elements that x begins behind a multiple of 16 bytes
   double mean = 0;
   int multiprocessors = 1;
   int shared_memory = 100 << 10;
@@ -102,13 +104,13 @@ void set_statistics(const Memory<C>& to, const Case& c, const testing::RowRefere
 bool launch_forward(Way way, Float code, const gpu::RowNormalizationArgs& args,
                     const gpu::Launch& launch) {
   if (way == Way::kKept) return gpu::launch_kept_rows(code, args, launch);
+  if (way == Way::kClusters) return gpu::launch_cluster_rows(code, args, launch);
   if (way == Way::kRows) {
     gpu::launch_row_normalization(code, args, launch);
     return true;
   }
-  if (way == Way::kAdded) {
-    if (!gpu::has_added_rows(code, args)) return false;
-    gpu::launch_added_rows(code, args, launch);
+  if (way == Way::kNarrow) {
+    gpu::launch_narrow_rows(code, args, launch);
     return true;
   }
   if (way == Way::kPlain ? !gpu::has_plain_rows(code, args) : !gpu::has_strips(args)) return false;
@@ -120,9 +122,13 @@ bool launch_gradient(Way way, Float code, const gpu::RowNormalizationArgs& args,
                      const gpu::RowParameterSums& sums, const gpu::Launch& launch) {
   switch (way) {
     case Way::kPlain:
-    case Way::kAdded:
+    case Way::kNarrow:
       if (!gpu::has_plain_gradient(code, args)) return false;
       gpu::launch_plain_gradient(code, args, sums, launch);
+      return true;
+    case Way::kClusters:
+      if (gpu::cluster_gradient_partials(code, args, launch) == 0) return false;
+      gpu::launch_cluster_gradient(code, args, sums, launch);
       return true;
     case Way::kKept:
       if (!gpu::has_kept_gradient(code, args, launch)) return false;
@@ -144,7 +150,8 @@ bool launch_gradient(Way way, Float code, const gpu::RowNormalizationArgs& args,
 // Numbers for the sums of a gradient.
 int64_t partials_of(Way way, Float code, const gpu::RowNormalizationArgs& args,
                     const gpu::Launch& launch) {
-  if (way == Way::kPlain || way == Way::kAdded) return gpu::plain_gradient_partials(args, launch);
+  if (way == Way::kPlain || way == Way::kNarrow) return gpu::plain_gradient_partials(args, launch);
+  if (way == Way::kClusters) return gpu::cluster_gradient_partials(code, args, launch);
   if (way == Way::kLines) return gpu::line_gradient_partials(code, args, launch);
   return 2 * args.samples * args.channels;
 }
@@ -224,6 +231,7 @@ void check(Way way, const Case& c, Float code, double eps, double sums) {
       EXPECT_NEAR(double(a.statistics[r]), e, std::min(sums, 1e-5) * e) << r;
     }
   }
+  if (c.no_gradient) return;
   args.y = c.gx ? a.gx.data() : nullptr;
   if (c.added) args.x = a.sum.data(), args.gsum = a.gsum.data(), args.residual = nullptr;
   for (size_t i = 0; i < gsum.size(); ++i) expected.gx[i] += gsum[i];
@@ -318,37 +326,41 @@ TEST(PlainRowsOnHost, SumsWithAResidual) {
 }
 
 // One to four packs for each thread of a warp, some or all of which they have.
-TEST(AddedRowsOnHost, OneToFourPacks) {
+TEST(NarrowRowsOnHost, OneToFourPacks) {
   for (const int64_t channels : {8, 256, 264, 512, 768, 776, 1024}) {
     Case c{.samples = 5, .channels = channels, .area = 1, .groups = 1, .added = true};
     c.narrow = channels % 3 != 0;
-    check_bfloat16(Way::kAdded, c);
+    check_bfloat16(Way::kNarrow, c);
+    c.added = channels >= 512, c.samples = 11;
     c.narrow = !c.narrow, c.centred = c.g_beta = false;
-    check_float16(Way::kAdded, c);
+    check_float16(Way::kNarrow, c);
   }
 }
 
-TEST(AddedRowsOnHost, EverythingIsOptional) {
-  Case c{.samples = 3, .channels = 512, .area = 1, .groups = 1, .added = true};
-  c.gamma = false, c.narrow = true;
-  check_bfloat16(Way::kAdded, c);
-  c.gamma = true, c.beta = c.g_gamma = false, c.accumulate = true;
-  check_bfloat16(Way::kAdded, c);
-  c.gx = false, c.g_gamma = true;
-  check_bfloat16(Way::kAdded, c);
-  c.mean = 100;
-  check_float16(Way::kAdded, c);
+// A block for each, of 64 to 256 threads.
+TEST(NarrowRowsOnHost, LongRows) {
+  for (const int64_t channels : {1032, 4096, 8192}) {
+    Case c{.samples = 3, .channels = channels, .area = 1, .groups = 1, .mean = 50};
+    const auto check_forward = [&](bool added) {
+      Case of = c;
+      of.added = added, of.narrow = added == (channels < 4096);
+      of.no_gradient = true;
+      check_bfloat16(Way::kNarrow, of), check_float16(Way::kNarrow, of);
+    };
+    check_forward(false), check_forward(true);
+  }
 }
 
-TEST(AddedRowsOnHost, OthersAreNot) {
-  gpu::RowNormalizationArgs args{3, 1, 64, 1, 1};
-  args.aligned = true, args.parts = 1;
-  EXPECT_FALSE(gpu::has_added_rows(Float::kBf16, args));
-  args.residual = &args;
-  EXPECT_TRUE(gpu::has_added_rows(Float::kBf16, args));
-  EXPECT_FALSE(gpu::has_added_rows(Float::kF32, args));
-  args.channels = 1032;
-  EXPECT_FALSE(gpu::has_added_rows(Float::kBf16, args));
+TEST(NarrowRowsOnHost, EverythingIsOptional) {
+  Case c{.samples = 3, .channels = 512, .area = 1, .groups = 1, .added = true};
+  c.gamma = false, c.narrow = true;
+  check_bfloat16(Way::kNarrow, c);
+  c.gamma = true, c.beta = c.g_gamma = false, c.accumulate = true;
+  check_bfloat16(Way::kNarrow, c);
+  c.gx = c.added = false, c.g_gamma = true;
+  check_bfloat16(Way::kNarrow, c);
+  c.mean = 100;
+  check_float16(Way::kNarrow, c);
 }
 
 // Whole warps, two rows or one at a time in a block, and more rows than blocks take at once.
@@ -360,7 +372,71 @@ TEST(PlainRowsOnHost, GradientsOfRowsThatFillWarps) {
     check_float16(Way::kPlain, c);
     c.gx = false, c.multiprocessors = 2;
     check_bfloat16(Way::kPlain, c);
+    c.gx = c.added = true;
+    check_bfloat16(Way::kPlain, c);
+    c.narrow = false;
+    check_float16(Way::kPlain, c);
   }
+}
+
+// Two to sixteen blocks, some of which are not full or have nothing, and rows in turns.
+TEST(ClusterRowsOnHost, PiecesAndTurns) {
+  const auto rows = [](int64_t samples, int64_t channels, int clusters, int blocks) {
+    Case c{.samples = samples, .channels = channels, .area = 1, .groups = 1};
+    c.multiprocessors = clusters * blocks;
+    return c;
+  };
+  check_float32(Way::kClusters, rows(5, 2048, 2, 4));
+  check_float32(Way::kClusters, rows(3, 1028, 1, 4));
+  check_bfloat16(Way::kClusters, rows(2, 2056, 3, 8));
+  check_float16(Way::kClusters, rows(9, 8192, 1, 16));
+  check_float32(Way::kClusters, rows(21, 1032, 20, 4));
+  check_float32(Way::kClusters, rows(2, 8204, 1, 16));  // of 64 threads
+  check_bfloat16(Way::kClusters, rows(2, 16376, 1, 16));
+}
+
+TEST(ClusterRowsOnHost, SumsWithAResidual) {
+  Case c{.samples = 5, .channels = 1600, .area = 1, .groups = 1, .added = true};
+  c.multiprocessors = 4;
+  check_float32(Way::kClusters, c), check_float16(Way::kClusters, c);
+  c.narrow = c.accumulate = true, c.centred = c.beta = c.g_beta = false;
+  check_float32(Way::kClusters, c), check_bfloat16(Way::kClusters, c);
+}
+
+TEST(ClusterRowsOnHost, EverythingIsOptional) {
+  Case c{.samples = 3, .channels = 3000, .area = 1, .groups = 1, .gamma = false};
+  c.multiprocessors = 8, c.gx = false, c.accumulate = true;
+  check_float32(Way::kClusters, c);
+  c.gx = true, c.g_gamma = c.g_beta = c.accumulate = false;
+  check_bfloat16(Way::kClusters, c);
+  c.g_beta = true;
+  check_float32(Way::kClusters, c);
+  c.mean = 1e4, c.g_gamma = true;
+  check_float32(Way::kClusters, c);
+}
+
+TEST(ClusterRowsOnHost, OthersHaveNoClusters) {
+  const gpu::Launch launch{nullptr, 64, 0, false};
+  gpu::RowNormalizationArgs args{3, 1, 16384, 1, 1};
+  args.aligned = true, args.parts = 1;
+  EXPECT_NE(gpu::cluster_gradient_partials(Float::kBf16, args, launch), 0);
+  const auto refuses = [&](auto change) {
+    gpu::RowNormalizationArgs other = args;
+    gpu::Launch of_other = launch;
+    change(other, of_other);
+    return !gpu::launch_cluster_rows(Float::kBf16, other, of_other) &&
+           gpu::cluster_gradient_partials(Float::kBf16, other, of_other) == 0;
+  };
+  EXPECT_TRUE(refuses([](auto& a, auto&) { a.aligned = false; }));
+  EXPECT_TRUE(refuses([](auto& a, auto&) { a.channels = 15004; }));
+  EXPECT_TRUE(refuses([](auto& a, auto&) { a.channels = 16392; }));
+  EXPECT_TRUE(refuses([](auto& a, auto&) { a.channels = 1024; }));
+  EXPECT_TRUE(refuses([](auto& a, auto&) { a.positions = 2; }));
+  EXPECT_TRUE(refuses([](auto& a, auto&) { a.inner = 8; }));
+  EXPECT_TRUE(refuses([](auto& a, auto&) { a.groups = 2; }));
+  EXPECT_TRUE(refuses([](auto& a, auto&) { a.samples = (int64_t(1) << 30) + 1; }));
+  EXPECT_TRUE(refuses([](auto&, auto& l) { l.multiprocessors = 8; }));
+  EXPECT_FALSE(gpu::launch_cluster_rows(Float::kF64, args, launch));
 }
 
 // Numbers of rows in registers, and more of them than fit.

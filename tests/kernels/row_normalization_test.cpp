@@ -223,6 +223,35 @@ TEST(RowNormalization, TakesSumsOfTransformers) {
         }
 }
 
+// Rows that are longer than a GPU's block holds: of two to sixteen blocks of a cluster, more of
+// them than there are clusters, one, odd ones and others that no cluster takes.
+TEST(RowNormalization, TakesLongRows) {
+  for (const Device device : first_devices())
+    for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{150, 8200},
+                                        {3, 8193},
+                                        {5, 16384},
+                                        {3, 20000},
+                                        {20, 65536},
+                                        {1, 262144},
+                                        {1, 262152}})
+      for (const Dtype dtype : {Dtype::kFloat32, Dtype::kBFloat16, Dtype::kFloat16})
+        for (const bool all : {true, false}) {
+          const bool is_large = rows * columns > 100000;
+          if (is_large && (dtype == Dtype::kFloat16 || all == (dtype == Dtype::kFloat32))) continue;
+          Case c;
+          c.layout = {rows, 1, columns, 1, 1}, c.dtype = dtype;
+          c.centred = c.beta = c.g_beta = all, c.residual = !all;
+          c.accumulate = c.narrow = !all, c.gx = columns != 20000;
+          check(device, c, 8);
+          if (is_large) continue;
+          c.residual = all;
+          check(device, c, 9);
+          c.aligned = false;
+          check(device, c, 10);
+          if (HasFailure()) return;
+        }
+}
+
 // Groups of images: in GPUs' shared memory with one and several rows for a block, in strips of
 // channels that are last in memory, kept and not kept, and too long or too few for either.
 TEST(RowNormalization, TakesGroupsOfImages) {
@@ -249,9 +278,10 @@ TEST(RowNormalization, TakesGroupsOfImages) {
 // Equal calls give equal bits.
 TEST(RowNormalization, GivesEqualBits) {
   for (const Device device : first_devices())
-    for (const RowLayout& layout : {RowLayout{900, 1, 1024, 1, 1}, RowLayout{9, 1, 70, 3136, 70},
-                                    RowLayout{9, 1, 64, 784, 8}, RowLayout{140, 49, 32, 1, 4},
-                                    RowLayout{1, 1, 3, 90001, 1}, RowLayout{2, 400, 96, 1, 2}}) {
+    for (const RowLayout& layout :
+         {RowLayout{900, 1, 1024, 1, 1}, RowLayout{9, 1, 70, 3136, 70}, RowLayout{9, 1, 64, 784, 8},
+          RowLayout{140, 49, 32, 1, 4}, RowLayout{1, 1, 3, 90001, 1}, RowLayout{2, 400, 96, 1, 2},
+          RowLayout{20, 1, 20000, 1, 1}}) {
       Case c;
       c.layout = layout, c.dtype = Dtype::kBFloat16;
       const Data first(c, device, 7), second(c, device, 7);
@@ -275,8 +305,8 @@ TEST(RowNormalization, GivesEqualBits) {
 TEST(RowNormalization, SurvivesALargeMean) {
   for (const Device device : first_devices())
     for (const RowLayout& layout :
-         {RowLayout{20, 1, 500, 1, 1}, RowLayout{5, 1, 5000, 1, 1}, RowLayout{3, 1, 6, 300, 6},
-          RowLayout{3, 1, 6, 300, 2}, RowLayout{3, 300, 6, 1, 2}}) {
+         {RowLayout{20, 1, 500, 1, 1}, RowLayout{5, 1, 5000, 1, 1}, RowLayout{3, 1, 20000, 1, 1},
+          RowLayout{3, 1, 6, 300, 6}, RowLayout{3, 1, 6, 300, 2}, RowLayout{3, 300, 6, 1, 2}}) {
       Case c;
       c.layout = layout;
       c.offset = 1e4;

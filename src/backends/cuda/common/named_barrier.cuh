@@ -9,4 +9,9 @@ __device__ inline void meet(int number, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
 }
 
+// Counts as meet() for those that call meet(), whose reads need not be waited for.
+__device__ inline void arrive(int number, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+
 }  // namespace catena::gpu

@@ -61,5 +61,56 @@ void sum_partials(const RowParameterSums& parameters, int64_t channels, int64_t 
                                      lines);
 }
 
+// The same for numbers of four channels at a time, as few lines of many channels need: grid (packs
+// of the columns, gamma or beta). `across`: packs side by side in a block.
+template <class T>
+__global__ void __launch_bounds__(kSumThreads)
+    sum_wide_lines_kernel(RowParameterSums parameters, int64_t packs, int lines, int across) {
+  wait_for_previous_kernel();
+  using Four = Pack<float, 4>;
+  __shared__ Four shared[kSumThreads];
+  const bool beta = blockIdx.y == 1;
+  const RowParameterGradient gradient = beta ? parameters.beta : parameters.gamma;
+  if (gradient.data == nullptr) return;
+  const int me = int(threadIdx.x), of_column = kSumThreads / across, line = me / across;
+  const int64_t pack = int64_t(blockIdx.x) * across + me % across;
+  const Four* const from =
+      static_cast<const Four*>(parameters.partials) + (beta ? lines * packs : 0) + pack;
+  Four sums{};
+#pragma unroll 8
+  for (int i = pack < packs ? line : lines; i < lines; i += of_column) {
+    const Four more = from[i * packs];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) sums.v[k] += more.v[k];
+  }
+  shared[me] = sums;
+  for (int half = of_column / 2; half >= 1; half /= 2) {
+    __syncthreads();
+    if (line >= half) continue;
+    const Four more = shared[me + half * across];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) sums.v[k] += more.v[k];
+    shared[me] = sums;
+  }
+  if (line > 0 || pack >= packs) return;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) set_gradient<T>(gradient, pack * 4 + k, sums.v[k]);
+}
+
+// As sum_partials(), for a number of channels that is a multiple of four.
+template <class T>
+void sum_wide_lines(const RowParameterSums& parameters, int64_t channels, int lines,
+                    const Launch& launch) {
+  static_assert(sizeof(Compute<T>) == sizeof(float));
+  constexpr int kLinesOfThread = 8, kMostOfColumn = 32;
+  const int of_column =
+      power_of_two_from((lines + kLinesOfThread - 1) / kLinesOfThread, kMostOfColumn);
+  const int across = kSumThreads / of_column;
+  const int64_t packs = channels / 4;
+  const auto columns = unsigned((packs + across - 1) / across);
+  launch_kernel<sum_wide_lines_kernel<T>>(dim3(columns, 2), kSumThreads, launch, parameters, packs,
+                                          lines, across);
+}
+
 }  // namespace
 }  // namespace catena::gpu

@@ -2,6 +2,7 @@
 // summed in registers over the rows of a thread, then over the block; a second kernel sums over the
 // blocks. The order is fixed, so that equal launches give equal bits.
 #include "backends/cuda/common/named_barrier.cuh"
+#include "backends/cuda/common/pairs.cuh"
 #include "backends/cuda/normalization/plain_gradient.cuh"
 
 namespace catena::gpu {
@@ -96,7 +97,6 @@ __global__ void __launch_bounds__(kPlainThreads, 1)
 
 constexpr int kWarp = 32, kBlocksOfWarpRows = 2;  // of a multiprocessor
 constexpr int kWarpRowThreads = kPlainThreads < 384 ? kPlainThreads : 384;
-
 constexpr int kMostWarpsOfRow = 8;
 
 // Sums over the threads of a row of whole warps, which do not wait for those of other rows.
@@ -134,7 +134,7 @@ struct WarpRowTotals {
 };
 
 // Rows of 16-bit elements that fill whole warps, a pack for each thread: no thread is idle, and so
-// few registers are needed that two blocks fit.
+// few registers are needed that two blocks fit, with the next row of each thread on its way.
 template <class T, Held kHeld, bool kAdd>
 __global__ void __launch_bounds__(kWarpRowThreads, kBlocksOfWarpRows)
     warp_gradient_kernel(RowNormalizationArgs args, RowParameterSums parameters, PlainPlan plan) {
@@ -146,6 +146,7 @@ __global__ void __launch_bounds__(kWarpRowThreads, kBlocksOfWarpRows)
   WarpRowTotals<C> totals(shared, plan.members);
   PlainWalk walk(plan);
   const PlainParameter<kHeld, T, 1> gamma(args.gamma, C(1), walk);
+  const C share = C(1) / C(args.channels);
   C of_gamma[N] = {}, of_beta[N] = {};
   GradientRow<T, 1, kAdd> next;
   next.load(args, walk, 0);
@@ -155,23 +156,33 @@ __global__ void __launch_bounds__(kWarpRowThreads, kBlocksOfWarpRows)
     next.load(args, walk, 1);
     next.load_sum(args, walk, 1);
     const C shift = -row.s.rest * row.s.inverse;
-    RowSums<C> sums{};
-    C scale[N];
+    RowSums<C> sums{};  // of h and of h * xhat
+    C scale[N], h[N], xhat[N];
     gamma.get(walk, 0, scale);
     const auto px = elements<T>(row.x[0]), pgy = elements<T>(row.gy[0]);
 #pragma unroll
     for (int k = 0; k < N; ++k) {
-      const C g = widen(pgy.v[k]), h = scale[k] * g, centred = widen(px.v[k]) - row.s.mean;
-      sums.v[0] += h;
-      sums.v[1] = fused(h, centred, sums.v[1]);
+      const C g = widen(pgy.v[k]);
+      h[k] = scale[k] * g;
+      xhat[k] = fused(widen(px.v[k]) - row.s.mean, row.s.inverse, shift);
+      sums.v[0] += h[k];
+      sums.v[1] = fused(h[k], xhat[k], sums.v[1]);
       of_beta[k] += g;
-      of_gamma[k] = fused(g, fused(centred, row.s.inverse, shift), of_gamma[k]);
+      of_gamma[k] = fused(g, xhat[k], of_gamma[k]);
     }
     if (args.y == nullptr) continue;
     totals.sum(sums.v);
-    const RowGradient<C> gradient(row.s, sums, C(args.channels), args.centred);
-    gamma.get(walk, 0, scale);
-    row.store(args, walk, gradient, [&](int e) { return scale[e]; });
+    const C of_xhat = -sums.v[1] * share, constant = args.centred ? -sums.v[0] * share : C(0);
+    C results[N];
+#pragma unroll
+    for (int k = 0; k < N; ++k)
+      results[k] = row.s.inverse * (h[k] + fused(of_xhat, xhat[k], constant));
+    if constexpr (kAdd) {
+      const auto more = elements<T>(row.gsum[0]);
+#pragma unroll
+      for (int k = 0; k < N; ++k) results[k] += widen(more.v[k]);
+    }
+    walk.store(args.y, 0, narrow<T, N>(results));
   }
   C* const partials = static_cast<C*>(parameters.partials) + blockIdx.x * args.channels;
   if (parameters.gamma.data != nullptr) store_block_sums(of_gamma, plan, partials, lines);
@@ -187,29 +198,24 @@ bool has_warp_rows(Float type, const RowNormalizationArgs& args) {
          args.channels <= kMostMembers * kPackSize;
 }
 
-template <class T, Held kHeld>
-void run_warps(const RowNormalizationArgs& args, const RowParameterSums& parameters,
-               const PlainPlan& plan, const Launch& launch) {
-  const unsigned blocks = plan.blocks, block = unsigned(plan.block);
-  if (args.has_sum())
-    launch_kernel<warp_gradient_kernel<T, kHeld, true>>(blocks, block, launch, args, parameters,
-                                                        plan);
-  else
-    launch_kernel<warp_gradient_kernel<T, kHeld, false>>(blocks, block, launch, args, parameters,
-                                                         plan);
-  sum_partials<T>(parameters, args.channels, blocks, launch);
-}
-
 template <class T>
 void run_warps(const RowNormalizationArgs& args, const RowParameterSums& parameters,
                const Launch& launch) {
   const int members = int(args.channels) / kPack<T>;
   const PlainPlan plan = plan_rows(args, kPack<T>, members, kWarpRowThreads / members * members,
                                    launch.multiprocessors * kBlocksOfWarpRows);
-  if (args.gamma.narrow)
-    run_warps<T, Held::kPacks>(args, parameters, plan, launch);
+  const unsigned blocks = plan.blocks, block = unsigned(plan.block);
+  // gsum takes the registers of gamma.
+  if (!args.has_sum())
+    launch_kernel<warp_gradient_kernel<T, Held::kRegisters, false>>(blocks, block, launch, args,
+                                                                    parameters, plan);
+  else if (args.gamma.narrow)
+    launch_kernel<warp_gradient_kernel<T, Held::kPacks, true>>(blocks, block, launch, args,
+                                                               parameters, plan);
   else
-    run_warps<T, Held::kMemory>(args, parameters, plan, launch);
+    launch_kernel<warp_gradient_kernel<T, Held::kMemory, true>>(blocks, block, launch, args,
+                                                                parameters, plan);
+  sum_partials<T>(parameters, args.channels, blocks, launch);
 }
 
 // Packs that a thread takes of such a row; 0: of a row that is too long.

@@ -1,13 +1,8 @@
-// Normalization of plain rows, forward.
+// Normalization of plain rows, forward: of float32, and of those that are channels.
 #include "backends/cuda/normalization/plain_rows.cuh"
 
 namespace catena::gpu {
 namespace {
-
-// With 16-bit elements a thread takes 32 of them, so that a warp takes rows of up to 1024 and meets
-// no other one. What limits these rows are the bytes in flight: the more threads, the more.
-constexpr Held kNarrowHeld = Held::kMemory;
-constexpr int kNarrowResident = 2 * kPlainThreads;  // 3 / 2 of it: 80 registers instead of 64
 
 // What a kernel takes, by type: packs of a thread, threads of a block, and of a multiprocessor.
 template <class T>
@@ -16,7 +11,8 @@ struct Forward {
   static constexpr int kPacks = 4, kMostThreads = kMostElements / (kPacks * kPack<T>);
   static constexpr int kWanted = kNarrow ? 128 : 256;
   static constexpr int kThreads = kWanted < kMostThreads ? kWanted : kMostThreads;
-  static constexpr int kResident = kNarrow ? kNarrowResident : kPlainThreads;
+  // What limits rows of 16 bits are the bytes in flight: the more threads, the more.
+  static constexpr int kResident = kNarrow ? 2 * kPlainThreads : kPlainThreads;
 };
 
 // Adds the residual to the thread's packs of the row, and writes the sums.
@@ -88,16 +84,17 @@ __global__ void __launch_bounds__(Forward<T>::kMostThreads,
 template <class T>
 void run(const RowNormalizationArgs& args, const Launch& launch) {
   using F = Forward<T>;
-  constexpr Held kHeld = F::kNarrow ? kNarrowHeld : Held::kRegisters;
   const PlainPlan plan =
       plan_plain_rows(args, kPack<T>, F::kPacks, F::kThreads, F::kResident, launch);
   const unsigned blocks = plan.blocks, block = unsigned(plan.block);
-  if (args.has_sum())
-    launch_kernel<plain_rows_kernel<T, kHeld, true>>(blocks, block, launch, args, plan);
-  else if (has_channel_rows(args))
-    launch_kernel<plain_rows_kernel<T, Held::kRow, false>>(blocks, block, launch, args, plan);
-  else
-    launch_kernel<plain_rows_kernel<T, kHeld, false>>(blocks, block, launch, args, plan);
+  if constexpr (!F::kNarrow) {
+    constexpr Held kHeld = Held::kRegisters;
+    if (args.has_sum())
+      return launch_kernel<plain_rows_kernel<T, kHeld, true>>(blocks, block, launch, args, plan);
+    if (!has_channel_rows(args))
+      return launch_kernel<plain_rows_kernel<T, kHeld, false>>(blocks, block, launch, args, plan);
+  }
+  launch_kernel<plain_rows_kernel<T, Held::kRow, false>>(blocks, block, launch, args, plan);
 }
 
 }  // namespace
@@ -112,6 +109,7 @@ bool has_plain_rows(Float type, const RowNormalizationArgs& args) {
 }
 
 void launch_plain_rows(Float type, const RowNormalizationArgs& args, const Launch& launch) {
+  if (type != Float::kF32 && !has_channel_rows(args)) return launch_narrow_rows(type, args, launch);
   switch (type) {
     case Float::kF16: return run<__half>(args, launch);
     case Float::kBf16: return run<__nv_bfloat16>(args, launch);

@@ -23,6 +23,13 @@ inline bool has_channel_rows(const RowNormalizationArgs& args) {
   return args.inner > 1 && args.groups == args.channels;
 }
 
+// Whether rows are contiguous packs of 16 bytes with a gamma for each element.
+inline bool has_whole_packs(Float type, const RowNormalizationArgs& args) {
+  return type != Float::kF64 && args.aligned && args.positions == 1 && args.inner == 1 &&
+         args.groups == 1 && args.samples <= kMostRows &&
+         args.channels % (type == Float::kF32 ? kPack<float> : kPack<__half>) == 0;
+}
+
 // How rows are dealt out.
 struct PlainPlan {
   int rows, row_packs, members, block;
@@ -230,13 +237,15 @@ struct RowTotals {
 
 // The statistics of a row that is in packs, of which totals.sum<n>() adds up those of all threads.
 // The mean is made first, so that the squares are of numbers that are small; what is left of it
-// then is its rest. kChains: 1, or kPacks for shorter chains of additions.
+// then is its rest, which numbers of 16 bits are too coarse to need. kChains: 1, or kPacks for
+// shorter chains of additions.
 template <class T, int kChains, class C, int kPacks, class Totals>
 __device__ RowStatistics<C> find_statistics(const Words (&packs)[kPacks], const PlainWalk& walk,
                                             Totals& totals, const RowNormalizationArgs& args,
                                             C size) {
   static_assert(kChains == 1 || kChains == kPacks);
   constexpr int N = kPack<T>;
+  constexpr bool kHasRest = sizeof(T) >= sizeof(float);
   const C share = C(1) / size;
   C mean[2] = {};
   if (args.centred) {
@@ -264,7 +273,7 @@ __device__ RowStatistics<C> find_statistics(const Words (&packs)[kPacks], const 
     for (int k = 0; k < N; ++k) {
       const C v = widen(x.v[k]) - mean[0];
       squares[c] = fused(v, v, squares[c]);
-      numbers[c] += v;
+      if constexpr (kHasRest) numbers[c] += v;
     }
   }
   C sums[2] = {squares[0], numbers[0]};
@@ -273,11 +282,11 @@ __device__ RowStatistics<C> find_statistics(const Words (&packs)[kPacks], const 
     sums[0] += squares[c];
     sums[1] += numbers[c];
   }
-  if (args.centred)
+  if (kHasRest && args.centred)
     totals.template sum<2>(sums);
   else
     totals.template sum<1>(sums);
-  const C rest = args.centred ? sums[1] / size : C(0);
+  const C rest = kHasRest && args.centred ? sums[1] / size : C(0);
   C variance = fused(-rest, rest, sums[0] / size);
   if (variance < C(0)) variance = C(0);
   return {C(1) / root(variance + C(args.eps)), mean[0], rest};

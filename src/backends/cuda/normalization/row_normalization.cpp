@@ -51,8 +51,10 @@ void row_normalization(const RowNormalizationCall& call) {
   args.sum = data_of(call.sum);
   args.aligned = aligned16(args.x, args.gamma.data, args.beta.data, args.y) &&
                  aligned16(args.residual, args.sum);
-  const Array partials = divide(type, args, *call.x, launch);
-  launch_row_normalization(type, args, launch);
+  if (!launch_cluster_rows(type, args, launch)) {
+    const Array partials = divide(type, args, *call.x, launch);
+    launch_row_normalization(type, args, launch);
+  }
   check_launch("row_normalization");
 }
 
@@ -108,8 +110,12 @@ void row_normalization_grad(const RowNormalizationGradCall& call) {
   args.gsum = data_of(call.gsum);
   args.aligned = aligned16(args.x, args.gy, args.gamma.data, args.y, args.gsum);
   args.parts = call.gx && !args.has_sum() ? row_parts(type, args, launch) : 1;
-  const int64_t samples_channels = 2 * args.samples * args.channels;
-  if (has_plain_gradient(type, args)) {
+  const int64_t samples_channels = 2 * args.samples * args.channels,
+                of_clusters = cluster_gradient_partials(type, args, launch);
+  if (of_clusters > 0) {
+    find_all(call, of_clusters, false,
+             [&](const auto& sums) { launch_cluster_gradient(type, args, sums, launch); });
+  } else if (has_plain_gradient(type, args)) {
     find_all(call, plain_gradient_partials(args, launch), false,
              [&](const auto& sums) { launch_plain_gradient(type, args, sums, launch); });
   } else if (call.gx == nullptr || args.has_sum()) {

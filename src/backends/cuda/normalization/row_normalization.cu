@@ -78,7 +78,6 @@ void run(const RowNormalizationArgs& args, const RowGrid& grid, const Launch& la
 void launch_row_normalization(Float type, const RowNormalizationArgs& args, const Launch& launch) {
   if (args.parts > 1) return launch_row_parts(type, args, launch);
   if (!args.has_sum() && has_strips(args)) return launch_strips(type, args, launch);
-  if (has_added_rows(type, args)) return launch_added_rows(type, args, launch);
   if (has_plain_rows(type, args)) return launch_plain_rows(type, args, launch);
   if (!args.has_sum() && launch_kept_rows(type, args, launch)) return;
   CATENA_FLOAT_SWITCH(type, {

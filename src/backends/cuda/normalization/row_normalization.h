@@ -34,7 +34,7 @@ struct RowNormalizationArgs {
   void* sum;             // x + residual
   const void* gsum;      // gradient: added to that of x; may be null
 
-  // Such rows have kernels in plain_rows.cu, plain_row_gradient.cu, row_normalization.cu and
+  // Such rows have kernels of plain rows and of clusters, and in row_normalization.cu and
   // row_gradient.cu alone.
   bool has_sum() const { return residual != nullptr || gsum != nullptr; }
 };
@@ -55,8 +55,8 @@ struct RowParameterArgs {
 // Gradients of gamma and beta that a gradient of x makes on its way.
 struct RowParameterSums {
   RowParameterGradient gamma, beta;
-  void* partials;  // null: neither wanted; else as many numbers as plain_gradient_partials() says,
-                   // and elsewhere two for each channel of each sample
+  void* partials;  // null: neither wanted; else as many numbers as the kernels' function of
+                   // partials says, and where there is none two for each channel of each sample
 };
 
 void launch_row_normalization(Float type, const RowNormalizationArgs& args, const Launch& launch);
@@ -77,9 +77,8 @@ void launch_strip_gradient(Float type, const RowNormalizationArgs& args,
 // The same for rows that fit the registers of a block, for which has_plain_rows() holds.
 bool has_plain_rows(Float type, const RowNormalizationArgs& args);
 void launch_plain_rows(Float type, const RowNormalizationArgs& args, const Launch& launch);
-// The same in 16 bits for short rows behind an addition, for which has_added_rows() holds.
-bool has_added_rows(Float type, const RowNormalizationArgs& args);
-void launch_added_rows(Float type, const RowNormalizationArgs& args, const Launch& launch);
+// The same in 16 bits with a gamma for each element; launch_plain_rows() calls it.
+void launch_narrow_rows(Float type, const RowNormalizationArgs& args, const Launch& launch);
 // Computes gx, unless args.y is null, and g_gamma and g_beta.
 bool has_plain_gradient(Float type, const RowNormalizationArgs& args);
 int64_t plain_gradient_partials(const RowNormalizationArgs& args, const Launch& launch);
@@ -87,6 +86,15 @@ void launch_plain_gradient(Float type, const RowNormalizationArgs& args,
                            const RowParameterSums& parameters, const Launch& launch);
 // The same for rows that are channels; launch_plain_gradient() calls it.
 void launch_channel_gradient(Float type, const RowNormalizationArgs& args,
+                             const RowParameterSums& parameters, const Launch& launch);
+// The same for long rows by clusters of blocks; false, and nothing done, for others and on GPUs
+// without clusters.
+bool launch_cluster_rows(Float type, const RowNormalizationArgs& args, const Launch& launch);
+// Computes gx, unless args.y is null, and g_gamma and g_beta, where cluster_gradient_partials() is
+// not 0.
+int64_t cluster_gradient_partials(Float type, const RowNormalizationArgs& args,
+                                  const Launch& launch);
+void launch_cluster_gradient(Float type, const RowNormalizationArgs& args,
                              const RowParameterSums& parameters, const Launch& launch);
 // The same for rows of several channels that fit the shared memory of a block; false, and nothing
 // done, for others.

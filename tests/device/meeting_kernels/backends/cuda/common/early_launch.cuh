@@ -10,7 +10,6 @@
 #include <cmath>
 #include <cstring>
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "backends/cuda/runtime/launch.h"
@@ -37,21 +36,24 @@ struct Position {
 };
 inline Position threadIdx, blockIdx;
 inline dim3 gridDim, blockDim;
+inline unsigned place_in_cluster;  // of the running block
 
-// Where the threads of the running block meet.
-inline std::optional<fibers::Meeting> meeting_of_block;
-inline std::vector<fibers::Meeting> meetings_of_warps;
+// Where the threads of the running blocks meet: of one, or of those of a cluster.
+inline std::vector<fibers::Meeting> meetings_of_blocks, meetings_of_warps;
 inline std::map<int, fibers::Meeting> named_meetings;
 inline char exchanged[1024][16];
 inline int said_yes;
 
+// The thread's number among those of the running blocks.
+inline unsigned number_of_thread() { return place_in_cluster * blockDim.x + threadIdx.x; }
 inline void wait_at(fibers::Meeting& meeting) {
-  const Position self = threadIdx;
+  const Position thread = threadIdx, block = blockIdx;
+  const unsigned place = place_in_cluster;
   meeting.wait();
-  threadIdx = self;
+  threadIdx = thread, blockIdx = block, place_in_cluster = place;
 }
-inline void __syncthreads() { wait_at(*meeting_of_block); }
-inline void __syncwarp() { wait_at(meetings_of_warps[threadIdx.x / 32]); }
+inline void __syncthreads() { wait_at(meetings_of_blocks[place_in_cluster]); }
+inline void __syncwarp() { wait_at(meetings_of_warps[number_of_thread() / 32]); }
 inline int __syncthreads_or(int yes) {
   __syncthreads();
   if (threadIdx.x == 0) said_yes = 0;
@@ -63,10 +65,11 @@ inline int __syncthreads_or(int yes) {
 // What the lane `from` of the thread's warp says.
 template <class T>
 T value_of_lane(T value, unsigned from) {
-  std::memcpy(exchanged[threadIdx.x], &value, sizeof(T));
+  const unsigned self = number_of_thread();
+  std::memcpy(exchanged[self], &value, sizeof(T));
   __syncwarp();
   T other;
-  std::memcpy(&other, exchanged[threadIdx.x / 32 * 32 + from], sizeof(T));
+  std::memcpy(&other, exchanged[self / 32 * 32 + from], sizeof(T));
   __syncwarp();
   return other;
 }
@@ -100,19 +103,30 @@ namespace {
 
 inline void wait_for_previous_kernel() {}
 
+// Runs the kernel's clusters of `blocks` adjacent blocks one after the other. In every other one
+// of several blocks threads that have met overtake the others, as whole blocks do on a GPU.
+template <auto kKernel, class... Args>
+void run_clusters(unsigned blocks, dim3 grid, dim3 block, const Args&... args) {
+  gridDim = grid, blockDim = block;
+  meetings_of_blocks.assign(blocks, fibers::Meeting(block.x));
+  meetings_of_warps.assign(blocks * block.x / 32, fibers::Meeting(32));
+  named_meetings.clear();
+  for (unsigned y = 0; y < grid.y; ++y)
+    for (unsigned first = 0; first < grid.x; first += blocks)
+      fibers::run(
+          blocks * block.x,
+          [&](unsigned t) {
+            place_in_cluster = t / block.x;
+            blockIdx = {first + place_in_cluster, y};
+            threadIdx.x = t % block.x;
+            kKernel(args...);
+          },
+          blocks > 1 && first / blocks % 2 == 0 ? fibers::Order::kLastMet : fibers::Order::kAny);
+}
+
 template <auto kKernel, class... Args>
 void launch_kernel(dim3 grid, dim3 block, const Launch&, const Args&... args) {
-  gridDim = grid, blockDim = block;
-  meeting_of_block.emplace(block.x);
-  meetings_of_warps.clear();
-  named_meetings.clear();
-  for (unsigned w = 0; w < block.x / 32; ++w) meetings_of_warps.emplace_back(32);
-  const auto run_thread = [&](unsigned t) {
-    threadIdx.x = t;
-    kKernel(args...);
-  };
-  for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y)
-    for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x) fibers::run(block.x, run_thread);
+  run_clusters<kKernel>(1, grid, block, args...);
 }
 
 }  // namespace

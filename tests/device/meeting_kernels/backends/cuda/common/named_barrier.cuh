@@ -6,7 +6,10 @@
 namespace catena::gpu {
 
 inline void meet(int number, int threads) {
-  wait_at(named_meetings.try_emplace(number, unsigned(threads)).first->second);
+  const int of_block = int(place_in_cluster) * 16 + number;
+  wait_at(named_meetings.try_emplace(of_block, unsigned(threads)).first->second);
 }
+
+inline void arrive(int number, int threads) { meet(number, threads); }
 
 }  // namespace catena::gpu
