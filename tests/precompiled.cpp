@@ -1,1 +1,3 @@
-// Gives the target precompiled_tests a file, whose only product is the precompiled header.
+// Gives the targets of precompiled headers a file. Those headers are their only product, but
+// programs that reuse them wait until they are linked.
+int main() {}

@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(F::kThreads, F::kResident)
   store_line<F, T>(parameters.beta, walk, of_beta, line + plan.clusters * channels);
 }
 
-// Calls f(plan, kernel) for the form that takes such rows.
+// Calls use(plan, launch_form) for the form that takes such rows, if there is one.
 template <class T, class F, bool kAdd, class Use>
 bool use_form(const RowNormalizationArgs& args, const Launch& launch, Use use) {
   constexpr auto kKernel = cluster_gradient_kernel<T, F, kAdd>;
@@ -131,6 +131,7 @@ bool use_form(const RowNormalizationArgs& args, const Launch& launch, Use use) {
   if (plan.clusters == 0) return false;
   use(plan, [&](const RowParameterSums& sums) {
     launch_clusters<kKernel>(plan.shape, unsigned(plan.clusters), launch, args, sums, plan);
+    if (sums.partials != nullptr) sum_wide_lines<T>(sums, args.channels, plan.clusters, launch);
   });
   return true;
 }
@@ -139,24 +140,19 @@ void use_forms(const RowNormalizationArgs& args, const Launch& launch, Use use) 
   use_form<T, ClusterForm<kClusterThreads>, kAdd>(args, launch, use) ||
       use_form<T, ClusterForm<2 * kClusterThreads>, kAdd>(args, launch, use);
 }
-template <class T, class Use>
-void use_forms(const RowNormalizationArgs& args, const Launch& launch, Use use) {
-  args.has_sum() ? use_forms<T, true>(args, launch, use) : use_forms<T, false>(args, launch, use);
-}
 template <class Use>
 void use_forms(Float type, const RowNormalizationArgs& args, const Launch& launch, Use use) {
-  switch (type) {
-    case Float::kF16: return use_forms<__half>(args, launch, use);
-    case Float::kBf16: return use_forms<__nv_bfloat16>(args, launch, use);
-    default: use_forms<float>(args, launch, use);
-  }
+  with_storage(type, [&](auto storage) {
+    using T = decltype(storage);
+    args.has_sum() ? use_forms<T, true>(args, launch, use) : use_forms<T, false>(args, launch, use);
+  });
 }
 
 }  // namespace
 
 int64_t cluster_gradient_partials(Float type, const RowNormalizationArgs& args,
                                   const Launch& launch) {
-  if (!has_whole_packs(type, args) || args.channels <= kMostElements) return 0;
+  if (!is_for_clusters(type, args)) return 0;
   int64_t numbers = 0;
   use_forms(type, args, launch, [&](const ClusterPlan& plan, const auto&) {
     numbers = 2 * plan.clusters * args.channels;
@@ -166,18 +162,8 @@ int64_t cluster_gradient_partials(Float type, const RowNormalizationArgs& args,
 
 void launch_cluster_gradient(Float type, const RowNormalizationArgs& args,
                              const RowParameterSums& parameters, const Launch& launch) {
-  use_forms(type, args, launch, [&](const ClusterPlan& plan, const auto& launch_form) {
-    launch_form(parameters);
-    if (parameters.partials == nullptr) return;
-    // Those of 16-bit storage differ in how they end alone.
-    switch (type) {
-      case Float::kF16:
-        return sum_wide_lines<__half>(parameters, args.channels, plan.clusters, launch);
-      case Float::kBf16:
-        return sum_wide_lines<__nv_bfloat16>(parameters, args.channels, plan.clusters, launch);
-      default: sum_wide_lines<float>(parameters, args.channels, plan.clusters, launch);
-    }
-  });
+  use_forms(type, args, launch,
+            [&](const ClusterPlan&, const auto& launch_form) { launch_form(parameters); });
 }
 
 }  // namespace catena::gpu

@@ -199,20 +199,13 @@ bool run(const RowNormalizationArgs& args, const Launch& launch) {
          run<T, ClusterForm<2 * kClusterThreads>, kAdd>(args, launch);
 }
 
-template <class T>
-bool run(const RowNormalizationArgs& args, const Launch& launch) {
-  return args.has_sum() ? run<T, true>(args, launch) : run<T, false>(args, launch);
-}
-
 }  // namespace
 
 bool launch_cluster_rows(Float type, const RowNormalizationArgs& args, const Launch& launch) {
-  if (!has_whole_packs(type, args) || args.channels <= kMostElements) return false;
-  switch (type) {
-    case Float::kF16: return run<__half>(args, launch);
-    case Float::kBf16: return run<__nv_bfloat16>(args, launch);
-    default: return run<float>(args, launch);
-  }
+  return is_for_clusters(type, args) && with_storage(type, [&](auto storage) {
+           using T = decltype(storage);
+           return args.has_sum() ? run<T, true>(args, launch) : run<T, false>(args, launch);
+         });
 }
 
 }  // namespace catena::gpu

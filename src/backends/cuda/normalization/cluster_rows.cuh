@@ -51,6 +51,11 @@ struct ClusterForm {
   }
 };
 
+// Whether rows are of the kind that clusters share, and too long for a block.
+inline bool is_for_clusters(Float type, const RowNormalizationArgs& args) {
+  return has_whole_packs(type, args) && !has_channel_rows(args) && args.channels > kMostElements;
+}
+
 // How rows are dealt out.
 struct ClusterPlan {
   ClusterShape shape;

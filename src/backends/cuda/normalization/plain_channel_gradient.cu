@@ -65,11 +65,7 @@ void run(const RowNormalizationArgs& args, const RowParameterSums& parameters,
 
 void launch_channel_gradient(Float type, const RowNormalizationArgs& args,
                              const RowParameterSums& parameters, const Launch& launch) {
-  switch (type) {
-    case Float::kF16: return run<__half>(args, parameters, launch);
-    case Float::kBf16: return run<__nv_bfloat16>(args, parameters, launch);
-    default: return run<float>(args, parameters, launch);
-  }
+  with_storage(type, [&](auto storage) { run<decltype(storage)>(args, parameters, launch); });
 }
 
 }  // namespace catena::gpu

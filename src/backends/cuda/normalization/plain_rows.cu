@@ -100,21 +100,12 @@ void run(const RowNormalizationArgs& args, const Launch& launch) {
 }  // namespace
 
 bool has_plain_rows(Float type, const RowNormalizationArgs& args) {
-  if (type == Float::kF64 || !args.aligned || args.parts > 1 || args.positions != 1) return false;
-  const bool channel_rows = has_channel_rows(args);
-  if (!channel_rows && (args.inner != 1 || args.groups != 1)) return false;
-  const int64_t pack = type == Float::kF32 ? kPack<float> : kPack<__half>;
-  const int64_t size = channel_rows ? args.inner : args.channels;
-  return size % pack == 0 && size <= kMostElements && args.samples * args.groups <= kMostRows;
+  return has_whole_packs(type, args) && args.parts <= 1 && row_size(args) <= kMostElements;
 }
 
 void launch_plain_rows(Float type, const RowNormalizationArgs& args, const Launch& launch) {
   if (type != Float::kF32 && !has_channel_rows(args)) return launch_narrow_rows(type, args, launch);
-  switch (type) {
-    case Float::kF16: return run<__half>(args, launch);
-    case Float::kBf16: return run<__nv_bfloat16>(args, launch);
-    default: return run<float>(args, launch);
-  }
+  with_storage(type, [&](auto storage) { run<decltype(storage)>(args, launch); });
 }
 
 }  // namespace catena::gpu

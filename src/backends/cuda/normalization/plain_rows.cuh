@@ -23,11 +23,27 @@ inline bool has_channel_rows(const RowNormalizationArgs& args) {
   return args.inner > 1 && args.groups == args.channels;
 }
 
-// Whether rows are contiguous packs of 16 bytes with a gamma for each element.
+// Elements of a row.
+inline int64_t row_size(const RowNormalizationArgs& args) {
+  return has_channel_rows(args) ? args.inner : args.channels;
+}
+
+// Whether rows are contiguous packs of 16 bytes that have a gamma for each element or are channels.
 inline bool has_whole_packs(Float type, const RowNormalizationArgs& args) {
-  return type != Float::kF64 && args.aligned && args.positions == 1 && args.inner == 1 &&
-         args.groups == 1 && args.samples <= kMostRows &&
-         args.channels % (type == Float::kF32 ? kPack<float> : kPack<__half>) == 0;
+  return type != Float::kF64 && args.aligned && args.positions == 1 &&
+         (has_channel_rows(args) || (args.inner == 1 && args.groups == 1)) &&
+         args.samples * args.groups <= kMostRows &&
+         row_size(args) % (type == Float::kF32 ? kPack<float> : kPack<__half>) == 0;
+}
+
+// use(T()) for the storage type T of such rows.
+template <class Use>
+auto with_storage(Float type, Use use) {
+  switch (type) {
+    case Float::kF16: return use(__half());
+    case Float::kBf16: return use(__nv_bfloat16());
+    default: return use(float());
+  }
 }
 
 // How rows are dealt out.

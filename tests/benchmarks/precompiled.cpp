@@ -1,2 +1,0 @@
-// Gives the target precompiled_benchmarks a file, whose only product is the precompiled header.
-int main() {}
